@@ -1,0 +1,145 @@
+"""The exceptions of kwire.
+
+One root, a short tree. Bad input of any kind raises a ``KwireError`` and nothing else; where the input is a
+sequence of bytes the error is a ``DecodeError`` that says which field failed (``path``, in the JSONPath-like
+form ``$.responses[0].partitions[2].records``) and where (``offset``, in bytes from the start of what the caller
+passed in). Programming mistakes (a wrong argument type) stay ``TypeError`` and friends.
+
+    KwireError
+      SchemaError              a schema text is wrong: file:line: what
+      DecodeError              bytes are not what the layout says
+        UnsupportedVersionError    no layout for this API key or version
+        LimitError                 bytes are well-formed so far, but ask for more than a limit allows
+        CorruptRecordError         a record set whose checksum does not match
+      EncodeError              a message cannot be written in this version
+      CaptureError             a file is not a capture, or is one that cannot be read on
+      MissingExtraError        an optional dependency is not installed
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CaptureError",
+    "CorruptRecordError",
+    "DecodeError",
+    "EncodeError",
+    "KwireError",
+    "LimitError",
+    "MissingExtraError",
+    "SchemaError",
+    "UnsupportedVersionError",
+]
+
+
+class KwireError(Exception):
+    """Root of everything that kwire raises about its input."""
+
+
+class SchemaError(KwireError):
+    """A schema text is wrong.
+
+    ``file`` is the name that the caller gave to the text, ``line`` counts from 1 (0: the file as a whole).
+    """
+
+    def __init__(self, message: str, file: str = "<schema>", line: int = 0) -> None:
+        super().__init__(message, file, line)
+        self.message = message
+        self.file = file
+        self.line = line
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.message}"
+
+
+class DecodeError(KwireError):
+    """Bytes are not what the layout says.
+
+    ``message`` says what is wrong, ``layout`` which layout was read (``FetchResponse v4``), ``path`` which field
+    (``$`` is the message itself), ``offset`` the byte at which that field starts, counted from the first byte that the
+    caller passed in; ``None`` where it is not known.
+    """
+
+    def __init__(self, message: str, *, layout: str = "", path: str = "$", offset: int | None = None) -> None:
+        super().__init__(message, layout, path, offset)
+        self.message = message
+        self.layout = layout
+        self.path = path
+        self.offset = offset
+
+    def __str__(self) -> str:
+        subject = " ".join(part for part in (self.layout, self.path if self.layout or self.path != "$" else "") if part)
+        at = "" if self.offset is None else f" at byte {self.offset}"
+        return f"{subject}{at}: {self.message}" if subject or at else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.layout, self.path, self.offset)
+
+
+def _rebuild(cls: type[DecodeError], message: str, layout: str, path: str, offset: int | None) -> DecodeError:
+    # Keyword-only arguments do not survive Exception's own pickling, and Spark pickles what its workers raise.
+    return cls(message, layout=layout, path=path, offset=offset)
+
+
+class UnsupportedVersionError(DecodeError):
+    """No layout is known for this API key or version; the message names the supported range."""
+
+
+class LimitError(DecodeError):
+    """The bytes ask for more than a limit allows: decompressed size, nesting, record count."""
+
+
+class CorruptRecordError(DecodeError):
+    """The checksum of a record set entry does not match its bytes (raised only where the caller asked for it)."""
+
+
+class EncodeError(KwireError):
+    """A message cannot be written: a value does not fit its field, or the version does not have the field."""
+
+    def __init__(self, message: str, *, layout: str = "", path: str = "$") -> None:
+        super().__init__(message, layout, path)
+        self.message = message
+        self.layout = layout
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.layout} {self.path}: {self.message}".lstrip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_encode, (type(self), self.message, self.layout, self.path)
+
+
+def _rebuild_encode(cls: type[EncodeError], message: str, layout: str, path: str) -> EncodeError:
+    return cls(message, layout=layout, path=path)
+
+
+class CaptureError(KwireError):
+    """A file is not a capture, or one that cannot be read any further.
+
+    ``file`` is its name where known, ``offset`` the byte in the file.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, offset: int | None = None) -> None:
+        super().__init__(message, file, offset)
+        self.message = message
+        self.file = file
+        self.offset = offset
+
+    def __str__(self) -> str:
+        at = "" if self.offset is None else f" at byte {self.offset}"
+        return f"{self.file}{at}: {self.message}" if self.file else f"{self.message}{at}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_capture, (type(self), self.message, self.file, self.offset)
+
+
+def _rebuild_capture(cls: type[CaptureError], message: str, file: str | None, offset: int | None) -> CaptureError:
+    return cls(message, file=file, offset=offset)
+
+
+class MissingExtraError(KwireError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part of kwire: pip install 'kwire[{extra}]'")
+        self.extra = extra

@@ -1,0 +1,314 @@
+"""What a schema says, as plain immutable objects, and what it says of one version.
+
+The parser (``kwire.schema.parser``) makes a ``Message`` from text; ``layout(message, version)`` resolves it for one
+version: which fields exist, in wire order, with which encoding. Both codec implementations, the record locator, the
+stubs and the printed grammar are made from layouts, so a question such as "is this length compact here?" is answered in
+one place.
+
+Rules kept here:
+
+- A ``Message`` holds everything that every version needs; a ``StructLayout`` holds nothing about other versions but
+  ``absent``: the fields that this version does not have, which decoding fills with defaults and encoding checks.
+- ``min_size`` is the least number of bytes that a valid encoding takes. Both codecs use it to reject counts that
+  the remaining bytes cannot hold before anything is allocated, so that they reject the same inputs.
+- Names are Kafka's, in snake_case. Type names are those of the schema files.
+
+Layouts follow Kafka's message definitions: KIP-482 (flexible versions, tagged fields), KIP-893 (nullable structs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal
+
+__all__ = [
+    "FIXED_SIZES",
+    "OPEN",
+    "PRIMITIVES",
+    "Array",
+    "ArrayLayout",
+    "Field",
+    "FieldLayout",
+    "Kind",
+    "Message",
+    "Primitive",
+    "PrimitiveLayout",
+    "Struct",
+    "StructLayout",
+    "StructRef",
+    "Type",
+    "TypeLayout",
+    "Versions",
+    "layout",
+]
+
+OPEN: Final = 0x7FFF
+"""Upper end of an open range such as ``3+`` (a version is an int16 on the wire)."""
+
+FIXED_SIZES: Final = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "float64": 8,
+    "uuid": 16,
+}
+"""Primitive types of fixed width, with their width in bytes."""
+
+PRIMITIVES: Final = frozenset({*FIXED_SIZES, "string", "bytes", "records"})
+"""All primitive type names of the schema language."""
+
+Kind = Literal["request", "response", "header", "data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions; ``Versions.NONE`` (low > high) holds none."""
+
+    low: int
+    high: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __bool__(self) -> bool:
+        return self.low <= self.high
+
+    def __and__(self, other: Versions) -> Versions:
+        return Versions(max(self.low, other.low), min(self.high, other.high))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.low, self.high + 1))
+
+    def __str__(self) -> str:
+        if not self:
+            return "none"
+        if self.high == OPEN:
+            return f"{self.low}+"
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+NO_VERSIONS: Final = Versions(1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One of ``PRIMITIVES``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructRef:
+    """A struct of the same message, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """``[T]``: any number of one type."""
+
+    element: Primitive | StructRef
+
+
+Type = Primitive | StructRef | Array
+Default = None | bool | int | float | str | bytes
+"""Scalar default as written. Struct defaults are ``None`` or all-defaults; array defaults are ``None`` or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of a schema.
+
+    ``default`` is resolved: a field without ``= x`` has the zero of its type (0, False, "", b"", an empty list shown
+    as ``()``, the zero uuid as 16 zero bytes; a struct field that is not null by default has ``()`` as well and
+    means a struct of defaults). ``null`` is ``None``.
+    """
+
+    name: str
+    type: Type
+    versions: Versions
+    nullable: Versions = NO_VERSIONS
+    tag: int | None = None
+    tagged: Versions = NO_VERSIONS
+    default: Default | tuple[()] = None
+    ignorable: bool = False
+    """Kafka drops it silently in versions that do not have it; otherwise a non-default value is an EncodeError."""
+    plain: bool = False
+    """Keeps the plain int16 length in flexible versions (only client_id of the request header does)."""
+    kafka_name: str = ""
+    """As Kafka spells it, where that is not the CamelCase of ``name``; else empty."""
+    comment: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A named list of fields, in wire order."""
+
+    name: str
+    fields: tuple[Field, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request, response, header or embedded schema, in all its versions.
+
+    ``name`` is Kafka's class name (``ProduceRequest``); ``api_name`` is ``Produce``. ``structs`` holds every nested
+    struct by name. ``kafka4`` is the range that Kafka 4 brokers accept (empty: they do not know the API).
+    """
+
+    name: str
+    kind: Kind
+    versions: Versions
+    flexible: Versions
+    fields: tuple[Field, ...]
+    structs: dict[str, Struct] = field(default_factory=dict, hash=False)
+    api_key: int | None = None
+    kafka4: Versions = NO_VERSIONS
+    notes: dict[int, str] = field(default_factory=dict, hash=False)
+    """What changed in a version, from the comments ``# v3 ...`` above the message."""
+    file: str = "<schema>"
+    line: int = 0
+
+    @property
+    def api_name(self) -> str:
+        """``Produce`` of ``ProduceRequest``."""
+        for suffix in ("Request", "Response"):
+            if self.kind in ("request", "response") and self.name.endswith(suffix):
+                return self.name[: -len(suffix)]
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveLayout:
+    """A primitive as it is encoded in one version. ``compact``: length + 1 as an unsigned varint (KIP-482)."""
+
+    name: str
+    compact: bool
+    min_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLayout:
+    """An array as it is encoded in one version."""
+
+    element: PrimitiveLayout | StructLayout
+    compact: bool
+    min_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLayout:
+    """A field that exists in this version."""
+
+    name: str
+    type: TypeLayout
+    nullable: bool
+    tag: int | None
+    default: Default | tuple[()]
+
+    @property
+    def min_size(self) -> int:
+        """Least number of bytes of the field's encoding, outside of a tagged section."""
+        # A nullable struct is one signed byte, -1 for null (KIP-893); other types have their own null length.
+        if isinstance(self.type, StructLayout) and self.nullable:
+            return 1
+        return self.type.min_size
+
+
+@dataclass(frozen=True, slots=True)
+class StructLayout:
+    """A struct (or a whole message) as it is encoded in one version.
+
+    ``fields`` are in wire order, ``tagged`` in ascending tag order; ``absent`` are the schema's other fields.
+    ``flexible``: a tagged section ends the struct.
+    """
+
+    name: str
+    fields: tuple[FieldLayout, ...]
+    tagged: tuple[FieldLayout, ...]
+    absent: tuple[Field, ...]
+    flexible: bool
+    min_size: int
+
+
+TypeLayout = PrimitiveLayout | ArrayLayout | StructLayout
+
+
+@lru_cache(maxsize=4096)
+def _layout(key: _ByIdentity, version: int) -> StructLayout:
+    message = key.message
+    return _struct(message, message.name, message.fields, version, version in message.flexible)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ByIdentity:
+    message: Message
+
+    def __hash__(self) -> int:
+        return id(self.message)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByIdentity) and other.message is self.message
+
+
+def layout(message: Message, version: int) -> StructLayout:
+    """The layout of ``message`` in ``version``.
+
+    Raises ``ValueError`` for a version that the message does not have: callers check ``message.versions`` first and
+    report it in their own words.
+    """
+    if version not in message.versions:
+        raise ValueError(f"{message.name} has versions {message.versions}, not {version}")
+    return _layout(_ByIdentity(message), version)
+
+
+def _struct(message: Message, name: str, fields: tuple[Field, ...], version: int, flexible: bool) -> StructLayout:
+    present: list[FieldLayout] = []
+    tagged: list[FieldLayout] = []
+    absent: list[Field] = []
+    for one in fields:
+        if version not in one.versions:
+            absent.append(one)
+            continue
+        is_tagged = one.tag is not None and version in one.tagged
+        made = FieldLayout(
+            name=one.name,
+            type=_type(message, one, one.type, version, flexible),
+            nullable=version in one.nullable,
+            tag=one.tag if is_tagged else None,
+            default=one.default,
+        )
+        (tagged if is_tagged else present).append(made)
+    tagged.sort(key=lambda one: one.tag or 0)
+    return StructLayout(
+        name=name,
+        fields=tuple(present),
+        tagged=tuple(tagged),
+        absent=tuple(absent),
+        flexible=flexible,
+        min_size=sum(one.min_size for one in present) + flexible,
+    )
+
+
+def _type(message: Message, owner: Field, type_: Type, version: int, flexible: bool) -> TypeLayout:
+    if isinstance(type_, Primitive):
+        compact = flexible and not owner.plain and type_.name not in FIXED_SIZES
+        size = FIXED_SIZES.get(type_.name)
+        if size is None:
+            size = 1 if compact else 2 if type_.name == "string" else 4
+        return PrimitiveLayout(type_.name, compact, size)
+    if isinstance(type_, Array):
+        element = _type(message, owner, type_.element, version, flexible)
+        assert not isinstance(element, ArrayLayout)
+        return ArrayLayout(element, flexible, 1 if flexible else 4)
+    struct = message.structs[type_.name]
+    return _struct(message, struct.name, struct.fields, version, flexible)
