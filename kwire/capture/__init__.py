@@ -1,0 +1,1 @@
+"""Captures (pcap, pcapng) as tables of frames, messages and records."""
