@@ -1,0 +1,81 @@
+# Every target sets up what it needs, on a fresh machine too: see .ci/setup.
+SHELL := bash
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+export VENV
+# What to pass on, e.g.  make test ARGS="-k capture -x"
+ARGS ?=
+FUZZ_SECONDS ?= 60
+
+PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+# Spark takes its Java from JAVA_HOME; the set-up has found one that is recent enough.
+WITH_JAVA = JAVA_HOME="$$(cat $(VENV)/java-home)"
+
+.PHONY: help
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup:  ## the virtual environment with everything for development
+	@.ci/setup --java dev bench
+
+.PHONY: demo
+demo:  ## decode a real broker capture in Spark and print what is in it
+	@.ci/setup --java spark
+	$(WITH_JAVA) $(PY) examples/demo.py $(ARGS)
+
+.PHONY: test
+test:  ## unit, property (quick), golden and Spark tests
+	@.ci/setup --java dev
+	$(WITH_JAVA) $(PYTEST) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
+
+.PHONY: test-exhaustive
+test-exhaustive:  ## the property tests with many more examples
+	@.ci/setup dev
+	$(PYTEST) tests/property --hypothesis-profile=exhaustive $(ARGS)
+
+.PHONY: test-broker
+test-broker:  ## tests that start a real Kafka broker
+	@.ci/setup --java dev bench
+	$(WITH_JAVA) $(PYTEST) tests/broker $(ARGS)
+
+.PHONY: test-kafka
+test-kafka:  ## the codecs against Kafka's own Java classes
+	@.ci/setup --java dev
+	$(WITH_JAVA) $(PYTEST) tests/kafka $(ARGS)
+
+.PHONY: check
+check:  ## lint, format, types, import contracts, stubs
+	@.ci/setup dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m kwire.codec.stubs --check
+
+.PHONY: format
+format:  ## let ruff put the sources in order
+	@.ci/setup dev
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+.PHONY: bench
+bench:  ## benchmarks
+	@.ci/setup dev bench
+	$(PY) -m benchmarks $(ARGS)
+
+.PHONY: fuzz
+fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
+	@.ci/setup dev
+	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
+
+.PHONY: dist
+dist:  ## wheel and source distribution in dist/
+	@.ci/setup dev
+	$(PY) -m hatchling build
+
+.PHONY: clean
+clean:  ## remove what the other targets made, the virtual environment included
+	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,49 @@
+"""What importing kwire costs and needs.
+
+The promise (README, ARCHITECTURE.md): ``import kwire`` needs the core dependencies only, brings none of the heavy
+libraries with it, and takes less than 50 ms. Each test runs in a new interpreter, where nothing is imported yet.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("construct", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich")
+
+
+def python(code: str, *args: str) -> str:
+    """Standard output of ``code`` in a new interpreter."""
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.strip()
+
+
+def test_import_kwire_brings_no_heavy_library() -> None:
+    code = "import sys, kwire; print([name for name in sys.argv[1:] if name in sys.modules])"
+    assert python(code, *HEAVY) == "[]"
+
+
+def test_decoding_a_message_brings_no_heavy_library() -> None:
+    # ApiVersions v0 of correlation id 7 with client_id "x": an empty body.
+    code = (
+        "import sys, kwire\n"
+        "frame = kwire.decode_request(bytes.fromhex('0012' '0000' '00000007' '0001' '78'))\n"
+        "assert frame.header.correlation_id == 7, frame\n"
+        "print([name for name in sys.argv[1:] if name in sys.modules])"
+    )
+    assert python(code, *HEAVY) == "[]"
+
+
+def test_import_kwire_takes_less_than_50_ms() -> None:
+    # The best of a few runs: what the import costs, not what else the machine is doing.
+    code = "import time; began = time.perf_counter(); import kwire; print(time.perf_counter() - began)"
+    assert min(float(python(code)) for _ in range(7)) < 0.050
+
+
+def test_help_of_the_command_brings_no_heavy_library() -> None:
+    code = (
+        "import sys, kwire.cli\n"
+        "try:\n    kwire.cli.main(['--help'])\nexcept SystemExit as exit:\n    assert exit.code == 0\n"
+        "print([name for name in sys.argv[1:] if name in sys.modules], file=sys.stdout)"
+    )
+    assert python(code, *HEAVY).splitlines()[-1] == "[]"
