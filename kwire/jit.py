@@ -1,18 +1,18 @@
 """How the kernels of kwire are compiled: one decorator, ``kernel``.
 
-A kernel is a plain Python loop over numpy arrays that numba compiles on its first call. The rules that hold for all of
-them are kept here, so that no module decides them again:
+A kernel is a plain Python loop over numpy arrays that numba compiles on its first call. The rules that hold for all
+of them are kept here, so that no module decides them again:
 
-- ``boundscheck=True``: input is hostile, and a read outside of an array is an ``IndexError``, not a crash. Kernels check
-  lengths themselves; the bounds check is what makes a mistake in one of them harmless.
+- ``boundscheck=True``: input is hostile, and a read outside of an array is an ``IndexError``, not a crash. Kernels
+  check lengths themselves; the bounds check is what makes a mistake in one of them harmless.
 - ``nogil=True``: two captures can be read by two threads.
-- ``cache=True``: machine code is kept beside the source, or in the user's cache folder where the package is read-only.
-  Where that cannot be written either, it goes to a folder in the temporary directory that belongs to this user alone: the
-  cache holds pickles, so a folder that somebody else may write to would let him run code here.
+- ``cache=True``: machine code is kept beside the source, or in the user's cache folder where the package is
+  read-only. Where that cannot be written either, it goes to a folder in the temporary directory that belongs to
+  this user alone: the cache holds pickles, so a folder that somebody else may write to would let him run code here.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
 
-numba is imported when this module is, never by ``import kwire``. With ``NUMBA_DISABLE_JIT=1`` the kernels run as Python:
-useless in production, good for a debugger.
+numba is imported when this module is, never by ``import kwire``. With ``NUMBA_DISABLE_JIT=1`` the kernels run as
+Python: useless in production, good for a debugger.
 
 A cached kernel is compiled again when its own file changes, not when a kernel that it calls from another file does:
 after such a change, remove the ``*.nbi`` files in ``__pycache__``.
@@ -45,8 +45,8 @@ def kernel(function: F) -> F:
     try:
         return _compiled(function)
     except RuntimeError:
-        # numba found no folder for its cache. It looks for one when it decorates, so setting another just for that leaves
-        # the setting of the program that imports kwire alone.
+        # numba found no folder for its cache. It looks for one when it decorates, so setting another just for that
+        # leaves the setting of the program that imports kwire alone.
         before = config.CACHE_DIR
         config.CACHE_DIR = _private_folder()
         try:

@@ -54,14 +54,13 @@ HEADERS: Final = pa.list_(
 DIRECTIONS: Final = ("request", "response")
 
 FRAME_STATUSES: Final = {
-    "ok": "a request, or a response paired with its request",
-    "no_response": "a request that was never answered although it asks for an answer, up to the end of the capture",
+    "ok": "a request, or a response that was paired with its request",
     "unpaired": "a response whose request is not in the capture, so that its API and version are not known",
     "malformed": "the header cannot be read, or (in messages) the body is not what its version says",
     "unsupported": "an API key or version that kwire has no layout for",
     "cut_off": "the stream ended, or the capture did, in the middle of this frame",
     "gap": "packets are missing from the capture: what is left of a frame, or bytes skipped up to the next one",
-    "encrypted": "TLS; one row for each direction of the connection, no frame can be seen",
+    "encrypted": "TLS: no frame can be seen; one row for the connection",
     "sasl": "a raw SASL token: a length and opaque bytes, no header (after SaslHandshake v0, or GSSAPI of 0.9 clients)",
 }
 """``status`` of FRAMES and MESSAGES, and what each means. ``error`` says more, in a sentence, unless it is ``ok``."""
@@ -126,7 +125,7 @@ request to the last byte of its response, null in requests.
 """
 
 MESSAGES: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
-"""FRAMES plus ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is ok or no_response."""
+"""FRAMES plus ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is ok."""
 
 RECORDS: Final = pa.schema(
     [
