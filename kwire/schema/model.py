@@ -145,7 +145,7 @@ class Field:
     kafka_name: str = ""
     """As Kafka spells it, where that is not the CamelCase of ``name``; else empty."""
     comment: str = ""
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Struct:
 
     name: str
     fields: tuple[Field, ...]
-    line: int = 0
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,10 @@ class Message:
     kafka4: Versions = NO_VERSIONS
     notes: dict[int, str] = field(default_factory=dict, hash=False)
     """What changed in a version, from the comments ``# v3 ...`` above the message."""
-    file: str = "<schema>"
-    line: int = 0
+    doc: str = ""
+    """What the message is for: the other comment lines above it."""
+    file: str = field(default="<schema>", compare=False)
+    line: int = field(default=0, compare=False)
 
     @property
     def api_name(self) -> str:
