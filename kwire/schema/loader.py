@@ -1,14 +1,14 @@
 """Where the schema files are, and which of them to parse for a name or an API key.
 
-The built-in files are the ``schemas`` folder beside the package (a checkout, an editable install) or ``kwire/_schemas`` (a
-wheel, a zip on ``PYTHONPATH``). The first wins, because an editable install may leave an old copy of the second behind.
+The built-in files are the ``schemas`` folder beside the package (a checkout, an editable install) or ``kwire/_schemas``
+(a wheel, a zip on ``PYTHONPATH``). The first wins: an editable install may leave an old copy of the second behind.
 
 Strategy: parse as little as possible. A request or response is found by its key, which file names start with; any other
 message by an index of the head lines of all files, made once by one regular expression over each text. Files are
 parsed whole, when the first of their messages is asked for.
 
-Rules kept here: a message has one definition. A folder that the user loads may add messages and may replace built-in ones;
-the folder loaded last wins. Replacing is by message name, so a folder that redefines ``FetchRequest`` leaves
+Rules kept here: a message has one definition. A folder that the user loads may add messages and may replace built-in
+ones; the folder loaded last wins. Replacing is by message name, so a folder that redefines ``FetchRequest`` leaves
 ``FetchResponse`` alone. All of it is thread-safe: a lock guards the tables.
 """
 
@@ -47,7 +47,8 @@ class Folder(Protocol):
 def builtin_root() -> Folder:
     """The folder of the schemas that kwire comes with; ``SchemaError`` when the installation has none."""
     package = Path(__file__).parent.parent
-    for found in (package.parent / "schemas", package / "_schemas"):
+    on_disk: tuple[Path, ...] = (package.parent / "schemas", package / "_schemas")
+    for found in on_disk:
         # Any project may have a folder of this name beside its packages: ours has headers.kwire.
         if (found / "headers.kwire").is_file():
             return found
@@ -57,7 +58,7 @@ def builtin_root() -> Folder:
     inside = importlib.resources.files("kwire")
     candidates: list[Folder] = [inside.joinpath("_schemas")]
     if isinstance(inside, zipfile.Path):
-        candidates.append(inside.parent.joinpath("schemas"))
+        candidates.append(zipfile.Path(inside.root, inside.at.removesuffix("kwire/") + "schemas/"))
     for candidate in candidates:
         if candidate.joinpath("headers.kwire").is_file():
             return candidate

@@ -352,8 +352,8 @@ class _Parser:
                     return float(literal)
             except ValueError:
                 pass
-            self.fail(f"{literal} is not a default for {type_.name}")
-        self.fail(f"the only default that an array or a struct can state is null, not {literal}")
+        what = type_.name if isinstance(type_, Primitive) else "an array or a struct, which can only state null"
+        raise SchemaError(f"{literal} is not a default for {what}", self.file, self.line)
 
     def finish(self) -> None:
         head = self.head
