@@ -1,0 +1,1 @@
+"""Layouts to byte-exact codecs: generated Python (``emit``), its careful twin (``tracked``), and the reference."""

@@ -1,0 +1,584 @@
+"""Turns a layout into Python source: one flat decoder and one flat encoder per (message, version).
+
+What makes the generated code fast (figures in ARCHITECTURE.md):
+
+- Neighbouring fixed-width fields, the length prefix or tag count that follows them included, are one ``struct`` call.
+- Objects are allocated in bulk, without ``__init__``; every slot is then assigned, absent fields with their default.
+- An array of structs that are all fixed-width is one ``iter_unpack`` with attributes as loop targets.
+- One-byte varints are read inline; only longer ones cost a call.
+
+What keeps it correct:
+
+- It may fail with any exception, and then ``kwire.codec.tracked`` runs over the same bytes and words the error, or
+  finds the value that the fast path cannot read. So the code here raises ``RetryError`` where something is odd.
+- Reads of fixed width check themselves (``struct.error``, ``IndexError``). A slice past the end is silently short, but
+  then ``pos`` has run past the end, and the caller's single comparison of ``pos`` with the length catches it.
+- Negative lengths are refused where they are read, so ``pos`` never moves back; counts are compared with the bytes left
+  before objects are allocated.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice, repeat, starmap
+from typing import Any, Final
+
+from kwire import wire
+from kwire.codec.objects import WireStruct, default_expression
+from kwire.codec.tracked import STRUCT_CODES
+from kwire.schema import model
+
+__all__ = ["FAILURES", "RetryError", "decoder_source", "encoder_source", "namespace"]
+
+VIEW_FROM: Final = 1024
+"""Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes."""
+
+_ARRAY_CODES: Final = {2: "h", 4: "i", 8: "q"}
+
+
+class RetryError(ValueError):
+    """The fast path gives up; the tracked one decides what is to be said."""
+
+
+FAILURES: Final = (ValueError, struct.error, LookupError, TypeError, AttributeError, OverflowError)
+"""What generated code raises on bad input (``UnicodeError`` and ``RetryError`` are ``ValueError``)."""
+
+
+# --- what generated code calls for the rare cases -------------------------------------------------------------------
+
+
+def _retry() -> None:
+    raise RetryError
+
+
+def _unknown_tags(data: bytes, pos: int, count: int) -> tuple[dict[int, bytes] | None, int]:
+    """Reads the tagged section of a struct that knows no tags; ``count`` is the first byte of its count."""
+    if count > 127:
+        count, pos = wire.read_uvarint_rest(data, pos, count)
+    out: dict[int, bytes] = {}
+    for _ in range(count):
+        tag, pos = wire.read_uvarint(data, pos)
+        size, pos = wire.read_uvarint(data, pos)
+        end = pos + size
+        if end > len(data):
+            raise RetryError
+        out[tag] = data[pos:end]
+        pos = end
+    return out or None, pos
+
+
+def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None) -> bytes:
+    """A tagged section, in ascending tag order."""
+    if unknown:
+        tags = {tag for tag, _ in known}
+        if not tags.isdisjoint(unknown):
+            raise RetryError
+        known = sorted([*known, *unknown.items()])
+    parts = [wire.pack_uvarint(len(known))]
+    for tag, content in known:
+        parts += [wire.pack_uvarint(tag), wire.pack_uvarint(len(content)), content]
+    return b"".join(parts)
+
+
+def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], list[int]]:
+    """Reader of ``n`` numbers: short lists by a cached ``struct``, long ones by ``array`` and a byte swap."""
+    cached = [struct.Struct(f">{n}{code}").unpack_from for n in range(33)]
+    array_code = _ARRAY_CODES.get(size)
+    swap = struct.pack("=h", 1) != struct.pack(">h", 1)
+
+    def read(data: bytes, pos: int, n: int) -> list[int]:
+        if n <= 32:
+            return [*cached[n](data, pos)]
+        if array_code is None or code in "?d":
+            return [*struct.unpack_from(f">{n}{code}", data, pos)]
+        numbers = array(array_code)
+        numbers.frombytes(data[pos : pos + n * size])
+        if len(numbers) != n:
+            raise RetryError
+        if swap:
+            numbers.byteswap()
+        return numbers.tolist()
+
+    return read
+
+
+def _pack_many(code: str, values: list[int]) -> bytes:
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+_READERS: Final = {
+    name: _make_reader(code, model.FIXED_SIZES[name]) for name, code in STRUCT_CODES.items() if name != "uuid"
+}
+
+
+def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:
+    """Global names of generated code; ``structs`` are the message's classes by name."""
+    out: dict[str, Any] = {
+        "islice": islice,
+        "new": object.__new__,
+        "repeat": repeat,
+        "retry": _retry,
+        "starmap": starmap,
+        "uvarint_rest": wire.read_uvarint_rest,
+        "uvarint": wire.pack_uvarint,
+        "read_uvarint": wire.read_uvarint,
+        "uuid": wire.uuid_from_bytes,
+        "unknown_tags": _unknown_tags,
+        "pack_tags": _pack_tags,
+        "pack_many": _pack_many,
+        "uuid_size": 16,
+    }
+    for name, reader in _READERS.items():
+        out[f"read_{name}s"] = reader
+    for name, one in structs.items():
+        out[f"C_{name}"] = one
+    return out
+
+
+# --- generating -------------------------------------------------------------------------------------------------------
+
+
+class _Source:
+    """Lines of a function, with indentation, and the constants that they name."""
+
+    def __init__(self, globals_: dict[str, Any]) -> None:
+        self.lines: list[str] = []
+        self.depth = 1
+        self.globals = globals_
+        self.made = 0
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.add(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.add("pass")
+        self.depth -= 1
+
+    def name(self, prefix: str) -> str:
+        self.made += 1
+        return f"{prefix}{self.made}"
+
+
+def _describe(format_: str) -> str:
+    """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
+    return format_.replace("?", "t")
+
+
+class _Decoder(_Source):
+    """Emits the body of ``decode(data, pos)``."""
+
+    def __init__(self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]]) -> None:
+        super().__init__(globals_)
+        self.structs = structs
+        self.run: list[tuple[str, str]] = []
+        self.after: list[str] = []
+
+    # A run of fixed-width reads that has not been written out yet: (format, assignment target).
+
+    def fixed(self, code: str, target: str) -> None:
+        self.run.append((code, target))
+
+    def flush(self) -> None:
+        if self.run:
+            format_ = "".join(code for code, _ in self.run)
+            targets = ", ".join(target for _, target in self.run)
+            if format_ == "B":
+                self.add(f"{targets} = data[pos]", "pos += 1")
+            else:
+                size = struct.calcsize(">" + format_)
+                reader = f"u_{_describe(format_)}"
+                self.globals[reader] = struct.Struct(">" + format_).unpack_from
+                comma = "," if len(self.run) == 1 else ""
+                self.add(f"{targets}{comma} = {reader}(data, pos)", f"pos += {size}")
+            self.run = []
+        if self.after:
+            self.add(*self.after)
+            self.after = []
+
+    def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
+        """Reads a length prefix into ``n``: the length itself, or in compact form the length + 1."""
+        if type_.compact:
+            self.fixed("B", "n")
+            self.flush()
+            self.add("if n > 127: n, pos = uvarint_rest(data, pos, n)")
+        else:
+            self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
+            self.flush()
+
+    def present(self, compact: bool, nullable: bool, target: str) -> str | None:
+        """Handles null and refused lengths; the condition under which there is a value, if there is one."""
+        if compact:
+            if nullable:
+                return "if n:"
+            self.add("if not n: retry()")
+            return None
+        if nullable:
+            self.add("if n < -1: retry()")
+            return "if n >= 0:"
+        self.add("if n < 0: retry()")
+        return None
+
+    @contextmanager
+    def unless_null(
+        self, type_: model.PrimitiveLayout | model.ArrayLayout, nullable: bool, target: str
+    ) -> Iterator[None]:
+        condition = self.present(type_.compact, nullable, target)
+        if condition is None:
+            yield
+            return
+        with self.block(condition):
+            yield
+        self.add("else:", f"    {target} = None")
+
+    def primitive(self, type_: model.PrimitiveLayout, nullable: bool, target: str) -> None:
+        if type_.name == "uuid":
+            raw = self.name("x")
+            self.fixed("16s", raw)
+            self.after.append(f"{target} = uuid({raw})")
+            return
+        if type_.name in STRUCT_CODES:
+            self.fixed(STRUCT_CODES[type_.name], target)
+            return
+        self.length(type_)
+        with self.unless_null(type_, nullable, target):
+            self.add("e = pos + n - 1" if type_.compact else "e = pos + n")
+            if type_.name == "string":
+                self.add(f"{target} = data[pos:e].decode()")
+            elif type_.name == "records":
+                self.add(f"{target} = data[pos:e] if e - pos < {VIEW_FROM} else memoryview(data)[pos:e]")
+            else:
+                self.add(f"{target} = data[pos:e]")
+            self.add("pos = e")
+
+    def array(self, type_: model.ArrayLayout, nullable: bool, target: str) -> None:
+        self.length(type_)
+        with self.unless_null(type_, nullable, target):
+            if type_.compact:
+                self.add("n -= 1")
+            element = type_.element
+            least = f"n * {element.min_size}" if element.min_size > 1 else "n"
+            self.add(f"if {least} > len(data) - pos: retry()")
+            if isinstance(element, model.StructLayout):
+                self.structs_array(element, target)
+            elif element.name in _READERS:
+                self.add(f"{target} = read_{element.name}s(data, pos, n)", f"pos += n * {element.min_size}")
+            elif element.name == "uuid":
+                self.add(f"{target} = [uuid(data[i:i + 16]) for i in range(pos, pos + n * 16, 16)]", "pos += n * 16")
+            else:
+                items, item = self.name("l"), self.name("v")
+                self.add(f"{target} = {items} = []")
+                with self.block("for _ in range(n):"):
+                    self.primitive(element, False, item)
+                    self.flush()
+                    self.add(f"{items}.append({item})")
+
+    def structs_array(self, element: model.StructLayout, target: str) -> None:
+        items, one = self.name("l"), self.name("o")
+        self.add(f"{target} = {items} = [*islice(starmap(new, repeat((C_{element.name},))), n)]")
+        formats = [
+            STRUCT_CODES[field.type.name]
+            for field in element.fields
+            if isinstance(field.type, model.PrimitiveLayout) and field.type.name in STRUCT_CODES
+        ]
+        only_fixed = len(formats) == len(element.fields) and formats and not element.tagged
+        if not only_fixed:
+            with self.block(f"for {one} in {items}:"):
+                self.struct(element, one)
+                self.flush()
+            return
+        # All elements in one call. A tagged section is then one zero byte at the end of each element, which is checked
+        # for all of them by a strided slice; if one has tags after all, the tracked decoder reads the message.
+        format_ = "".join(formats) + ("x" if element.flexible else "")
+        size = struct.calcsize(">" + format_)
+        reader = f"i_{_describe(format_)}"
+        self.globals[reader] = struct.Struct(">" + format_).iter_unpack
+        self.add(f"e = pos + n * {size}")
+        if element.flexible:
+            self.add(f"if data[pos + {size - 1}:e:{size}].count(0) != n: retry()")
+        targets: list[str] = []
+        inside: list[str] = []
+        for field in element.fields:
+            if isinstance(field.type, model.PrimitiveLayout) and field.type.name == "uuid":
+                raw = self.name("x")
+                targets.append(raw)
+                inside.append(f"{one}.{field.name} = uuid({raw})")
+            else:
+                targets.append(f"{one}.{field.name}")
+        with self.block(f"for {one}, ({', '.join(targets)},) in zip({items}, {reader}(data[pos:e])):"):
+            self.add(*inside)
+            self.defaults(element, one)
+            self.add(f"{one}.unknown_tagged_fields = None")
+        self.add("pos = e")
+
+    def value(self, field: model.FieldLayout, target: str) -> None:
+        type_ = field.type
+        if isinstance(type_, model.PrimitiveLayout):
+            self.primitive(type_, field.nullable, target)
+        elif isinstance(type_, model.ArrayLayout):
+            self.array(type_, field.nullable, target)
+        elif field.nullable:
+            self.fixed("b", "n")
+            self.flush()
+            with self.block("if n < 0:"):
+                self.add(f"{target} = None")
+            with self.block("else:"):
+                self.inner_struct(type_, target)
+                self.flush()
+        else:
+            self.inner_struct(type_, target)
+
+    def inner_struct(self, type_: model.StructLayout, target: str) -> None:
+        one = self.name("o")
+        self.add(f"{target} = {one} = new(C_{type_.name})")
+        self.struct(type_, one)
+
+    def defaults(self, type_: model.StructLayout, one: str) -> None:
+        """Assigns what this version does not have: immutable values together, by value."""
+        same: dict[str, list[str]] = {}
+        cls = self.structs[type_.name]
+        for field in type_.absent:
+            expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
+            if expression.endswith(("()", "[]")):
+                self.add(f"{one}.{field.name} = {expression}")
+            else:
+                same.setdefault(expression, []).append(f"{one}.{field.name}")
+        for expression, targets in same.items():
+            self.add(f"{' = '.join(targets)} = {expression}")
+
+    def struct(self, type_: model.StructLayout, one: str) -> None:
+        for field in type_.fields:
+            self.value(field, f"{one}.{field.name}")
+        if not type_.flexible:
+            self.flush()
+            self.defaults(type_, one)
+            self.add(f"{one}.unknown_tagged_fields = None")
+            return
+        self.fixed("B", "t")
+        self.flush()
+        self.defaults(type_, one)
+        if type_.tagged:
+            self.known_tags(type_, one)
+        else:
+            with self.block("if t:"):
+                self.add(f"{one}.unknown_tagged_fields, pos = unknown_tags(data, pos, t)")
+            with self.block("else:"):
+                self.add(f"{one}.unknown_tagged_fields = None")
+
+    def known_tags(self, type_: model.StructLayout, one: str) -> None:
+        cls = self.structs[type_.name]
+        for field in type_.tagged:
+            expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
+            self.add(f"{one}.{field.name} = {expression}")
+        self.add(f"{one}.unknown_tagged_fields = None")
+        unknown, tag, end = self.name("w"), self.name("g"), self.name("z")
+        with self.block("if t:"):
+            self.add("if t > 127: t, pos = uvarint_rest(data, pos, t)", f"{unknown} = {{}}")
+            with self.block("for _ in range(t):"):
+                self.add(f"{tag}, pos = read_uvarint(data, pos)", "n, pos = read_uvarint(data, pos)")
+                self.add(f"{end} = pos + n", f"if {end} > len(data): retry()")
+                word = "if"
+                for field in type_.tagged:
+                    with self.block(f"{word} {tag} == {field.tag}:"):
+                        self.value(field, f"{one}.{field.name}")
+                        self.flush()
+                        self.add(f"if pos != {end}: retry()")
+                    word = "elif"
+                with self.block("else:"):
+                    self.add(f"{unknown}[{tag}] = data[pos:{end}]", f"pos = {end}")
+            self.add(f"if {unknown}: {one}.unknown_tagged_fields = {unknown}")
+
+
+def decoder_source(layout: model.StructLayout, structs: dict[str, type[WireStruct]], globals_: dict[str, Any]) -> str:
+    """Source of ``decode(data: bytes, pos: int) -> (object, position after it)``; its constants go to ``globals_``."""
+    emitter = _Decoder(globals_, structs)
+    emitter.add(f"o = new(C_{layout.name})")
+    emitter.struct(layout, "o")
+    emitter.flush()
+    emitter.add("return o, pos")
+    return "def decode(data, pos):\n" + "\n".join(emitter.lines) + "\n"
+
+
+class _Encoder(_Source):
+    """Emits the body of ``encode(o)``: parts are appended by ``w`` and joined at the end."""
+
+    def __init__(self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]]) -> None:
+        super().__init__(globals_)
+        self.structs = structs
+        self.run: list[tuple[str, str]] = []
+        self.writer = "w"
+
+    def fixed(self, code: str, expression: str) -> None:
+        self.run.append((code, expression))
+
+    def pack(self, run: list[tuple[str, str]]) -> str:
+        """Expression that packs a run."""
+        format_ = "".join(code for code, _ in run)
+        packer = f"p_{_describe(format_)}"
+        self.globals[packer] = struct.Struct(">" + format_).pack
+        return f"{packer}({', '.join(expression for _, expression in run)})"
+
+    def flush(self) -> None:
+        if self.run:
+            self.add(f"{self.writer}({self.pack(self.run)})")
+            self.run = []
+
+    def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
+        """Writes ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
+        if not type_.compact:
+            self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
+            self.flush()
+            return
+        if not self.run:
+            self.add(f"{self.writer}(uvarint(n))")
+            return
+        run, self.run = self.run, []
+        with self.block("if n < 128:"):
+            self.add(f"{self.writer}({self.pack([*run, ('B', 'n')])})")
+        with self.block("else:"):
+            self.add(f"{self.writer}({self.pack(run)})", f"{self.writer}(uvarint(n))")
+
+    def primitive(self, type_: model.PrimitiveLayout, nullable: bool, value: str) -> None:
+        if type_.name == "uuid":
+            self.fixed("16s", f"{value}.bytes")
+            return
+        if type_.name in STRUCT_CODES:
+            self.fixed(STRUCT_CODES[type_.name], value)
+            return
+        b = self.name("b")
+        one = 1 if type_.compact else 0
+        plus = " + 1" if type_.compact else ""
+        content = f"{value}.encode()" if type_.name == "string" else value
+        if nullable:
+            self.add(f"{b} = {value}", f"if {b} is None: n = {one - 1}; {b} = b''")
+            content = f"{b}.encode()" if type_.name == "string" else b
+            assign = f"{b} = {content}; " if type_.name == "string" else ""
+            self.add(f"else: {assign}n = len({b}){plus}")
+        else:
+            self.add(f"{b} = {content}", f"n = len({b}){plus}")
+        self.length(type_)
+        self.add(f"{self.writer}({b})")
+
+    def array(self, type_: model.ArrayLayout, nullable: bool, value: str) -> None:
+        items = self.name("l")
+        plus = " + 1" if type_.compact else ""
+        self.add(f"{items} = {value}")
+        if nullable:
+            self.add(f"if {items} is None: n = {0 if type_.compact else -1}; {items} = ()", "else:")
+            self.add(f"    n = len({items}){plus}")
+        else:
+            self.add(f"n = len({items}){plus}")
+        self.length(type_)
+        element = type_.element
+        if isinstance(element, model.PrimitiveLayout) and element.name in _READERS:
+            self.add(f"if {items}: {self.writer}(pack_many({STRUCT_CODES[element.name]!r}, {items}))")
+            return
+        one = self.name("o")
+        if isinstance(element, model.PrimitiveLayout) and element.name == "string":
+            # "abc" is iterable too, and would be written as three strings.
+            self.add(f"if {items}.__class__ is str: retry()")
+        with self.block(f"for {one} in {items}:"):
+            if isinstance(element, model.StructLayout):
+                self.struct(element, one)
+            else:
+                self.primitive(element, False, one)
+            self.flush()
+
+    def value(self, field: model.FieldLayout, value: str) -> None:
+        type_ = field.type
+        if isinstance(type_, model.PrimitiveLayout):
+            self.primitive(type_, field.nullable, value)
+        elif isinstance(type_, model.ArrayLayout):
+            self.array(type_, field.nullable, value)
+        else:
+            one = self.name("o")
+            if not field.nullable:
+                self.add(f"{one} = {value}")
+                self.struct(type_, one)
+                return
+            self.flush()
+            self.add(f"{one} = {value}")
+            with self.block(f"if {one} is None:"):
+                self.add(f"{self.writer}(b'\\xff')")
+            with self.block("else:"):
+                self.fixed("b", "1")
+                self.struct(type_, one)
+                self.flush()
+
+    def differs(self, field: model.Field | model.FieldLayout, value: str, struct_: type | None) -> str:
+        """Condition under which a field does not hold its default."""
+        default = field.default
+        if default is None:
+            return f"{value} is not None"
+        if isinstance(field.type, (model.Array, model.ArrayLayout)):
+            return f"({value} or {value} is None)"
+        if isinstance(default, tuple):
+            assert struct_ is not None
+            name = f"default_{struct_.__name__}"
+            self.globals[name] = struct_()
+            return f"{value} != {name}"
+        return f"{value} != {default_expression(field, self.globals, struct_)}"
+
+    def struct(self, type_: model.StructLayout, one: str) -> None:
+        cls = self.structs[type_.name]
+        # An object of another class could have the same attributes and would be written; the tracked encoder words it.
+        checks = [
+            self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
+            for field in type_.absent
+            if not field.ignorable
+        ]
+        if not type_.flexible:
+            checks.append(f"{one}.unknown_tagged_fields")
+        if checks:
+            self.add(f"if {' or '.join(checks)}: retry()")
+        for field in type_.fields:
+            self.value(field, f"{one}.{field.name}")
+        if not type_.flexible:
+            return
+        if not type_.tagged:
+            run, self.run = self.run, []
+            with self.block(f"if {one}.unknown_tagged_fields:"):
+                if run:
+                    self.add(f"{self.writer}({self.pack(run)})")
+                self.add(f"{self.writer}(pack_tags([], {one}.unknown_tagged_fields))")
+            with self.block("else:"):
+                self.add(f"{self.writer}({self.pack([*run, ('B', '0')])})")
+            return
+        self.flush()
+        self.known_tags(type_, one, cls)
+
+    def known_tags(self, type_: model.StructLayout, one: str, cls: type[WireStruct]) -> None:
+        tags = self.name("t")
+        self.add(f"{tags} = []")
+        outer = self.writer
+        for field in type_.tagged:
+            value = f"{one}.{field.name}"
+            with self.block(f"if {self.differs(field, value, cls.STRUCTS.get(field.name))}:"):
+                parts, self.writer = self.name("q"), self.name("w")
+                self.add(f"{parts} = []", f"{self.writer} = {parts}.append")
+                self.value(field, value)
+                self.flush()
+                self.add(f"{tags}.append(({field.tag}, b''.join({parts})))")
+            self.writer = outer
+        with self.block(f"if {tags} or {one}.unknown_tagged_fields:"):
+            self.add(f"{self.writer}(pack_tags({tags}, {one}.unknown_tagged_fields))")
+        with self.block("else:"):
+            self.add(f"{self.writer}(b'\\x00')")
+
+
+def encoder_source(layout: model.StructLayout, structs: dict[str, type[WireStruct]], globals_: dict[str, Any]) -> str:
+    """Source of ``encode(o) -> bytes``; its constants go to ``globals_``."""
+    emitter = _Encoder(globals_, structs)
+    emitter.add("parts = []", "w = parts.append")
+    emitter.struct(layout, "o")
+    emitter.flush()
+    emitter.add("return b''.join(parts)")
+    return "def encode(o):\n" + "\n".join(emitter.lines) + "\n"

@@ -1,0 +1,216 @@
+"""Codecs and classes, made on first use and kept.
+
+``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` give a message's classes.
+Everything is keyed by the ``Message`` object itself, so a user's own schemas live beside the built-in ones.
+
+A ``Codec`` is either implementation behind one interface: ``compiled`` (generated Python; ``kwire.codec.emit``) or
+``reference`` (``construct``; ``kwire.codec.reference``). Tests and fuzzers hold them against each other; everybody else
+uses the compiled one, and neither importing this module nor decoding with it imports construct.
+
+Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` only; generated source is registered with
+``linecache``, so that tracebacks and debuggers show it.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from kwire import schema
+from kwire.codec import emit, tracked
+from kwire.codec.objects import WireMessage, WireStruct, make_classes
+from kwire.errors import EncodeError, UnsupportedVersionError
+from kwire.schema import model
+
+__all__ = [
+    "IMPLEMENTATIONS",
+    "Codec",
+    "Implementation",
+    "codec",
+    "message_class",
+    "request_codec",
+    "response_codec",
+    "struct_class",
+    "unknown_api",
+]
+
+Implementation = Literal["compiled", "reference"]
+IMPLEMENTATIONS: Final[tuple[Implementation, ...]] = ("compiled", "reference")
+
+
+class Codec:
+    """Encoder and decoder of one version of one message.
+
+    ``message`` and ``version`` say which, ``layout`` how it is laid out, ``label`` names it in errors
+    (``FetchResponse v4``).
+    """
+
+    __slots__ = ("label", "layout", "message", "version")
+
+    def __init__(self, message: model.Message, version: int) -> None:
+        self.message = message
+        self.version = version
+        self.layout = model.layout(message, version)
+        self.label = f"{message.name} v{version}"
+
+    def decode(self, data: bytes, pos: int = 0) -> Any:
+        """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``."""
+        raise NotImplementedError
+
+    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+        """The message that begins at ``pos``, and the position after it. Raises ``DecodeError``."""
+        raise NotImplementedError
+
+    def encode(self, value: object) -> bytes:
+        """The canonical bytes of ``value``. Raises ``EncodeError``."""
+        raise NotImplementedError
+
+
+class CompiledCodec(Codec):
+    """Runs generated source; decoder and encoder are each compiled when first called."""
+
+    __slots__ = ("_classes", "_decode", "_encode", "_structs")
+
+    _decode: Callable[[bytes, int], tuple[Any, int]]
+    _encode: Callable[[Any], bytes]
+
+    def __init__(self, message: model.Message, version: int) -> None:
+        super().__init__(message, version)
+        self._structs = _structs(message)
+        self._decode = self._first_decode
+        self._encode = self._first_encode
+
+    def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
+        self._decode = self._compile("decode", emit.decoder_source)
+        return self._decode(data, pos)
+
+    def _first_encode(self, value: Any) -> bytes:
+        self._encode = self._compile("encode", emit.encoder_source)
+        return self._encode(value)
+
+    def _compile(self, name: str, generate: Callable[..., str]) -> Any:
+        globals_ = emit.namespace(self._structs)
+        source = generate(self.layout, self._structs, globals_)
+        file = f"<kwire {self.label} {name}>"
+        exec(compile(source, file, "exec"), globals_)
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        return globals_[name]
+
+    def source(self) -> str:
+        """The generated Python of both directions."""
+        sources = (emit.decoder_source, emit.encoder_source)
+        return "\n\n".join(make(self.layout, self._structs, emit.namespace(self._structs)) for make in sources)
+
+    def decode(self, data: bytes, pos: int = 0) -> Any:
+        try:
+            made, end = self._decode(data, pos)
+            if end == len(data):
+                return made
+        except emit.FAILURES:
+            pass
+        return tracked.decode(self.layout, self.label, self._structs, data, pos)[0]
+
+    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+        try:
+            made, end = self._decode(data, pos)
+            if end <= len(data):
+                return made, end
+        except emit.FAILURES:
+            pass
+        return tracked.decode(self.layout, self.label, self._structs, data, pos, whole=False)
+
+    def encode(self, value: object) -> bytes:
+        if value.__class__ is not self._structs[self.message.name]:
+            given = type(value).__qualname__
+            raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
+        try:
+            return self._encode(value)
+        except emit.FAILURES:
+            return tracked.encode(self.layout, self.label, value)
+
+
+class ReferenceCodec(Codec):
+    """Runs ``construct`` declarations."""
+
+    __slots__ = ()
+
+    def decode(self, data: bytes, pos: int = 0) -> Any:
+        from kwire.codec import reference
+
+        return reference.decode(self.message, self.version, data, pos)
+
+    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+        from kwire.codec import reference
+
+        return reference.decode_prefix(self.message, self.version, data, pos)
+
+    def encode(self, value: object) -> bytes:
+        from kwire.codec import reference
+
+        return reference.encode(self.message, self.version, value)
+
+
+_MAKERS: Final[dict[str, type[Codec]]] = {"compiled": CompiledCodec, "reference": ReferenceCodec}
+
+# The Message is kept in the value, so that its id stays its own.
+_CODECS: Final[dict[tuple[int, int, str], Codec]] = {}
+_CLASSES: Final[dict[int, tuple[model.Message, type[WireMessage], dict[str, type[WireStruct]]]]] = {}
+
+
+def _classes(message: model.Message) -> tuple[model.Message, type[WireMessage], dict[str, type[WireStruct]]]:
+    found = _CLASSES.get(id(message))
+    if found is None:
+        found = (message, *make_classes(message))
+        _CLASSES[id(message)] = found
+    return found
+
+
+def message_class(message: model.Message) -> type[WireMessage]:
+    """The class of ``message``'s objects."""
+    return _classes(message)[1]
+
+
+def struct_class(message: model.Message, name: str) -> type[WireStruct]:
+    """The class of a nested struct of ``message``."""
+    return _classes(message)[2][name]
+
+
+def _structs(message: model.Message) -> dict[str, type[WireStruct]]:
+    _, whole, structs = _classes(message)
+    return {**structs, message.name: whole}
+
+
+def codec(message: model.Message, version: int, implementation: Implementation = "compiled") -> Codec:
+    """The codec of ``message`` in ``version``. Raises ``UnsupportedVersionError``, which names the known range."""
+    found = _CODECS.get((id(message), version, implementation))
+    if found is None:
+        if version not in message.versions:
+            raise UnsupportedVersionError(
+                f"version {version} is not known, versions {message.versions} are", layout=message.name
+            )
+        found = _MAKERS[implementation](message, version)
+        _CODECS[id(message), version, implementation] = found
+    return found
+
+
+def request_codec(api_key: int, version: int, implementation: Implementation = "compiled") -> Codec:
+    """The codec of a request. Raises ``UnsupportedVersionError`` for an unknown API key or version."""
+    message = schema.request(api_key)
+    if message is None:
+        raise unknown_api(api_key)
+    return codec(message, version, implementation)
+
+
+def response_codec(api_key: int, version: int, implementation: Implementation = "compiled") -> Codec:
+    """The codec of a response. Raises ``UnsupportedVersionError`` for an unknown API key or version."""
+    message = schema.response(api_key)
+    if message is None:
+        raise unknown_api(api_key)
+    return codec(message, version, implementation)
+
+
+def unknown_api(api_key: int) -> UnsupportedVersionError:
+    """The error for an API key that no schema has."""
+    known = schema.api_keys()
+    return UnsupportedVersionError(f"API key {api_key} is not known, {min(known)} to {max(known)} are")

@@ -1,0 +1,336 @@
+"""The careful twin of the compiled codecs: walks a layout and knows at every byte where it is.
+
+The compiled decoders (``kwire.codec.emit``) carry neither path nor offset. When one of them fails, for whatever
+reason, the same bytes run through ``decode`` here, which says what is wrong and where, or finds that nothing is: a
+string that is not UTF-8 is the one thing that the compiled code cannot read and that is no error. The same holds for
+encoding. So the compiled code may fail with any exception, and only this module words errors.
+
+It walks the layout rather than being generated: failing is rare, a walk needs no compilation, and the cases of a type
+stand once. Rules:
+
+- Every read is checked against ``limit`` first: the end of the data, or of the tagged field around it. A count is
+  checked against the least size of so many elements before anything is allocated.
+- ``path`` names the field that failed, ``offset`` is the first byte of its encoding, its length prefix included.
+
+Source: Kafka protocol guide; KIP-482 (compact lengths, tagged fields), KIP-893 (nullable structs).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+from kwire import wire
+from kwire.codec.objects import WireStruct
+from kwire.errors import DecodeError, EncodeError
+from kwire.schema import model
+
+__all__ = ["STRUCT_CODES", "decode", "encode"]
+
+STRUCT_CODES: Final = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""``struct`` format of each primitive of fixed width."""
+
+_UNPACKERS: Final = {name: struct.Struct(">" + code) for name, code in STRUCT_CODES.items()}
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+
+
+class _Reader:
+    __slots__ = ("data", "label", "limit", "path", "pos", "structs")
+
+    def __init__(self, data: bytes, pos: int, label: str, structs: dict[str, type[WireStruct]]) -> None:
+        self.data = data
+        self.pos = pos
+        self.limit = len(data)
+        self.label = label
+        self.structs = structs
+        self.path: list[str] = ["$"]
+
+    def fail(self, message: str, offset: int) -> NoReturn:
+        raise DecodeError(message, layout=self.label, path="".join(self.path), offset=offset)
+
+    def need(self, size: int, start: int) -> int:
+        """Moves over ``size`` bytes; where they begin."""
+        pos = self.pos
+        if size > self.limit - pos:
+            left = max(self.limit - pos, 0)
+            self.fail(f"{size} bytes needed, {left} left", start)
+        self.pos = pos + size
+        return pos
+
+    def uvarint(self, start: int) -> int:
+        value = 0
+        for shift in (0, 7, 14, 21, 28):
+            byte = self.data[self.need(1, start)]
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value & 0xFFFFFFFF
+        return self.fail("unsigned varint of more than 5 bytes", start)
+
+    def length(self, compact: bool, wide: bool, nullable: bool, start: int) -> int:
+        """A length or count; -1 for null where that is allowed."""
+        if compact:
+            value = self.uvarint(start) - 1
+        elif wide:
+            (value,) = _INT32.unpack_from(self.data, self.need(4, start))
+        else:
+            (value,) = _INT16.unpack_from(self.data, self.need(2, start))
+        if value < -1:
+            self.fail(f"length {value}", start)
+        if value == -1 and not nullable:
+            self.fail("null in a field that cannot be null", start)
+        return int(value)
+
+    def primitive(self, type_: model.PrimitiveLayout, nullable: bool) -> Any:
+        start = self.pos
+        size = model.FIXED_SIZES.get(type_.name)
+        if size is not None:
+            (value,) = _UNPACKERS[type_.name].unpack_from(self.data, self.need(size, start))
+            return wire.uuid_from_bytes(value) if type_.name == "uuid" else value
+        length = self.length(type_.compact, type_.name != "string", nullable, start)
+        if length < 0:
+            return None
+        if length > self.limit - self.pos:
+            self.fail(f"length {length}, {self.limit - self.pos} bytes left", start)
+        at = self.need(length, start)
+        content = self.data[at : self.pos]
+        return content.decode("utf-8", "surrogateescape") if type_.name == "string" else content
+
+    def array(self, type_: model.ArrayLayout, nullable: bool) -> list[Any] | None:
+        start = self.pos
+        count = self.length(type_.compact, True, nullable, start)
+        if count < 0:
+            return None
+        element = type_.element
+        if count * element.min_size > self.limit - self.pos:
+            self.fail(
+                f"{count} elements of at least {element.min_size} bytes, {self.limit - self.pos} bytes left", start
+            )
+        out: list[Any] = []
+        path = self.path
+        for i in range(count):
+            path.append(f"[{i}]")
+            if isinstance(element, model.StructLayout):
+                out.append(self.struct(element))
+            else:
+                out.append(self.primitive(element, False))
+            path.pop()
+        return out
+
+    def value(self, field: model.FieldLayout) -> Any:
+        type_ = field.type
+        if isinstance(type_, model.PrimitiveLayout):
+            return self.primitive(type_, field.nullable)
+        if isinstance(type_, model.ArrayLayout):
+            return self.array(type_, field.nullable)
+        # KIP-893: one signed byte before a nullable struct, negative for null.
+        if field.nullable and self.data[self.need(1, self.pos)] > 127:
+            return None
+        return self.struct(type_)
+
+    def struct(self, type_: model.StructLayout) -> WireStruct:
+        made = self.structs[type_.name]()
+        path = self.path
+        for field in type_.fields:
+            path.append("." + field.name)
+            setattr(made, field.name, self.value(field))
+            path.pop()
+        if type_.flexible:
+            path.append(".unknown_tagged_fields")
+            made.unknown_tagged_fields = self.tagged_section(type_, made)
+            path.pop()
+        return made
+
+    def tagged_section(self, type_: model.StructLayout, made: WireStruct) -> dict[int, bytes] | None:
+        known = {field.tag: field for field in type_.tagged}
+        unknown: dict[int, bytes] = {}
+        for _ in range(self.uvarint(self.pos)):
+            tag = self.uvarint(self.pos)
+            start = self.pos
+            size = self.uvarint(start)
+            if size > self.limit - self.pos:
+                self.fail(f"tagged field {tag} of {size} bytes, {self.limit - self.pos} bytes left", start)
+            content = self.pos
+            field = known.get(tag)
+            if field is None:
+                unknown[tag] = self.data[content : content + size]
+                self.pos = content + size
+                continue
+            outer = self.limit
+            self.limit = content + size
+            self.path[-1] = "." + field.name
+            setattr(made, field.name, self.value(field))
+            if self.pos != self.limit:
+                self.fail(f"{self.pos - content} of {size} bytes of the tagged field used", content)
+            self.path[-1] = ".unknown_tagged_fields"
+            self.limit = outer
+        return unknown or None
+
+
+def decode(
+    layout: model.StructLayout,
+    label: str,
+    structs: dict[str, type[WireStruct]],
+    data: bytes,
+    pos: int = 0,
+    *,
+    whole: bool = True,
+) -> tuple[WireStruct, int]:
+    """Decodes ``data`` from ``pos``: the object and the position after it.
+
+    ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, the message's own included.
+    With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.
+    """
+    reader = _Reader(data, pos, label, structs)
+    made = reader.struct(layout)
+    if whole and reader.pos != len(data):
+        reader.fail(f"{len(data) - reader.pos} bytes after the end of the message", reader.pos)
+    return made, reader.pos
+
+
+class _Writer:
+    __slots__ = ("label", "parts", "path")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.parts: list[bytes] = []
+        self.path: list[str] = ["$"]
+
+    def fail(self, message: str) -> NoReturn:
+        raise EncodeError(message, layout=self.label, path="".join(self.path))
+
+    def length(self, value: int, compact: bool, wide: bool) -> None:
+        limit = 0x7FFFFFFF if wide or compact else 0x7FFF
+        if value > limit:
+            self.fail(f"length {value} is above {limit}")
+        if compact:
+            self.parts.append(wire.pack_uvarint(value + 1))
+        else:
+            self.parts.append((_INT32 if wide else _INT16).pack(value))
+
+    def primitive(self, type_: model.PrimitiveLayout, value: Any, nullable: bool) -> None:
+        name = type_.name
+        if value is None and nullable and name not in model.FIXED_SIZES:
+            self.length(-1, type_.compact, name != "string")
+            return
+        if name in model.FIXED_SIZES:
+            if name == "uuid":
+                if not isinstance(value, UUID):
+                    self.fail(f"expected a uuid.UUID, not {value!r}")
+                value = value.bytes
+            try:
+                self.parts.append(_UNPACKERS[name].pack(value))
+            except (struct.error, TypeError, OverflowError):
+                self.fail(f"{value!r} is not of type {name}")
+            return
+        if name == "string":
+            if not isinstance(value, str):
+                self.fail(f"expected a string, not {value!r}")
+            try:
+                content = value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                self.fail(f"{value!r} cannot be written as UTF-8")
+        elif isinstance(value, (bytes, bytearray, memoryview)):
+            content = bytes(value)
+        else:
+            self.fail(f"expected bytes, not {value!r}")
+        self.length(len(content), type_.compact, name != "string")
+        self.parts.append(content)
+
+    def value(self, field: model.FieldLayout, value: Any) -> None:
+        type_ = field.type
+        if isinstance(type_, model.PrimitiveLayout):
+            self.primitive(type_, value, field.nullable)
+        elif isinstance(type_, model.ArrayLayout):
+            if value is None and field.nullable:
+                self.length(-1, type_.compact, True)
+                return
+            if not isinstance(value, (list, tuple)):
+                self.fail(f"expected a list, not {value!r}")
+            self.length(len(value), type_.compact, True)
+            for i, one in enumerate(value):
+                self.path.append(f"[{i}]")
+                if isinstance(type_.element, model.StructLayout):
+                    self.struct(type_.element, one)
+                else:
+                    self.primitive(type_.element, one, False)
+                self.path.pop()
+        elif field.nullable:
+            self.parts.append(b"\xff" if value is None else b"\x01")
+            if value is not None:
+                self.struct(type_, value)
+        else:
+            self.struct(type_, value)
+
+    def struct(self, type_: model.StructLayout, value: Any) -> None:
+        if not isinstance(value, WireStruct) or type(value).__name__ != type_.name:
+            self.fail(f"expected {type_.name}, not {value!r}")
+        self.check_absent(type_, value)
+        for field in type_.fields:
+            self.path.append("." + field.name)
+            self.value(field, getattr(value, field.name))
+            self.path.pop()
+        if type_.flexible:
+            self.tagged_section(type_, value)
+        elif value.unknown_tagged_fields:
+            self.path.append(".unknown_tagged_fields")
+            self.fail("this version has no tagged fields")
+
+    def check_absent(self, type_: model.StructLayout, value: WireStruct) -> None:
+        if not any(not field.ignorable for field in type_.absent):
+            return
+        default = type(value)()
+        for field in type_.absent:
+            found = getattr(value, field.name)
+            if not field.ignorable and found != getattr(default, field.name):
+                self.path.append("." + field.name)
+                self.fail(f"this version does not have the field (versions {field.versions} do), and it is {found!r}")
+
+    def tagged_section(self, type_: model.StructLayout, value: WireStruct) -> None:
+        default = type(value)()
+        contents: dict[int, bytes] = {}
+        outer = self.parts
+        for field in type_.tagged:
+            found = getattr(value, field.name)
+            if found == getattr(default, field.name) or (found == () and isinstance(field.type, model.ArrayLayout)):
+                continue
+            self.parts = []
+            self.path.append("." + field.name)
+            self.value(field, found)
+            self.path.pop()
+            assert field.tag is not None
+            contents[field.tag] = b"".join(self.parts)
+        self.parts = outer
+        self.path.append(".unknown_tagged_fields")
+        known = {field.tag for field in type_.tagged}
+        for tag, content in (value.unknown_tagged_fields or {}).items():
+            if tag in known:
+                self.fail(f"tag {tag} is a known field of this version")
+            if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
+                self.fail(f"{tag!r} is not a tag")
+            if not isinstance(content, (bytes, bytearray, memoryview)):
+                self.fail(f"content of tag {tag}: expected bytes, not {content!r}")
+            contents[tag] = bytes(content)
+        self.path.pop()
+        self.parts.append(wire.pack_uvarint(len(contents)))
+        for tag in sorted(contents):
+            content = contents[tag]
+            self.parts += [wire.pack_uvarint(tag), wire.pack_uvarint(len(content)), content]
+
+
+def encode(layout: model.StructLayout, label: str, value: object) -> bytes:
+    """The canonical bytes of ``value``. Raises ``EncodeError`` and nothing else."""
+    writer = _Writer(label)
+    writer.struct(layout, value)
+    return b"".join(writer.parts)

@@ -1,0 +1,188 @@
+"""Which header a frame begins with, and whole frames: header and body together.
+
+A frame is the bytes after the 4-byte size. The rules of headers (Kafka protocol guide, KIP-482, KIP-511):
+
+- A request has header v1, or v2 when its version is flexible; ControlledShutdown v0 has v0, without client_id.
+- A response has header v0, or v1 when its version is flexible; that of ApiVersions is always v0, because a client that
+  reads it does not know yet what the broker speaks.
+- A broker that does not know the ApiVersions version answers in v0 with error code 35; ``decode_response`` falls back.
+
+Objects here are what ``kwire.decode_request`` and its sisters take and return.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.codec.objects import WireMessage
+from kwire.codec.registry import Implementation
+from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
+
+__all__ = [
+    "API_VERSIONS",
+    "Request",
+    "Response",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "request_header_version",
+    "response_header_version",
+]
+
+API_VERSIONS: Final = 18
+CONTROLLED_SHUTDOWN: Final = 7
+UNSUPPORTED_VERSION: Final = 35
+
+
+@dataclass(slots=True)
+class Request:
+    """A decoded request: ``header`` is a ``RequestHeader``, ``body`` a message such as ``ProduceRequest``."""
+
+    header: Any
+    body: Any
+
+
+@dataclass(slots=True)
+class Response:
+    """A decoded response: ``header`` is a ``ResponseHeader``, ``body`` a message such as ``ProduceResponse``.
+
+    ``api_version`` is the version that the body was read in: the one asked for, or 0 after the ApiVersions fallback.
+    """
+
+    header: Any
+    body: Any
+    api_version: int
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """The header version of a request. Raises ``UnsupportedVersionError`` for an unknown API key."""
+    if api_key == CONTROLLED_SHUTDOWN and api_version == 0:
+        return 0
+    message = schema.request(api_key)
+    if message is None:
+        raise registry.unknown_api(api_key)
+    return 2 if api_version in message.flexible else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int:
+    """The header version of a response. Raises ``UnsupportedVersionError`` for an unknown API key."""
+    if api_key == API_VERSIONS:
+        return 0
+    message = schema.response(api_key)
+    if message is None:
+        raise registry.unknown_api(api_key)
+    return 1 if api_version in message.flexible else 0
+
+
+def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:
+    return data if data.__class__ is bytes else bytes(data)
+
+
+def decode_request_header(
+    frame: bytes | bytearray | memoryview, *, implementation: Implementation = "compiled"
+) -> tuple[Any, int]:
+    """The header of a request frame and the offset at which its body begins.
+
+    Works for every version of a known API, known or not. Raises ``DecodeError``.
+    """
+    data = _as_bytes(frame)
+    if len(data) < 4:
+        raise DecodeError(f"{len(data)} bytes are too few for a request", layout="RequestHeader", offset=0)
+    api_key = int.from_bytes(data[:2], "big", signed=True)
+    api_version = int.from_bytes(data[2:4], "big", signed=True)
+    version = request_header_version(api_key, api_version)
+    codec = registry.codec(schema.message("RequestHeader"), version, implementation)
+    return codec.decode_prefix(data)
+
+
+def decode_request(frame: bytes | bytearray | memoryview, *, implementation: Implementation = "compiled") -> Request:
+    """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
+
+    Raises ``UnsupportedVersionError`` for an unknown API key or version, ``DecodeError`` for bad bytes.
+    """
+    data = _as_bytes(frame)
+    header, pos = decode_request_header(data, implementation=implementation)
+    codec = registry.request_codec(header.request_api_key, header.request_api_version, implementation)
+    return Request(header, codec.decode(data, pos))
+
+
+def decode_response(
+    frame: bytes | bytearray | memoryview,
+    *,
+    api_key: int,
+    api_version: int,
+    implementation: Implementation = "compiled",
+) -> Response:
+    """Decodes a response frame (without its 4-byte size), given what its request asked for.
+
+    An ApiVersions answer with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511).
+    Raises ``UnsupportedVersionError`` for an unknown API key or version, ``DecodeError`` for bad bytes.
+    """
+    data = _as_bytes(frame)
+    version = response_header_version(api_key, api_version)
+    header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(data)
+    try:
+        codec = registry.response_codec(api_key, api_version, implementation)
+        return Response(header, codec.decode(data, pos), api_version)
+    except DecodeError:
+        if api_key != API_VERSIONS or data[pos : pos + 2] != UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            raise
+        try:
+            return Response(header, registry.response_codec(api_key, 0, implementation).decode(data, pos), 0)
+        except DecodeError:
+            pass
+        raise
+
+
+def _body(body: object, kind: str) -> tuple[WireMessage, int]:
+    if not isinstance(body, WireMessage) or body.SCHEMA.kind != kind or body.SCHEMA.api_key is None:
+        raise EncodeError(f"expected a {kind} message, not {type(body).__qualname__}")
+    return body, body.SCHEMA.api_key
+
+
+def encode_request(
+    body: object,
+    *,
+    api_version: int,
+    correlation_id: int,
+    client_id: str | None = None,
+    implementation: Implementation = "compiled",
+) -> bytes:
+    """The frame (without its 4-byte size) of a request. Raises ``EncodeError``."""
+    message, api_key = _body(body, "request")
+    codec = _for_encoding(message, api_version, implementation)
+    version = request_header_version(api_key, api_version)
+    schema_ = schema.message("RequestHeader")
+    header: Any = registry.message_class(schema_)()
+    header.request_api_key = api_key
+    header.request_api_version = api_version
+    header.correlation_id = correlation_id
+    if version > 0:
+        header.client_id = client_id
+    return registry.codec(schema_, version, implementation).encode(header) + codec.encode(message)
+
+
+def encode_response(
+    body: object, *, api_version: int, correlation_id: int, implementation: Implementation = "compiled"
+) -> bytes:
+    """The frame (without its 4-byte size) of a response. Raises ``EncodeError``."""
+    message, api_key = _body(body, "response")
+    codec = _for_encoding(message, api_version, implementation)
+    schema_ = schema.message("ResponseHeader")
+    header: Any = registry.message_class(schema_)()
+    header.correlation_id = correlation_id
+    version = response_header_version(api_key, api_version)
+    return registry.codec(schema_, version, implementation).encode(header) + codec.encode(message)
+
+
+def _for_encoding(message: WireMessage, version: int, implementation: Implementation) -> registry.Codec:
+    # The body's own schema, which a user may have loaded, and not what the API key stands for in the built-in ones.
+    try:
+        return registry.codec(message.SCHEMA, version, implementation)
+    except UnsupportedVersionError as error:
+        raise EncodeError(error.message, layout=message.SCHEMA.name) from None

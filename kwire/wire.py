@@ -1,0 +1,105 @@
+"""Primitive types of the Kafka wire protocol: how each is read and written outside of ``struct`` formats.
+
+What ``struct`` can do is done by ``struct`` where it is used; here stands what it cannot: unsigned varints, uuids with
+their text form, and strings whose bytes are not UTF-8. Rules kept here:
+
+- An unsigned varint is at most five bytes; its low 32 bits count (Kafka's ``ByteUtils.readUnsignedVarint`` lets the
+  fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form.
+- Bytes that are not UTF-8 never lose a message: they become lone surrogates (PEP 383), which are written back as they
+  came. ``printable`` is what a person or an Arrow string column gets instead.
+- uuids are ``uuid.UUID`` objects; equal ones are usually the same object (a bounded memo; topic ids repeat).
+
+Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-516 for the text form of uuids.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Final
+from uuid import UUID
+
+__all__ = ["ZERO_UUID", "pack_uvarint", "parse_uuid", "printable", "read_uvarint", "uuid_from_bytes", "uuid_text"]
+
+ZERO_UUID: Final = UUID(int=0)
+
+_UVARINTS: Final = tuple(
+    struct.pack("B", n) if n < 128 else struct.pack("BB", n & 127 | 128, n >> 7) for n in range(4096)
+)
+
+
+def pack_uvarint(value: int) -> bytes:
+    """``value`` (0 to 2**32 - 1) as an unsigned varint."""
+    if 0 <= value < 4096:
+        return _UVARINTS[value]
+    if not 0 <= value <= 0xFFFFFFFF:
+        raise ValueError(f"{value} does not fit an unsigned varint")
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """Reads an unsigned varint at ``pos``: its value and the position after it.
+
+    Raises ``IndexError`` at the end of the data and ``ValueError`` for one of more than five bytes.
+    """
+    value = data[pos]
+    pos += 1
+    if value > 127:
+        return read_uvarint_rest(data, pos, value)
+    return value, pos
+
+
+def read_uvarint_rest(data: bytes, pos: int, first: int) -> tuple[int, int]:
+    """Goes on after a first byte above 127 that the caller has already read."""
+    value = first & 127
+    for shift in (7, 14, 21, 28):
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value & 0xFFFFFFFF, pos
+    raise ValueError("unsigned varint of more than 5 bytes")
+
+
+class _UuidMemo(dict[bytes, UUID]):
+    """16 bytes -> UUID. Bounded: hostile input must not be able to fill the memory with distinct ids."""
+
+    LIMIT: Final = 4096
+
+    def __missing__(self, key: bytes) -> UUID:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        made = UUID(bytes=key)
+        self[key] = made
+        return made
+
+
+_UUIDS: Final = _UuidMemo()
+uuid_from_bytes: Final = _UUIDS.__getitem__
+"""16 bytes -> ``uuid.UUID`` (a bounded memo)."""
+
+
+def uuid_text(value: UUID) -> str:
+    """Kafka's own text form: unpadded URL-safe base64, 22 characters."""
+    return base64.urlsafe_b64encode(value.bytes)[:22].decode("ascii")
+
+
+def parse_uuid(text: str) -> UUID:
+    """Reads either text form: Kafka's 22 characters or the usual 36. Raises ``ValueError``."""
+    if len(text) == 22:
+        return UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
+    return UUID(text)
+
+
+def printable(text: str) -> str:
+    """``text`` with U+FFFD wherever bytes were not UTF-8: valid Unicode, for people and for string columns."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text
