@@ -45,7 +45,7 @@ def ignore(_directory: str, names: list[str]) -> list[str]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel of this checkout, built without a network."""
     tree = tmp_path_factory.mktemp("tree")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_kwire.py"):
         shutil.copy(CHECKOUT / name, tree)
     for name in ("kwire", "schemas"):
         shutil.copytree(CHECKOUT / name, tree / name, ignore=ignore)

@@ -1,0 +1,42 @@
+"""Kafka traffic in Spark: the data source ``kwire`` and the column functions.
+
+    import kwire.spark                                   # before the session is made
+    frames = spark.read.format("kwire").option("table", "frames").load("captures/*.pcap")
+    df.select(kwire.spark.decode_request("payload"))
+
+Spark finds the data source by itself (``pyspark_kwire``) where kwire is installed beside PySpark. ``register(spark)``
+does the same by hand: for a session that has used a Python data source before kwire could be found. Importing this
+package makes Spark's workers run the same Python as the driver (``kwire.spark.workers``).
+
+This is the only package that imports pyspark. The parts: ``source`` (the data source), ``files`` (what a path stands
+for), ``functions`` (column functions), ``workers`` (their Python).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.errors import MissingExtraError
+
+try:
+    import pyspark
+except ImportError as missing:
+    raise MissingExtraError("kwire.spark", "spark") from missing
+
+from kwire.spark.functions import decode_request, decode_response
+from kwire.spark.source import KwireDataSource, table_schema
+from kwire.spark.workers import prefer_drivers_python, use_drivers_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["KwireDataSource", "decode_request", "decode_response", "register", "table_schema"]
+
+del pyspark
+prefer_drivers_python()
+
+
+def register(spark: SparkSession) -> None:
+    """Makes ``format("kwire")`` known to ``spark``, and its workers run the driver's Python. Harmless to repeat."""
+    use_drivers_python(spark)
+    spark.dataSource.register(KwireDataSource)

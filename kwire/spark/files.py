@@ -1,0 +1,165 @@
+"""Which files a path stands for, and how they are opened: through ``pyarrow.fs``, on any file system that it knows.
+
+A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``abfs://``, ``file:///``). It names
+
+- a file;
+- a folder: every file below it, except those whose name, or whose folder's name, begins with ``_`` or ``.`` (what Spark
+  and others leave behind, such as ``_SUCCESS``);
+- a pattern: ``*`` and ``?`` match within one name, ``**`` any number of folders, ``[abc]`` one character and
+  ``{a,b}`` either. A path that exists is taken literally, whatever characters it has.
+
+The driver lists, the workers open. A ``File`` carries its file system, which pickles as its options; so the workers
+need no settings of their own, and credentials come from where the worker's environment has them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from kwire.errors import CaptureError
+
+__all__ = ["File", "find"]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that was found. ``name`` is what the user knows it as: a local path, or a URI."""
+
+    filesystem: Any
+    path: str
+    name: str
+    size: int | None
+
+    def open(self) -> Any:
+        """A stream of the file's bytes. Raises ``OSError``.
+
+        What ends in ``.gz``, ``.bz2``, ``.zst`` or ``.lz4`` is decompressed while it is read.
+        """
+        return self.filesystem.open_input_stream(self.path, compression="detect")
+
+
+def find(paths: Iterable[str]) -> list[File]:
+    """The files that ``paths`` stand for, each once, sorted within each path.
+
+    Raises ``CaptureError`` for a path that stands for no file, or whose file system cannot be reached.
+    """
+    found: dict[str, File] = {}
+    for path in paths:
+        try:
+            files = _find(path)
+        except (OSError, pa.ArrowException) as error:
+            raise CaptureError(" ".join(str(error).split()), file=path) from None
+        if not files:
+            raise CaptureError("no such file", file=path)
+        for file in files:
+            found.setdefault(file.name, file)
+    return list(found.values())
+
+
+def _find(path: str) -> list[File]:
+    filesystem, root, prefix = _filesystem(path)
+    info = filesystem.get_file_info(root)
+    if info.type == fs.FileType.File:
+        return [File(filesystem, info.path, prefix + info.path, info.size)]
+    pattern = None
+    recursive = True
+    if info.type == fs.FileType.NotFound:
+        root, wild = _split(root)
+        if not wild:
+            return []
+        pattern = _pattern(root, wild)
+        recursive = "/" in wild or "**" in wild
+    files = []
+    for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive)):
+        if info.type != fs.FileType.File:
+            continue
+        if pattern is not None:
+            wanted = pattern.fullmatch(info.path) is not None
+        else:
+            below = info.path[len(root) :].lstrip("/")
+            wanted = not any(part.startswith(("_", ".")) for part in below.split("/"))
+        if wanted:
+            files.append(File(filesystem, info.path, prefix + info.path, info.size))
+    return sorted(files, key=lambda file: file.name)
+
+
+OPTIONS = re.compile(r"\?\w+=.*$", re.DOTALL)
+"""The options of a file system at the end of a URI (``?region=eu-west-1``), told from the wildcard by their form."""
+
+
+def _filesystem(path: str) -> tuple[Any, str, str]:
+    """The file system of ``path``, the path in it, and what stands before such a path in a file's name."""
+    scheme, colon, rest = path.partition("://")
+    if not colon:
+        return fs.LocalFileSystem(), os.path.abspath(path), ""  # noqa: PTH100 - a pattern is no Path
+    if scheme == "file":
+        return fs.LocalFileSystem(), os.path.abspath(rest), "file://"  # noqa: PTH100
+    # s3a and s3n are what Hadoop calls s3.
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme, scheme)
+    found = OPTIONS.search(rest)
+    options, rest = (found.group(), rest[: found.start()]) if found else ("", rest)
+    authority, _, below = rest.partition("/")
+    # Only the authority is given to the parser of URIs: a pattern is none.
+    filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{authority}/{options}")
+    base = base.strip("/")
+    if base:  # the bucket or container is the first part of a path in it
+        return filesystem, f"{base}/{below}".rstrip("/"), f"{scheme}://"
+    return filesystem, f"/{below}".rstrip("/") or "/", f"{scheme}://{authority}"
+
+
+WILD = re.compile(r"[*?\[{]")
+
+
+def _split(path: str) -> tuple[str, str]:
+    """``path`` in two: folders without wildcards, and the rest from the first name with one on."""
+    found = WILD.search(path)
+    if not found:
+        return path, ""
+    cut = path.rfind("/", 0, found.start()) + 1
+    return path[:cut].rstrip("/") or path[:cut][:1], path[cut:]
+
+
+def _pattern(literal: str, wild: str) -> re.Pattern[str]:
+    """The expression that a path matches as a whole."""
+    out = []
+    pos = 0
+    depth = 0
+    while pos < len(wild):
+        char = wild[pos]
+        pos += 1
+        if char == "*" and wild.startswith("*/", pos):
+            out.append("(?:[^/]+/)*")
+            pos += 2
+        elif char == "*" and wild.startswith("*", pos):
+            out.append(".*")
+            pos += 1
+        elif char == "*":
+            out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+        elif char == "[" and (end := wild.find("]", pos + 1)) > 0:
+            inside = wild[pos:end].replace("\\", "\\\\").replace("[", "\\[")
+            out.append("[^" + inside[1:] if inside[0] in "!^" else "[" + inside)
+            out.append("]")
+            pos = end + 1
+        elif char == "{" and "}" in wild[pos:]:
+            depth += 1
+            out.append("(?:")
+        elif char == "}" and depth:
+            depth -= 1
+            out.append(")")
+        elif char == "," and depth:
+            out.append("|")
+        else:
+            out.append(re.escape(char))
+    try:
+        return re.compile(re.escape(literal.rstrip("/") + "/") + "".join(out), re.DOTALL)
+    except re.error as error:
+        raise CaptureError(f"not a pattern: {error}", file=f"{literal}/{wild}") from None

@@ -1,0 +1,175 @@
+"""Column functions: parse raw Kafka payloads that are already in a table.
+
+A payload is a frame without its 4-byte size: it begins with the header. Where a table kept the size, ``sized=True``
+says so. It is not guessed, because a response begins with its correlation id, and a small one looks like a size.
+
+Each function is an Arrow UDF (no pandas) that decodes a column batch by batch with the codec of ``kwire``, and returns
+a struct, or an array of structs for records. Rules kept here:
+
+- Null in, null out. Bad input is a struct with ``status`` and ``error`` and whatever could be read before the error,
+  never a failed job.
+- ``status`` has the words of the data source: ``ok``, ``malformed``, ``unsupported``; for records ``ok``, ``corrupt``
+  and ``malformed``.
+- ``body`` is JSON text, as in the table ``messages``: bytes are base64, fields in the order of the schema, and only
+  those of the version. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
+- The functions that Spark pickles are at the module's top level, so that they travel by name; kwire must be installed
+  where the workers run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
+
+import kwire
+from kwire import schema, wire
+from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from pyspark.sql._typing import ColumnOrName
+
+__all__ = ["decode_request", "decode_response"]
+
+REQUEST: Final = pa.struct(
+    [
+        pa.field("api_key", pa.int16()),
+        pa.field("api_name", pa.string()),
+        pa.field("api_version", pa.int16()),
+        pa.field("correlation_id", pa.int32()),
+        pa.field("client_id", pa.string()),
+        pa.field("body", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""What ``decode_request`` returns; ``decode_response`` returns the same without ``client_id``."""
+
+Row = dict[str, object]
+
+RESPONSE: Final = pa.struct([field for field in REQUEST if field.name != "client_id"])
+
+
+def decode_request(payload: ColumnOrName, *, sized: bool = False) -> Column:
+    """Decodes a binary column of request frames.
+
+    Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
+    body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
+
+    >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
+    """
+    return _udf(_requests, REQUEST)(_column(payload), sql.lit(sized))
+
+
+def decode_response(
+    payload: ColumnOrName, api_key: ColumnOrName | int, api_version: ColumnOrName | int, *, sized: bool = False
+) -> Column:
+    """Decodes a binary column of response frames.
+
+    A response does not say what it answers: ``api_key`` and ``api_version`` of its request are columns, or numbers
+    where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int,
+    body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0 because
+    it does not know the version asked for (KIP-511).
+    """
+    return _udf(_responses, RESPONSE)(
+        _column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"), sql.lit(sized)
+    )
+
+
+def _column(value: ColumnOrName | int) -> Column:
+    if isinstance(value, int):
+        return sql.lit(value)
+    return sql.col(value) if isinstance(value, str) else value
+
+
+def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:
+    made: Callable[..., Column] = arrow_udf(function, from_arrow_type(returns))
+    return made
+
+
+def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
+    """The frames of a column; for one whose size is not that of what follows, the error."""
+    has_size = len(sized) > 0 and sized[0].as_py()
+    for value in column:
+        data: bytes | None = value.as_py()
+        if not has_size or data is None:
+            yield data
+        elif len(data) < 4:
+            yield DecodeError(f"{len(data)} bytes are too few for a size", layout="size", offset=0)
+        elif (size := int.from_bytes(data[:4], "big", signed=True)) != len(data) - 4:
+            yield DecodeError(f"the size says {size} bytes, {len(data) - 4} follow", layout="size", offset=0)
+        else:
+            yield data[4:]
+
+
+def _status(error: KwireError) -> Row:
+    return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else "malformed", "error": str(error)}
+
+
+def _name(api_key: int) -> str | None:
+    message = schema.request(api_key)
+    return None if message is None else message.api_name
+
+
+def _requests(payload: pa.Array, sized: pa.Array) -> pa.Array:
+    return _structs((None if one is None else _request(one) for one in _payloads(payload, sized)), REQUEST)
+
+
+def _request(data: bytes | KwireError) -> Row:
+    if isinstance(data, KwireError):
+        return _status(data)
+    row: Row = {}
+    if len(data) >= 4:
+        # Known even where the API or the version is not.
+        row["api_key"] = api_key = int.from_bytes(data[:2], "big", signed=True)
+        row["api_version"] = int.from_bytes(data[2:4], "big", signed=True)
+        row["api_name"] = _name(api_key)
+    header = None
+    try:
+        header, _ = kwire.decode_request_header(data)
+        request = kwire.decode_request(data)
+        row["body"] = request.body.to_json(header.request_api_version)
+        row["status"] = "ok"
+    except KwireError as error:
+        row.update(_status(error))
+    if header is not None:
+        row["correlation_id"] = header.correlation_id
+        # A header of version 0 has none.
+        if header.client_id is not None:
+            row["client_id"] = wire.printable(header.client_id)
+    return row
+
+
+def _responses(payload: pa.Array, api_key: pa.Array, api_version: pa.Array, sized: pa.Array) -> pa.Array:
+    rows = zip(_payloads(payload, sized), api_key.to_pylist(), api_version.to_pylist(), strict=True)
+    return _structs((None if data is None else _response(data, key, version) for data, key, version in rows), RESPONSE)
+
+
+def _response(data: bytes | KwireError, api_key: int | None, api_version: int | None) -> Row:
+    if isinstance(data, KwireError):
+        return _status(data)
+    if api_key is None or api_version is None:
+        return _status(UnsupportedVersionError("the request's API key and version are not known"))
+    if not (-32768 <= api_key <= 32767 and -32768 <= api_version <= 32767):
+        return _status(UnsupportedVersionError(f"no API key {api_key} version {api_version}: both are 16-bit numbers"))
+    row: Row = {"api_key": api_key, "api_version": api_version, "api_name": _name(api_key)}
+    if len(data) >= 4:
+        # Every response header begins with it.
+        row["correlation_id"] = int.from_bytes(data[:4], "big", signed=True)
+    try:
+        response = kwire.decode_response(data, api_key=api_key, api_version=api_version)
+        row["api_version"] = response.api_version
+        row["body"] = response.body.to_json(response.api_version)
+        row["status"] = "ok"
+    except KwireError as error:
+        row.update(_status(error))
+    return row
+
+
+def _structs(rows: Iterable[Row | None], type_: pa.DataType) -> pa.Array:
+    return pa.array(list(rows), type=type_)
