@@ -7,6 +7,10 @@ size) into objects; ``encode_request`` and ``encode_response`` do the reverse. `
 Importing this package imports none of the optional dependencies, and parses no schema.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from kwire.errors import (
     CaptureError,
     CorruptRecordError,
@@ -18,15 +22,17 @@ from kwire.errors import (
     SchemaError,
     UnsupportedVersionError,
 )
-from kwire.protocol.headers import (
-    Request,
-    Response,
-    decode_request,
-    decode_request_header,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+
+if TYPE_CHECKING:
+    from kwire.protocol.headers import (
+        Request,
+        Response,
+        decode_request,
+        decode_request_header,
+        decode_response,
+        encode_request,
+        encode_response,
+    )
 
 __version__ = "0.1.0"
 
@@ -49,3 +55,29 @@ __all__ = [
     "encode_request",
     "encode_response",
 ]
+
+# Imported when first used (PEP 562): a program that imports kwire does not pay for the codec until it decodes.
+_LAZY = {
+    "Request": "kwire.protocol.headers",
+    "Response": "kwire.protocol.headers",
+    "decode_request": "kwire.protocol.headers",
+    "decode_request_header": "kwire.protocol.headers",
+    "decode_response": "kwire.protocol.headers",
+    "encode_request": "kwire.protocol.headers",
+    "encode_response": "kwire.protocol.headers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -85,13 +85,16 @@ def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None)
 
 def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], list[int]]:
     """Reader of ``n`` numbers: short lists by a cached ``struct``, long ones by ``array`` and a byte swap."""
-    cached = [struct.Struct(f">{n}{code}").unpack_from for n in range(33)]
+    cached: list[Callable[[bytes, int], tuple[int, ...]] | None] = [None] * 33
     array_code = _ARRAY_CODES.get(size)
     swap = struct.pack("=h", 1) != struct.pack(">h", 1)
 
     def read(data: bytes, pos: int, n: int) -> list[int]:
         if n <= 32:
-            return [*cached[n](data, pos)]
+            unpack = cached[n]
+            if unpack is None:
+                unpack = cached[n] = struct.Struct(f">{n}{code}").unpack_from
+            return [*unpack(data, pos)]
         if array_code is None or code in "?d":
             return [*struct.unpack_from(f">{n}{code}", data, pos)]
         numbers = array(array_code)

@@ -1,6 +1,6 @@
 """Codecs and classes, made on first use and kept.
 
-``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` give a message's classes.
+``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` the message's classes.
 Everything is keyed by the ``Message`` object itself, so a user's own schemas live beside the built-in ones.
 
 A ``Codec`` is either implementation behind one interface: ``compiled`` (generated Python; ``kwire.codec.emit``) or

@@ -189,7 +189,7 @@ def decode(
 ) -> tuple[WireStruct, int]:
     """Decodes ``data`` from ``pos``: the object and the position after it.
 
-    ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, the message's own included.
+    ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
     With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.
     """
     reader = _Reader(data, pos, label, structs)
