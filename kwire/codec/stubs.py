@@ -3,8 +3,8 @@
     python -m kwire.codec.stubs            writes the stub
     python -m kwire.codec.stubs --check    fails when it is not what the schemas say (part of ``make check``)
 
-A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time: the same names, in the same
-order, with the same defaults. A field that may be null in some version is ``T | None``.
+A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time: the same names, in the
+same order, with the same defaults. A field that may be null in some version is ``T | None``.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ from kwire.schema.model import Message
 
 def _type(message: model.Message, field: model.Field) -> str:
     inner = field.type.element if isinstance(field.type, model.Array) else field.type
-    if isinstance(inner, model.StructRef):
-        text = f"{message.name}.{inner.name}"
-    else:
-        text = _TYPES.get(inner.name, "int")
+    text = f"{message.name}.{inner.name}" if isinstance(inner, model.StructRef) else _TYPES.get(inner.name, "int")
     if isinstance(field.type, model.Array):
         text = f"list[{text}]"
     return f"{text} | None" if field.nullable or field.default is None else text

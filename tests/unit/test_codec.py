@@ -1,0 +1,359 @@
+"""Both implementations of the codec: invented messages, hand-made bytes, bad input."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import traceback
+from uuid import UUID
+
+import pytest
+
+import kwire
+from kwire import messages, schema
+from kwire.codec import registry
+from kwire.codec.registry import Codec, Implementation
+from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
+
+INVENTED = """
+# v1  adds flags
+request Invented key 9000 versions 0-3 flexible 2+
+  name             string
+  note             string?
+  flags            int8 = 3                1+
+  id               uuid                    1+ ignorable
+  numbers          [int32]
+  names            [string]?1+
+  pairs            [Pair]
+    left           int16
+    right          int16
+  one              Inner?3+ = null         3+
+    count          int64
+  extra            string? = null          2+  tag 1
+  more             Inner2                  2+  tag 0
+    depth          int32 = -1
+"""
+
+
+@pytest.fixture
+def implementation(codec_implementation: Implementation) -> Implementation:
+    return codec_implementation
+
+
+@pytest.fixture(params=registry.IMPLEMENTATIONS)
+def codec_implementation(request: pytest.FixtureRequest) -> Implementation:
+    return request.param  # type: ignore[no-any-return]
+
+
+INVENTED_MESSAGE = schema.parse(INVENTED)[0]
+Invented = registry.message_class(INVENTED_MESSAGE)
+
+
+def invented(version: int, implementation: Implementation) -> Codec:
+    return registry.codec(INVENTED_MESSAGE, version, implementation)
+
+
+def test_plain_layout_is_written_field_by_field(implementation: Implementation) -> None:
+    pair = Invented.Pair(left=1, right=-1)
+    value = Invented(name="ab", note=None, flags=4, numbers=[7, 8], names=["x"], pairs=[pair])
+    data = invented(1, implementation).encode(value)
+    assert (
+        data
+        == bytes.fromhex(
+            "0002 6162"  # name
+            "ffff"  # note: null
+            "04" + "00" * 16 + "00000002 00000007 00000008"
+            "00000001 0001 78"
+            "00000001 0001 ffff"
+        )
+    )
+    assert invented(1, implementation).decode(data) == value
+
+
+def test_flexible_layout_has_compact_lengths_and_tagged_sections(implementation: Implementation) -> None:
+    value = Invented(
+        name="ab",
+        note="",
+        names=None,
+        pairs=[Invented.Pair(left=1, right=2)],
+        one=Invented.Inner(count=5),
+        extra="z",
+        more=Invented.Inner2(depth=9),
+        unknown_tagged_fields={300: b"??"},
+    )
+    data = invented(3, implementation).encode(value)
+    assert data == bytes.fromhex(
+        "03 6162"
+        "01"
+        "03"
+        + "00" * 16
+        + "01"  # numbers: none
+        "00"  # names: null
+        "02 0001 0002 00"  # one pair and its tagged section
+        "01 0000000000000005 00"  # a nullable struct that is there
+        "03"  # three tagged fields, ascending
+        "00 05 00000009 00"
+        "01 02 02 7a".replace("02 02 7a", "02 027a")
+        + "ac02 02 3f3f"
+    )
+    back = invented(3, implementation).decode(data)
+    assert back == value
+    assert back.unknown_tagged_fields == {300: b"??"}
+
+
+def test_defaults_of_tagged_fields_are_left_out_and_read_back(implementation: Implementation) -> None:
+    data = invented(2, implementation).encode(Invented(names=[]))
+    assert data.endswith(b"\x00")
+    back = invented(2, implementation).decode(data)
+    assert back.extra is None
+    assert back.more == Invented.Inner2(depth=-1)
+    assert back.unknown_tagged_fields is None
+
+
+def test_a_version_without_a_field_reads_its_default(implementation: Implementation) -> None:
+    data = invented(0, implementation).encode(Invented(names=[]))
+    assert invented(0, implementation).decode(data).flags == 3
+
+
+def test_a_value_that_the_version_cannot_hold_is_refused(implementation: Implementation) -> None:
+    with pytest.raises(EncodeError, match=r"InventedRequest v0 \$\.flags"):
+        invented(0, implementation).encode(Invented(names=[], flags=9))
+
+
+def test_an_ignorable_value_is_dropped_where_the_version_lacks_the_field(implementation: Implementation) -> None:
+    value = Invented(names=[], id=UUID(int=5))
+    assert invented(0, implementation).encode(value) == invented(0, implementation).encode(Invented(names=[]))
+
+
+def test_unknown_tags_cannot_be_written_in_a_version_without_tagged_sections(implementation: Implementation) -> None:
+    with pytest.raises(EncodeError):
+        invented(1, implementation).encode(Invented(names=[], unknown_tagged_fields={5: b""}))
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"name": None}, "$.name"),
+        ({"name": 5}, "$.name"),
+        ({"name": "x" * 40000}, "$.name"),
+        ({"name": "\ud800"}, "$.name"),
+        ({"flags": 200}, "$.flags"),
+        ({"numbers": [1, "2"]}, "$.numbers[1]"),
+        ({"names": "abc"}, "$.names"),
+        ({"pairs": None}, "$.pairs"),
+        ({"pairs": [Invented.Pair(), Invented.Inner()]}, "$.pairs[1]"),
+        ({"pairs": [Invented.Pair(right=70000)]}, "$.pairs[0].right"),
+    ],
+)
+def test_what_does_not_fit_is_an_encode_error_with_its_path(
+    implementation: Implementation, change: dict[str, object], path: str
+) -> None:
+    value = Invented(names=[])
+    for name, wrong in change.items():
+        setattr(value, name, wrong)
+    with pytest.raises(EncodeError) as caught:
+        invented(1, implementation).encode(value)
+    assert caught.value.path == path
+    assert caught.value.layout == "InventedRequest v1"
+
+
+WHOLE = bytes.fromhex(
+    "0002 6162 ffff 04" + "00" * 16 + "00000002 00000007 00000008 00000001 0001 78 00000001 0001 ffff"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "offset"),
+    [
+        (b"", "$.name", 0),
+        (WHOLE[:3], "$.name", 0),
+        (b"\xff\xff" + WHOLE[4:], "$.name", 0),
+        (WHOLE[:4] + b"\xff\xfe" + WHOLE[6:], "$.note", 4),
+        (WHOLE[:10], "$.id", 7),
+        (WHOLE[:23] + b"\x7f\xff\xff\xff" + WHOLE[27:], "$.numbers", 23),
+        (WHOLE[:23] + b"\xff\xff\xff\xff" + WHOLE[27:], "$.numbers", 23),
+        (WHOLE[:39] + b"\x00\x50" + WHOLE[41:], "$.names[0]", 39),
+        (WHOLE[:-1], "$.pairs", 42),
+        (WHOLE + b"\x00\x00", "$", 50),
+    ],
+)
+def test_bad_bytes_say_which_field_and_where(
+    implementation: Implementation, data: bytes, path: str, offset: int
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        invented(1, implementation).decode(data)
+    assert (caught.value.path, caught.value.offset) == (path, offset)
+    assert caught.value.layout == "InventedRequest v1"
+
+
+def flexible(*, tags: str) -> bytes:
+    return bytes.fromhex("01 00 03" + "00" * 16 + "01 01 01" + tags)
+
+
+@pytest.mark.parametrize(
+    ("tags", "path", "offset"),
+    [
+        ("", "$.unknown_tagged_fields", 22),
+        ("01", "$.unknown_tagged_fields", 23),
+        ("01 07 05 0000", "$.unknown_tagged_fields", 24),
+        ("01 00 06 00000009 00 00", "$.more", 25),
+        ("01 00 02 00000009 00", "$.more.depth", 25),
+        ("ffffffffff01", "$.unknown_tagged_fields", 22),
+    ],
+)
+def test_tagged_sections_are_bounded_by_their_declared_sizes(
+    implementation: Implementation, tags: str, path: str, offset: int
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        invented(2, implementation).decode(flexible(tags=tags))
+    assert (caught.value.path, caught.value.offset) == (path, offset)
+
+
+def test_tags_may_come_in_any_order_and_twice_and_are_written_ascending(implementation: Implementation) -> None:
+    data = flexible(tags="03 09 01 61 01 02 027a 09 01 62")
+    back = invented(2, implementation).decode(data)
+    assert back.extra == "z"
+    assert back.unknown_tagged_fields == {9: b"b"}
+    assert invented(2, implementation).encode(back) == flexible(tags="02 01 02 027a 09 01 62")
+
+
+def test_overlong_varints_and_odd_bools_are_read_and_written_canonically(implementation: Implementation) -> None:
+    overlong = bytes.fromhex("8180 00 00 03" + "00" * 16 + "818000 01 01 8000")
+    back = invented(2, implementation).decode(overlong)
+    assert invented(2, implementation).encode(back) == flexible(tags="00")
+    codec = registry.request_codec(3, 4, implementation)
+    assert codec.decode(bytes.fromhex("ffffffff 02")).allow_auto_topic_creation is True
+    assert codec.encode(codec.decode(bytes.fromhex("ffffffff 02"))) == bytes.fromhex("ffffffff 01")
+
+
+def test_bytes_that_are_not_utf8_do_not_lose_a_message(implementation: Implementation) -> None:
+    data = WHOLE[:2] + b"\xe9b" + WHOLE[4:]
+    back = invented(1, implementation).decode(data)
+    assert back.name == "\udce9b"
+    assert invented(1, implementation).encode(back) == data
+    assert '"name":"\ufffdb"' in back.to_json()
+
+
+def test_long_record_sets_are_views_and_equal_to_their_bytes(implementation: Implementation) -> None:
+    records = bytes(range(256)) * 8
+    partition = messages.ProduceRequest.PartitionProduceData(records=records)
+    topic = messages.ProduceRequest.TopicProduceData(name="t", partition_data=[partition])
+    value = messages.ProduceRequest(acks=1, topic_data=[topic])
+    codec = registry.request_codec(0, 3, implementation)
+    data = codec.encode(value)
+    back = codec.decode(data)
+    assert back == value
+    assert codec.encode(back) == data
+    assert pickle.loads(pickle.dumps(back)) == value
+    assert copy.deepcopy(back) == value
+    assert type(back).from_dict(back.to_dict()) == value
+
+
+def test_absurd_counts_are_refused_before_anything_is_allocated(implementation: Implementation) -> None:
+    import tracemalloc
+
+    codec = registry.response_codec(3, 1, implementation)
+    data = bytes.fromhex("7fffffff") + bytes(64)
+    with pytest.raises(DecodeError):
+        codec.decode(data)  # imports and compilation are not what is measured
+    tracemalloc.start()
+    with pytest.raises(DecodeError):
+        codec.decode(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_unknown_versions_and_keys_name_what_is_known() -> None:
+    with pytest.raises(UnsupportedVersionError, match=r"FetchRequest.*version 99 .*0-18"):
+        kwire.decode_request(bytes.fromhex("0001 0063 00000001 ffff 00"))
+    with pytest.raises(UnsupportedVersionError, match="API key 4242"):
+        kwire.decode_request(bytes.fromhex("1092 0000 00000001 ffff"))
+    with pytest.raises(EncodeError, match="0-18"):
+        kwire.encode_request(messages.FetchRequest(), api_version=19, correlation_id=1)
+    with pytest.raises(DecodeError):
+        kwire.decode_request(b"\x00")
+
+
+def test_request_headers_follow_the_version(implementation: Implementation) -> None:
+    body = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    frame = kwire.encode_request(body, api_version=3, correlation_id=7, client_id="me", implementation=implementation)
+    # Header v2: client_id keeps its int16 length, and a tagged section follows (KIP-482).
+    assert frame == bytes.fromhex("0012 0003 00000007 0002 6d65 00  02 78 02 31 00")
+    request = kwire.decode_request(frame, implementation=implementation)
+    assert request.body == body
+    assert request.header.client_id == "me"
+    shutdown = messages.ControlledShutdownRequest(broker_id=3)
+    frame = kwire.encode_request(shutdown, api_version=0, correlation_id=1, implementation=implementation)
+    assert frame == bytes.fromhex("0007 0000 00000001 00000003")
+    assert kwire.decode_request(frame, implementation=implementation).body == shutdown
+
+
+def test_api_versions_responses_have_header_v0_in_every_version(implementation: Implementation) -> None:
+    body = messages.ApiVersionsResponse(throttle_time_ms=1)
+    frame = kwire.encode_response(body, api_version=3, correlation_id=7, implementation=implementation)
+    assert frame == bytes.fromhex("00000007 0000 01 00000001 00")
+    assert kwire.decode_response(frame, api_key=18, api_version=3, implementation=implementation).body == body
+
+
+@pytest.mark.parametrize("asked", [1, 3, 4, 127])
+def test_an_api_versions_answer_to_an_unknown_version_is_read_as_v0(implementation: Implementation, asked: int) -> None:
+    frame = bytes.fromhex("00000007 0023 00000001 0012 0000 0004")
+    response = kwire.decode_response(frame, api_key=18, api_version=asked, implementation=implementation)
+    assert response.api_version == 0
+    assert response.body.error_code == 35
+    assert response.body.api_keys[0].max_version == 4
+
+
+def test_a_truncated_api_versions_answer_is_reported_in_the_version_asked_for() -> None:
+    with pytest.raises(DecodeError, match="ApiVersionsResponse v3"):
+        kwire.decode_response(bytes.fromhex("00000007 0023 00"), api_key=18, api_version=3)
+
+
+def test_from_dict_refuses_what_the_schema_does_not_have() -> None:
+    with pytest.raises(EncodeError, match=r"\$\.topic_data\[0\].*no field named 'topick'"):
+        messages.ProduceRequest.from_dict({"topic_data": [{"topick": "x"}]})
+    with pytest.raises(EncodeError, match="base64"):
+        messages.ProduceRequest.from_dict({"topic_data": [{"partition_data": [{"records": "***"}]}]})
+    with pytest.raises(EncodeError, match="expected a list"):
+        messages.ProduceRequest.from_dict({"topic_data": "abc"})
+
+
+def test_to_dict_with_a_version_holds_only_what_the_version_has() -> None:
+    assert list(messages.ProduceRequest().to_dict(2)) == ["acks", "timeout_ms", "topic_data"]
+
+
+def test_messages_know_their_names_and_defaults() -> None:
+    assert messages.ProduceRequest.SCHEMA.api_key == 0
+    assert messages.FetchRequest() == messages.FetchRequest()
+    assert messages.FetchRequest(max_wait_ms=1) != messages.FetchRequest()
+    assert "max_wait_ms=1" in repr(messages.FetchRequest(max_wait_ms=1))
+    assert "ProduceRequest" in dir(messages)
+    with pytest.raises(AttributeError):
+        _ = messages.NoSuchMessage  # type: ignore[attr-defined]
+    with pytest.raises(TypeError):
+        hash(messages.FetchRequest())
+
+
+def test_generated_source_is_shown_in_tracebacks() -> None:
+    codec = registry.request_codec(3, 1, "compiled")
+    assert isinstance(codec, registry.CompiledCodec)
+    codec.encode(messages.MetadataRequest())
+    try:
+        codec._encode(messages.MetadataRequest(topics=[object()]))
+    except AttributeError as error:
+        shown = "".join(traceback.format_exception(error))
+    assert "<kwire MetadataRequest v1 encode>" in shown
+    assert "unknown_tagged_fields: retry()" in shown
+
+
+def test_decoding_imports_neither_construct_nor_the_optional_packages() -> None:
+    script = (
+        "import sys, kwire;"
+        "kwire.decode_request(bytes.fromhex('0012000000000007ffff'));"
+        "print(sorted({'construct','numpy','numba','pyarrow','pyspark','rich'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
