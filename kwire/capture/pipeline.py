@@ -1,0 +1,231 @@
+"""Capture bytes to frames, window by window: what calls the kernels, and the state between their calls.
+
+Strategy: everything is arrays. A window is one buffer::
+
+    kept from before | bytes of the file that were left over | bytes read now
+    segment bytes    | the beginning of a packet             | 4-16 MB
+
+``packets`` finds the segments in it, ``streams.place`` joins them, ``framing.frames_and_pairs`` cuts and pairs
+frames, and ``streams.keep`` collects what the next window needs. Between windows live the connection and stream
+tables, the lists of requests that wait for a response, and the names (client ids).
+
+Rules kept here:
+
+- The source is read, never sought; nothing is written.
+- After the last byte, or at damage that cannot be passed, everything that is left is dealt with as if the capture ended
+  there; only then a ``CaptureError`` is raised. Good data before bad is not lost.
+- Memory is bounded by the window, by what ``streams`` lets wait, by unfinished frames (``framing.LARGEST_FRAME``
+  each), and grows by some 250 bytes per connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from kwire import schema
+from kwire.capture import packets, streams
+from kwire.capture.formats import Container
+from kwire.codec.locate import ProgramSet, compile_program
+from kwire.errors import CaptureError
+from kwire.protocol import framing
+from kwire.protocol.headers import request_header_version
+from kwire.protocol.state import (
+    CONN_COLUMNS,
+    F_TIME,
+    SEGMENT_COLUMNS,
+    STREAM_COLUMNS,
+    WAITING_COLUMNS,
+)
+from kwire.schema.model import layout
+
+__all__ = ["WINDOW", "Pipeline", "Source", "Window"]
+
+WINDOW: Final = 8 << 20
+"""Bytes read at once. Less costs calls, more costs cache misses and memory."""
+
+MOST_API_KEYS: Final = 128
+
+Array = Any
+
+
+class Source(Protocol):
+    """A binary file object, or anything with its ``read``."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Up to ``size`` bytes; none at the end."""
+
+
+@dataclass(slots=True)
+class Window:
+    """The frames that became complete in one window.
+
+    ``frames`` has the columns F_* of ``kwire.protocol.state`` in order of time, ``data`` the bytes that F_OFF
+    points into. ``first`` is the number of the first frame within the capture.
+    """
+
+    frames: Array
+    data: Array
+    first: int
+
+
+@cache
+def api_facts() -> Array:
+    """Latest version and first flexible version by API key, as the framing kernel takes them."""
+    facts = np.full((MOST_API_KEYS, framing.FACT_COLUMNS), -1, np.int64)
+    for key in schema.api_keys():
+        message = schema.request(key)
+        if message is not None and 0 <= key < MOST_API_KEYS:
+            facts[key, framing.FACT_LATEST] = message.versions.high
+            facts[key, framing.FACT_FLEXIBLE] = message.flexible.low if message.flexible else 0x7FFF
+    return facts
+
+
+@cache
+def acks_programs() -> tuple[Array, Array]:
+    """The programs that read acks of a Produce request: code, and the first instruction by version."""
+    produce = schema.request(framing.PRODUCE)
+    header = schema.message("RequestHeader")
+    assert produce is not None
+    programs = {
+        (framing.PRODUCE, version): compile_program(
+            [layout(header, request_header_version(framing.PRODUCE, version)), layout(produce, version)],
+            ["acks"],
+            stop_after="acks",
+        )
+        for version in produce.versions
+    }
+    made = ProgramSet(programs, 1)
+    return made.code, made.starts(framing.PRODUCE, produce.versions.high + 1)
+
+
+class Pipeline:
+    """One capture on its way from bytes to frames.
+
+    ``source`` is read window by window of ``window`` bytes; ``ports`` are the broker ports to look at (none:
+    connections are recognised by content); ``progress`` is called with the number of bytes read so far.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        ports: Iterable[int] | None = None,
+        window: int = WINDOW,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.counts = np.zeros(len(packets.COUNT_NAMES), np.int64)
+        self.conns = np.zeros((64, CONN_COLUMNS), np.int64)
+        self.streams = np.zeros((128, STREAM_COLUMNS), np.int64)
+        self.n_conns = 0
+        self.pool = np.zeros(1024, np.uint8)
+        self.names = np.zeros((64, 2), np.int64)
+        self.names_used = np.zeros(2, np.int64)
+        self._name_table = np.full(256, -1, np.int64)
+        self._table = np.full(1024, -1, np.int64)
+        self._waiting = np.zeros((64, WAITING_COLUMNS), np.int64)
+        self._free = np.array([-1, 0], np.int64)
+        self._source = source
+        self._ports = np.array(sorted(set(ports or ())), np.int64)
+        self._window = max(window, 1)
+        self._progress = progress
+        self._frames = 0
+        self._bytes_read = 0
+        self._now = 0
+        self._container = Container(self.counts)
+
+    def windows(self) -> Iterator[Window]:
+        """The frames of the capture. Raises ``CaptureError``, after the last window where there was any good data."""
+        head = self._read(Container.HEADER)
+        taken = self._container.begin(head)
+        rest = np.frombuffer(head, np.uint8)[taken:]
+        base = taken
+        held = np.empty(0, np.uint8)
+        segs = np.empty((0, SEGMENT_COLUMNS), np.int64)
+        error: CaptureError | None = None
+        while True:
+            fresh = self._read(self._window)
+            final = len(fresh) < self._window
+            buf = np.concatenate([held, rest, np.frombuffer(fresh, np.uint8)])
+            start = held.shape[0]
+            table, pos, error = self._container.packets(buf, start, buf.shape[0], base - start)
+            base += pos - start
+            if error is None and final and pos < buf.shape[0]:
+                left = buf.shape[0] - pos
+                error = CaptureError(
+                    f"the file is truncated: it ends within a packet, {left} bytes after its beginning", offset=base
+                )
+            final = final or error is not None
+            rest = buf[pos:].copy()
+            if table.shape[0]:
+                self._now = max(self._now, int(table[:, packets.PKT_TIME].max()))
+            found, held, segs = self._through(buf, segs, table, final)
+            yield found
+            if final:
+                break
+        if error is not None:
+            raise error
+
+    def _through(self, buf: Array, segs: Array, table: Array, final: bool) -> tuple[Window, Array, Array]:
+        n_segs = segs.shape[0]
+        room = np.empty((n_segs + table.shape[0] + 2, SEGMENT_COLUMNS), np.int64)
+        room[:n_segs] = segs
+        segs, n_segs, self.conns, self.streams, self.n_conns, self._table = packets.tcp_segments(
+            buf,
+            table,
+            table.shape[0],
+            self._ports,
+            self.conns,
+            self.streams,
+            self.n_conns,
+            self._table,
+            self.counts,
+            room,
+            n_segs,
+        )
+        data, pieces, active, order = streams.place(
+            buf, segs, n_segs, self.conns, self.streams, 2 * self.n_conns, self._now, final
+        )
+        acks_code, acks_starts = acks_programs()
+        frames, self._waiting, self.pool, self.names, self._name_table = framing.frames_and_pairs(
+            data,
+            pieces,
+            active,
+            self.conns,
+            self.streams,
+            self._waiting,
+            self._free,
+            self.pool,
+            self.names,
+            self._name_table,
+            self.names_used,
+            api_facts(),
+            acks_code,
+            acks_starts,
+            self._ports.shape[0] > 0,
+            self._now,
+            final,
+        )
+        held, kept = streams.keep(buf, segs, order, active, self.conns, self.streams, final)
+        frames = frames[np.argsort(frames[:, F_TIME], kind="stable")]
+        made = Window(frames, data, self._frames)
+        self._frames += frames.shape[0]
+        return made, held, kept
+
+    def _read(self, size: int) -> bytes:
+        """``size`` bytes, fewer only at the end of the source."""
+        parts = []
+        while size > 0:
+            part = self._source.read(size)
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+            if self._progress is not None:
+                self._bytes_read += len(part)
+                self._progress(self._bytes_read)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
