@@ -1,0 +1,431 @@
+"""Kafka's own message definitions (JSON with ``//`` comments) -> ``model.Message``, and what differs from ours.
+
+Apache Kafka generates its protocol classes from one JSON file per message, and its jars carry these files: requests,
+responses and headers in ``kafka-clients`` (``common/message/``), embedded schemas in the coordinator,
+``kafka-metadata``, ``kafka-raft`` and ``kafka-storage`` jars. So each release can be held against the schema files
+mechanically.
+
+Strategy: a definition becomes an ordinary ``Message``; two messages are compared version by version through their
+layouts, because definitions may say the same thing in different ways (a range that is cut by the range of the struct
+around it). Versions that Kafka's definition no longer has are no difference: kwire keeps what Kafka has dropped.
+
+Rules kept here: a definition that cannot be understood is a ``SchemaError`` that names the file; an unknown key of a
+definition is one too, because ignoring it could change the wire format silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kwire.errors import SchemaError
+from kwire.schema import model
+from kwire.schema.checks import check
+from kwire.schema.model import (
+    NO_VERSIONS,
+    OPEN,
+    Array,
+    Default,
+    Field,
+    Kind,
+    Message,
+    Primitive,
+    Struct,
+    StructRef,
+    Type,
+    Versions,
+)
+from kwire.schema.parser import EVERY_VERSION, camel_case, zero
+
+__all__ = ["Difference", "compare", "definitions", "read_definition", "snake_case"]
+
+_KINDS: Final[dict[str, Kind]] = {
+    "request": "request",
+    "response": "response",
+    "header": "header",
+    "data": "data",
+    "metadata": "data",
+    "coordinator-key": "data",
+    "coordinator-value": "data",
+}
+_MESSAGE_KEYS: Final = frozenset(
+    {
+        "apiKey",
+        "type",
+        "name",
+        "validVersions",
+        "flexibleVersions",
+        "fields",
+        "commonStructs",
+        # These say nothing about bytes.
+        "listeners",
+        "deprecatedVersions",
+        "latestVersionUnstable",
+        "about",
+    }
+)
+_FIELD_KEYS: Final = frozenset(
+    {
+        "name",
+        "type",
+        "versions",
+        "nullableVersions",
+        "taggedVersions",
+        "tag",
+        "default",
+        "ignorable",
+        "flexibleVersions",
+        "fields",
+        # These say nothing about bytes.
+        "about",
+        "entityType",
+        "mapKey",
+        "zeroCopy",
+    }
+)
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_RANGE: Final = re.compile(r"(\d+)(?:(\+)|-(\d+))?$")
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """``TopicId`` -> ``topic_id``, the name of a field in kwire."""
+    return _WORDS.sub("_", name).lower()
+
+
+def definitions(path: str | Path) -> Iterator[Message]:
+    """The messages defined by a JSON file, by those of a folder (recursively), or by those inside a jar.
+
+    JSON files without ``validVersions`` are something else and are passed over. Raises ``SchemaError`` for a definition
+    that cannot be read, and when there is none at all.
+    """
+    top = Path(path)
+    found = False
+    for name, text in _texts(top):
+        if '"validVersions"' in text:
+            found = True
+            yield read_definition(text, name)
+    if not found:
+        raise SchemaError("no Kafka message definitions in it", file=str(path))
+
+
+def _texts(top: Path) -> Iterator[tuple[str, str]]:
+    try:
+        if top.is_dir():
+            for file in sorted(top.rglob("*.json")):
+                yield str(file), file.read_text("utf-8")
+        elif zipfile.is_zipfile(top):
+            with zipfile.ZipFile(top) as jar:
+                for inside in sorted(jar.namelist()):
+                    if inside.endswith(".json"):
+                        yield f"{top.name}!{inside}", jar.read(inside).decode("utf-8")
+        else:
+            yield str(top), top.read_text("utf-8")
+    except (OSError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+        raise SchemaError(f"cannot be read: {error}", file=str(top)) from None
+
+
+def read_definition(text: str, file: str = "<definition>") -> Message:
+    """One of Kafka's JSON message definitions. Raises ``SchemaError``."""
+    # A comment becomes as many blanks, so that a position in an error of json is the file's.
+    plain = _COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
+    try:
+        values = json.loads(plain)
+    except ValueError as error:
+        raise SchemaError(f"not JSON: {error}", file=file) from None
+    return _Definition(file).read(values)
+
+
+class _Definition:
+    """Reads one definition; keeps what is known of its structs on the way."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.bodies: dict[str, list[Any]] = {}
+        self.reach: dict[str, Versions] = {}
+        self.structs: dict[str, Struct] = {}
+
+    def fail(self, what: str) -> SchemaError:
+        return SchemaError(what, file=self.file)
+
+    def read(self, values: Any) -> Message:
+        if not isinstance(values, dict):
+            raise self.fail("not a message definition: no JSON object")
+        self.known(values, _MESSAGE_KEYS, "the definition")
+        name = self.text(values, "name")
+        kind = _KINDS.get(values.get("type", "data"))
+        if kind is None:
+            raise self.fail(f"unknown type {values['type']!r} of message")
+        versions = self.range(values.get("validVersions"), "validVersions")
+        flexible = self.range(values.get("flexibleVersions"), "flexibleVersions")
+        fields = self.items(values, "fields")
+        for one in self.items(values, "commonStructs"):
+            self.bodies[self.text(one, "name")] = self.items(one, "fields")
+        self.collect(fields, versions, ())
+        made = Message(
+            name=name,
+            kind=kind,
+            versions=versions,
+            flexible=Versions(max(flexible.low, versions.low), flexible.high) if flexible & versions else NO_VERSIONS,
+            fields=self.fields(fields, versions, versions),
+            structs=self.structs,
+            api_key=values.get("apiKey"),
+            file=self.file,
+        )
+        check(made)
+        return made
+
+    def known(self, values: Any, keys: frozenset[str], where: str) -> None:
+        if not isinstance(values, dict):
+            raise self.fail(f"{where} is not an object")
+        unknown = sorted(values.keys() - keys)
+        if unknown:
+            raise self.fail(f"{where} has a key that kwire does not know: {unknown[0]!r}")
+
+    def text(self, values: Any, key: str) -> str:
+        value = values.get(key) if isinstance(values, dict) else None
+        if not isinstance(value, str):
+            raise self.fail(f"{key} is missing")
+        return value
+
+    def items(self, values: Any, key: str) -> list[Any]:
+        value = values.get(key, []) if isinstance(values, dict) else None
+        if not isinstance(value, list):
+            raise self.fail(f"{key} is not a list")
+        return value
+
+    def range(self, text: Any, what: str) -> Versions:
+        if text is None or text == "none":
+            return NO_VERSIONS
+        match = _RANGE.match(text) if isinstance(text, str) else None
+        if match is None:
+            raise self.fail(f"{what} {text!r} is not a range of versions")
+        low = int(match[1])
+        return Versions(low, OPEN if match[2] else int(match[3] or low))
+
+    def versions(self, one: dict[str, Any]) -> Versions:
+        # A field that is tagged wherever it exists may leave out its versions.
+        return self.range(one.get("versions", one.get("taggedVersions")), f"versions of {one.get('name')}")
+
+    def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
+        """Notes the fields of each struct and the versions in which anything refers to it."""
+        for one in fields:
+            self.known(one, _FIELD_KEYS, "a field")
+            struct = self.text(one, "type").removeprefix("[]")
+            if struct in model.PRIMITIVES:
+                continue
+            if struct in inside:
+                raise self.fail(f"struct {struct} contains itself")
+            body = self.items(one, "fields")
+            if body:
+                self.bodies.setdefault(struct, body)
+            if struct not in self.bodies:
+                raise self.fail(f"unknown type {struct!r}")
+            here = self.versions(one) & within
+            before = self.reach.get(struct)
+            if here:
+                low, high = here.low, here.high
+                self.reach[struct] = Versions(min(before.low, low), max(before.high, high)) if before else here
+            self.collect(self.bodies[struct], here, (*inside, struct))
+
+    def fields(self, fields: list[Any], within: Versions, whole: Versions) -> tuple[Field, ...]:
+        made = []
+        for one in fields:
+            name = self.text(one, "name")
+            written = self.versions(one)
+            if not written & whole:
+                continue  # Kafka keeps definitions of fields that only dropped versions had
+            versions = EVERY_VERSION if written & within == within else written
+            if versions.high >= whole.high:
+                versions = Versions(versions.low, OPEN)
+            made.append(self.field(one, name, versions, within))
+            struct = self.text(one, "type").removeprefix("[]")
+            if struct in self.reach and struct not in self.structs:
+                self.structs[struct] = Struct(struct, ())  # keeps the order of first use
+                self.structs[struct] = Struct(struct, self.fields(self.bodies[struct], self.reach[struct], whole))
+        return tuple(made)
+
+    def field(self, one: dict[str, Any], name: str, versions: Versions, within: Versions) -> Field:
+        snake = snake_case(name)
+        type_ = self.type(one)
+        nullable = self.range(one.get("nullableVersions"), "nullableVersions")
+        tagged = self.range(one.get("taggedVersions"), "taggedVersions")
+        present = versions & within
+        plain = "flexibleVersions" in one
+        if plain and self.range(one["flexibleVersions"], "flexibleVersions"):
+            raise self.fail(f"{name}: flexibleVersions of a field can only be none")
+        tag = one.get("tag")
+        if tag is not None and not str(tag).isdecimal():  # 0 or "0"
+            raise self.fail(f"{name}: tag {tag!r} is not a number")
+        return Field(
+            name=snake,
+            type=type_,
+            versions=versions,
+            nullable=_cut(nullable, versions, present),
+            tag=None if tag is None else int(tag),
+            tagged=_cut(tagged, versions, present),
+            default=self.default(type_, name, one.get("default")),
+            ignorable=bool(one.get("ignorable", False)),
+            plain=plain,
+            kafka_name="" if camel_case(snake) == name else name,
+        )
+
+    def type(self, one: dict[str, Any]) -> Type:
+        text = self.text(one, "type")
+        name = text.removeprefix("[]")
+        base: Primitive | StructRef = Primitive(name) if name in model.PRIMITIVES else StructRef(name)
+        return Array(base) if name != text else base
+
+    def default(self, type_: Type, name: str, written: Any) -> Default | tuple[()]:
+        if written is None:
+            return zero(type_)
+        if written == "null":
+            return None
+        text = str(written)
+        zero_value = zero(type_)
+        try:
+            if isinstance(zero_value, bool):
+                return {"true": True, "false": False}[text.lower()]
+            if isinstance(zero_value, int):
+                return int(text, 0)
+            if isinstance(zero_value, float):
+                return float(text)
+            if isinstance(zero_value, str):
+                return text
+        except (ValueError, KeyError):
+            pass
+        raise self.fail(f"{name}: {written!r} is no default for its type")
+
+
+def _cut(range_: Versions, versions: Versions, present: Versions) -> Versions:
+    """``range_`` within ``versions``: all of them where the ``present`` ones, which the struct around allows, are."""
+    if not range_ & present:
+        return NO_VERSIONS
+    return versions if range_ & present == present else range_ & versions
+
+
+# -- comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: ``message`` in ``versions``, at ``path``; ``what`` in words (Kafka's side first)."""
+
+    message: str
+    versions: tuple[int, ...]
+    path: str
+    what: str
+
+    def __str__(self) -> str:
+        versions = ", ".join(str(one) for one in _ranges(self.versions))
+        return f"{self.message} v{versions} {self.path}: {self.what}"
+
+
+def compare(theirs: Message, ours: Message | None) -> list[Difference]:
+    """What differs between Kafka's definition and ours, in the versions that Kafka's has."""
+    if ours is None:
+        return [Difference(theirs.name, tuple(theirs.versions), "$", "not in schemas/")]
+    found: dict[tuple[str, str], list[int]] = {}
+
+    def report(version: int) -> Callable[[str, str], None]:
+        return lambda path, what: found.setdefault((path, what), []).append(version)
+
+    for version in theirs.versions:
+        say = report(version)
+        if theirs.api_key != ours.api_key:
+            say("$", f"key {theirs.api_key}, ours {ours.api_key}")
+        if version not in ours.versions:
+            say("$", "version not in schemas/")
+            continue
+        _compare(model.layout(theirs, version), model.layout(ours, version), "$", say)
+        _compare_words(theirs, ours, version, say)
+    return [Difference(theirs.name, tuple(versions), path, what) for (path, what), versions in found.items()]
+
+
+def _compare(one: model.StructLayout, two: model.StructLayout, path: str, say: Callable[[str, str], None]) -> None:
+    if one.flexible != two.flexible:
+        say(path, f"{_yes(one.flexible)}flexible, ours {_yes(two.flexible)}flexible")
+    for what, theirs, ours in (("fields", one.fields, two.fields), ("tagged fields", one.tagged, two.tagged)):
+        names, own = [field.name for field in theirs], [field.name for field in ours]
+        for name in names:
+            if name not in own:
+                say(f"{path}.{name}", f"not among our {what}")
+        for name in own:
+            if name not in names:
+                say(f"{path}.{name}", f"only among our {what}")
+        if sorted(names) == sorted(own) and names != own:
+            say(path, f"{what} in another order")
+        by_name = {field.name: field for field in ours}
+        for field in theirs:
+            if field.name in by_name:
+                _compare_field(field, by_name[field.name], f"{path}.{field.name}", say)
+
+
+def _compare_field(one: model.FieldLayout, two: model.FieldLayout, path: str, say: Callable[[str, str], None]) -> None:
+    if one.nullable != two.nullable:
+        say(path, f"{_yes(one.nullable)}nullable, ours {_yes(two.nullable)}nullable")
+    if one.tag != two.tag:
+        say(path, f"tag {one.tag}, ours {two.tag}")
+    if one.default != two.default or type(one.default) is not type(two.default):
+        say(path, f"default {one.default!r}, ours {two.default!r}")
+    _compare_types(one.type, two.type, path, say)
+
+
+def _compare_types(one: model.TypeLayout, two: model.TypeLayout, path: str, say: Callable[[str, str], None]) -> None:
+    if isinstance(one, model.ArrayLayout) and isinstance(two, model.ArrayLayout):
+        _compare_types(one.element, two.element, path + "[]", say)
+    elif type(one) is not type(two) or one.name != two.name:  # type: ignore[union-attr]
+        say(path, f"{_type_name(one)}, ours {_type_name(two)}")
+    elif isinstance(one, model.StructLayout) and isinstance(two, model.StructLayout):
+        _compare(one, two, path, say)
+    elif one != two:
+        say(path, "another length encoding")
+
+
+def _compare_words(theirs: Message, ours: Message, version: int, say: Callable[[str, str], None]) -> None:
+    """What is not in layouts: whether a field is ignorable, and how Kafka spells it."""
+    own = dict(_walk(ours, ours.fields, "$", ours.versions))
+    for path, (field, versions) in _walk(theirs, theirs.fields, "$", theirs.versions):
+        other = own.get(path)
+        if other is None or version not in versions or version not in other[1]:
+            continue
+        # In a definition whose every version has the field, nothing can be ignored.
+        if field.ignorable != other[0].ignorable and any(one not in versions for one in theirs.versions):
+            say(path, f"{_yes(field.ignorable)}ignorable, ours {_yes(other[0].ignorable)}ignorable")
+        if field.kafka_name != other[0].kafka_name:
+            say(path, f"spelt {field.kafka_name or 'in CamelCase'}, ours {other[0].kafka_name or 'in CamelCase'}")
+
+
+def _walk(
+    message: Message, fields: tuple[Field, ...], path: str, within: Versions
+) -> Iterator[tuple[str, tuple[Field, Versions]]]:
+    for one in fields:
+        here = f"{path}.{one.name}"
+        yield here, (one, one.versions & within)
+        base = one.type.element if isinstance(one.type, Array) else one.type
+        if isinstance(base, StructRef):
+            inner = here + ("[]" if isinstance(one.type, Array) else "")
+            yield from _walk(message, message.structs[base.name].fields, inner, one.versions & within)
+
+
+def _type_name(type_: model.TypeLayout) -> str:
+    return f"[{type_.element.name}]" if isinstance(type_, model.ArrayLayout) else type_.name
+
+
+def _yes(value: bool) -> str:
+    return "" if value else "not "
+
+
+def _ranges(versions: tuple[int, ...]) -> list[Versions]:
+    out: list[Versions] = []
+    for one in versions:
+        if out and out[-1].high == one - 1:
+            out[-1] = Versions(out[-1].low, one)
+        else:
+            out.append(Versions(one, one))
+    return out
