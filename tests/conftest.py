@@ -1,4 +1,4 @@
-"""What every test directory shares: the Hypothesis profiles.
+"""What every test directory shares: both codecs, and the Hypothesis profiles.
 
 ``quick`` (the default) keeps ``make test`` short; ``exhaustive`` (``--hypothesis-profile=exhaustive``) is for a change
 to a codec and for the night. Neither has a deadline: the machines of continuous integration pause at will, and a codec
@@ -7,10 +7,28 @@ is compiled on its first use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from kwire import schema
+from kwire.codec import registry
+from kwire.schema import model
+
 settings.register_profile("quick", max_examples=50, deadline=None)
-settings.register_profile(
-    "exhaustive", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("exhaustive", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quick")
+
+Codecs = Callable[[str | model.Message, int], registry.Codec]
+
+
+@pytest.fixture(params=registry.IMPLEMENTATIONS, scope="session")
+def codec(request: pytest.FixtureRequest) -> Codecs:
+    """``codec(message, version)`` in one implementation after the other; a message may be named."""
+
+    def of(message: str | model.Message, version: int) -> registry.Codec:
+        known = schema.message(message) if isinstance(message, str) else message
+        return registry.codec(known, version, request.param)
+
+    return of

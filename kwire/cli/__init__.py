@@ -1,0 +1,67 @@
+"""The command ``kwire``.
+
+One module per command, each with ``register(subparsers)``, which adds its parser and sets ``run``: a function that
+takes the parsed arguments and returns the exit code. Rules kept here:
+
+- ``kwire --help`` imports nothing heavy: a command imports what it needs when it runs.
+- Bad input is one line on standard error, ``kwire: what``, and exit code 2, as is a mistake in the arguments; a
+  traceback is a bug.
+- A reader of the output that goes away (``kwire ... | head``) and Ctrl-C end the program silently, with the exit codes
+  that a shell expects: 141 and 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from kwire import __version__
+from kwire.cli import decode
+from kwire.errors import KwireError
+
+__all__ = ["main", "report"]
+
+COMMANDS = (decode,)
+
+BAD_INPUT = 2
+
+
+def report(error: KwireError | OSError) -> None:
+    """Says what went wrong, in one line on standard error."""
+    if isinstance(error, OSError) and not isinstance(error, KwireError) and error.strerror:
+        said = f"{os.fspath(error.filename)}: {error.strerror}" if error.filename is not None else error.strerror
+    else:
+        said = str(error)
+    print(f"kwire: {' '.join(said.split())}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
+    )
+    parser.add_argument("--version", action="version", version=f"kwire {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.register(subparsers)
+    args = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character gets its escape.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # What is still in the buffer must not fail again when the interpreter flushes it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except (KwireError, OSError) as error:
+        report(error)
+        return BAD_INPUT

@@ -1,0 +1,161 @@
+"""``kwire decode``: captures as tables, in the terminal, as JSON lines or as Parquet.
+
+Files are read one after the other and batches are written as they come, so a capture of any size needs little memory.
+A file that cannot be read, or not to its end, is reported in one line; the rows before it, and the other files, are
+written all the same, and the exit code is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from kwire.errors import CaptureError, KwireError, MissingExtraError
+
+if TYPE_CHECKING:
+    from kwire.cli.output import Output
+
+__all__ = ["register"]
+
+TABLES = ("frames", "messages", "records")
+FORMATS = ("table", "jsonl", "parquet")
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
+
+EPILOG = """\
+examples:
+  kwire decode broker.pcap
+  kwire decode broker.pcap --table records --format jsonl | jq .topic
+  kwire decode *.pcap.gz --table messages --format parquet -o messages.parquet
+  tcpdump -i any -w - port 9092 | kwire decode -
+"""
+
+
+class Ports(argparse.Action):
+    """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them.
+
+    A capture may stand behind the ports: what is no number is taken as one more file.
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Sorts ``values`` into ports and files."""
+        for value in values:
+            parts = value.split(",")
+            if not all(part.isdecimal() for part in parts):
+                namespace.more = [*namespace.more, value]
+                continue
+            if not all(0 < int(part) < 65536 for part in parts):
+                raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
+            namespace.port = [*(namespace.port or ()), *map(int, parts)]
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "decode",
+        help="captures as tables of frames, messages or records",
+        description="Decodes captures (pcap, pcapng; also .gz, .bz2, .zst, .lz4) of Kafka traffic.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a capture, or - for standard input")
+    parser.add_argument("--table", choices=TABLES, default="frames", help="what a row is (default: frames)")
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
+    parser.add_argument(
+        "--port",
+        action=Ports,
+        nargs="+",
+        metavar="N",
+        help="ports of the brokers (default: found out from the traffic)",
+    )
+    parser.set_defaults(run=run, more=[], parser=parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decodes the files. Returns 0, or 2 where one of them could not be read to its end."""
+    files = [*args.files, *args.more]
+    if not files:
+        args.parser.error("the following arguments are required: FILE")
+    if args.format == "parquet" and args.output is None:
+        args.parser.error("--format parquet needs -o OUT")
+    try:
+        from kwire.capture.tables import SCHEMAS
+        from kwire.cli.output import open_output
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numpy", "pyarrow"):
+            raise MissingExtraError("kwire decode", "capture") from None
+        raise
+    from kwire.cli import BAD_INPUT, report
+
+    code = 0
+    with open_output(args.format, args.output, args.table, SCHEMAS[args.table]) as output:
+        for file in files:
+            try:
+                _decode(file, args, output)
+            except BrokenPipeError:
+                raise
+            except (KwireError, OSError) as error:
+                # What was decoded comes first, then what is wrong with the rest.
+                output.flush()
+                report(error)
+                code = BAD_INPUT
+    return code
+
+
+def _decode(file: str, args: argparse.Namespace, output: Output) -> None:
+    from kwire.capture import read
+
+    name = "standard input" if file == "-" else file
+    rows = 0
+    with _open(file) as (stream, size), _progress(name, size, output) as progress:
+        for batch in read(stream, table=args.table, ports=args.port, name=name, progress=progress):
+            rows += batch.num_rows
+            output.write(batch)
+    if not rows and args.table != "records":
+        raise CaptureError("no Kafka traffic found", file=name)
+
+
+@contextlib.contextmanager
+def _open(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
+    """The bytes of ``file``, and how many there are where that is known."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    import os
+
+    with open(file, "rb") as raw:  # noqa: PTH123
+        codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
+        if codec is None:
+            yield raw, os.fstat(raw.fileno()).st_size
+        else:
+            import pyarrow as pa
+
+            yield pa.CompressedInputStream(raw, codec), None
+
+
+@contextlib.contextmanager
+def _progress(name: str, size: int | None, output: Output) -> Iterator[Callable[[int], None] | None]:
+    """Shows a bar while the block runs, where there is a terminal to show it on and no rows appear there.
+
+    Gives what to call with the number of bytes read so far, or ``None``.
+    """
+    if output.to_terminal or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from kwire.cli.table import readable
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(readable(name)), total=size)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,164 @@
+"""How rows are written: a table for people, JSON lines for programs, Parquet for engines.
+
+An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of them. Rules kept here:
+
+- JSON lines: one object per row with every column; bytes are base64, as Kafka's own JSON converters write them; times
+  are ISO 8601 in UTC with microseconds; ``body``, JSON text in the tables, is a nested object.
+- A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
+- A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
+  file, and an existing one is replaced only by a whole one.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from kwire.cli.table import TableWriter
+
+__all__ = ["Output", "open_output", "texts_of_times"]
+
+
+class Output:
+    """Where batches go."""
+
+    to_terminal = False
+    """Whether rows appear on a terminal, where a progress bar would be in their way."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Lets everything that was written so far appear."""
+
+
+class TableOutput(Output):
+    """Aligned columns, as wide as the terminal."""
+
+    def __init__(self, file: IO[str], table: str) -> None:
+        self.to_terminal = file.isatty()
+        self._writer = TableWriter(file, table)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        self._writer.write(_rows(batch))
+
+    def flush(self) -> None:
+        """Writes what waits for the widths of the columns to be known."""
+        self._writer.flush()
+
+
+class JsonLinesOutput(Output):
+    """One JSON object per line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.to_terminal = file.isatty()
+        self._file = file
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_base64).encode
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        for row in _rows(batch):
+            if "body" not in row:
+                self._file.write(self._encode(row) + "\n")
+                continue
+            # The body is JSON already; it goes in as it is, as the last member.
+            body = row.pop("body")
+            self._file.write(f'{self._encode(row)[:-1]},"body":{"null" if body is None else body}}}\n')
+
+    def flush(self) -> None:
+        """Empties the buffer."""
+        self._file.flush()
+
+
+class ParquetOutput(Output):
+    """A Parquet file, zstd-compressed."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        import pyarrow.parquet as pq
+
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Writes the footer."""
+        self._writer.close()
+
+
+@contextlib.contextmanager
+def open_output(format_: str, path: str | None, table: str, schema: pa.Schema) -> Iterator[Output]:
+    """The output for ``--format`` and ``--output`` (``None``: standard output). Raises ``OSError``."""
+    if path is None:
+        output = TableOutput(sys.stdout, table) if format_ == "table" else JsonLinesOutput(sys.stdout)
+        yield output
+        output.flush()
+        return
+    final = Path(path)
+    if final.exists() and not final.is_file():
+        # A device or a pipe has no neighbour to be renamed from.
+        partial = final
+    else:
+        partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
+    try:
+        if format_ == "parquet":
+            parquet = ParquetOutput(partial, schema)
+            with contextlib.closing(parquet):
+                yield parquet
+        else:
+            with partial.open("w", encoding="utf-8") as file:
+                output = TableOutput(file, table) if format_ == "table" else JsonLinesOutput(file)
+                yield output
+                output.flush()
+    except BaseException as error:
+        if partial != final:
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial):
+            error.filename = path
+        raise
+    if partial != final:
+        partial.replace(final)
+
+
+def _base64(value: object) -> str:
+    assert isinstance(value, bytes)
+    return base64.b64encode(value).decode("ascii")
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, with times as text."""
+    columns = [
+        texts_of_times(column) if pa.types.is_timestamp(column.type) else column.to_pylist() for column in batch.columns
+    ]
+    names = batch.schema.names
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, in microseconds since 1970. Arrow's own text is wrong far outside."""
+
+
+def texts_of_times(column: pa.Array) -> list[str | None]:
+    """``2026-11-21T02:18:00.123456Z`` for each time of a column, null for null."""
+    numbers = column.cast(pa.int64()).to_pylist()
+    texts = column.cast(pa.string()).to_pylist()
+    return [
+        None
+        if number is None
+        else text.replace(" ", "T")
+        if FIRST <= number <= LAST
+        else f"@{number // 1_000_000}.{number % 1_000_000:06}"
+        for number, text in zip(numbers, texts, strict=True)
+    ]

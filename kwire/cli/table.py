@@ -1,0 +1,276 @@
+"""Rows as a table that fits the terminal.
+
+The first rows decide how wide each column is; from then on rows are written as they come, and what does not fit ends
+in an ellipsis. Where the columns do not fit the terminal, the flexible ones shrink. Rules kept here:
+
+- Nothing from a capture reaches the terminal as it is: control characters, escape sequences and characters that write
+  from right to left are shown as ``\\x1b`` and the like.
+- Bytes that are text are shown as text, others in hexadecimal after ``0x``. Null is ``null`` where a null means
+  something (keys, values), else ``-``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+__all__ = ["Column", "TableWriter", "readable", "render"]
+
+Row = dict[str, Any]
+
+SAMPLE: Final = 200
+"""Rows that are looked at before the first is written."""
+
+UNBOUND: Final = 160
+"""Width of a table that goes to a file or a pipe."""
+
+SHOWN: Final = 200
+"""Bytes or characters of a value that are looked at: more fit no column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table: its title, its text for a row, and how it is laid out.
+
+    ``shrink`` is the width down to which it may be cut (``None``: it may not), ``right``: numbers stand right.
+    """
+
+    title: str
+    text: Callable[[Row], str]
+    right: bool = False
+    shrink: int | None = None
+    empty: str = "-"
+    """A column of nothing else than this text is left out."""
+
+
+def readable(value: bytes | str) -> str:
+    """``value`` for people: text with what is not printable escaped, or hexadecimal after ``0x``."""
+    if isinstance(value, bytes):
+        head = value[:SHOWN]
+        try:
+            text = head.decode()
+        except UnicodeDecodeError as error:
+            # A character that the cut went through is no reason for hexadecimal.
+            if len(value) <= SHOWN or error.start < len(head) - 3:
+                return _hex(value)
+            text = head[: error.start].decode()
+        if len(text) > 4 and sum(map(str.isprintable, text)) * 2 < len(text):
+            return _hex(value)
+        cut = len(value) > SHOWN
+    else:
+        text = value[:SHOWN]
+        cut = len(value) > SHOWN
+    if not text.isprintable() or not text.isascii():
+        text = "".join(map(_visible, text))
+    return text + "…" if cut else text
+
+
+def _hex(value: bytes) -> str:
+    return f"0x{value[: SHOWN // 2].hex()}" + ("…" if len(value) > SHOWN // 2 else "")
+
+
+def _visible(char: str) -> str:
+    if char.isprintable() and unicodedata.bidirectional(char) not in ("R", "AL", "AN"):
+        return char
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def _width(text: str) -> int:
+    """Cells that ``text`` takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _fit(text: str, width: int, right: bool) -> str:
+    """``text`` in exactly ``width`` cells."""
+    own = _width(text)
+    if own > width:
+        if text.isascii():
+            text = text[: width - 1]
+        else:
+            from rich.cells import set_cell_size
+
+            text = set_cell_size(text, width - 1).rstrip()
+        text += "…"
+        own = _width(text)
+    space = " " * (width - own)
+    return space + text if right else text + space
+
+
+def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
+    """How wide each column is, so that all of them and the two spaces between take ``total`` cells where possible."""
+    found = [max([_width(column.title), *map(_width, texts)]) for column, texts in zip(columns, cells, strict=True)]
+    excess = sum(found) + 2 * (len(found) - 1) - total
+    while excess > 0:
+        # The widest gives first, down to the next one, so that narrow columns stay whole.
+        able = [i for i, column in enumerate(columns) if column.shrink is not None and found[i] > column.shrink]
+        if not able:
+            break
+        widest = max(able, key=lambda i: found[i])
+        shrink = columns[widest].shrink
+        assert shrink is not None
+        others = [found[i] for i in able if i != widest]
+        give = min(excess, max(1, found[widest] - max([shrink, *others])))
+        found[widest] -= give
+        excess -= give
+    return found
+
+
+def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) -> str:
+    fitted = (_fit(text, width, column.right) for column, width, text in zip(columns, wide, texts, strict=True))
+    return "  ".join(fitted).rstrip()
+
+
+def render(columns: Sequence[Column], rows: Iterable[Row], total: int) -> list[str]:
+    """A whole table as lines: the titles, a rule, and the rows."""
+    texts = [[column.text(row) for column in columns] for row in rows]
+    wide = widths(columns, list(zip(*texts, strict=True)) if texts else [()] * len(columns), total)
+    head = _line(columns, wide, [column.title for column in columns])
+    return [head, "  ".join("─" * width for width in wide), *(_line(columns, wide, line) for line in texts)]
+
+
+class TableWriter:
+    """Writes the rows of one of kwire's tables to a file as they come."""
+
+    def __init__(self, file: IO[str], table: str) -> None:
+        self._file = file
+        self._columns: Sequence[Column] = COLUMNS[table]
+        self._waiting: list[Row] = []
+        self._wide: list[int] = []
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Writes ``rows``, or keeps them until there are enough to decide the widths of the columns."""
+        for row in rows:
+            if self._wide:
+                self._write(row)
+            else:
+                self._waiting.append(row)
+                if len(self._waiting) >= SAMPLE:
+                    self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows that wait."""
+        if self._waiting and not self._wide:
+            # Too narrow a terminal gets one line per row all the same, and wraps it.
+            total = shutil.get_terminal_size((UNBOUND, 0)).columns if self._file.isatty() else UNBOUND
+            cells = [[column.text(row) for row in self._waiting] for column in self._columns]
+            kept = [i for i, column in enumerate(self._columns) if any(text != column.empty for text in cells[i])]
+            self._columns = [self._columns[i] for i in kept]
+            self._wide = widths(self._columns, [cells[i] for i in kept], total)
+            self._file.write(_line(self._columns, self._wide, [column.title for column in self._columns]) + "\n")
+            self._file.write("  ".join("─" * width for width in self._wide) + "\n")
+            for row in self._waiting:
+                self._write(row)
+            self._waiting = []
+        self._file.flush()
+
+    def _write(self, row: Row) -> None:
+        self._file.write(_line(self._columns, self._wide, [column.text(row) for column in self._columns]) + "\n")
+
+
+# --- The columns of the tables ---------------------------------------------------------------------------------
+
+
+def _plain(name: str, missing: str = "-") -> Callable[[Row], str]:
+    def text(row: Row) -> str:
+        value = row[name]
+        return missing if value is None else readable(value) if isinstance(value, (str, bytes)) else str(value)
+
+    return text
+
+
+def _time(name: str) -> Callable[[Row], str]:
+    return lambda row: "-" if row[name] is None else row[name].replace("T", " ").rstrip("Z")
+
+
+def _host(row: Row, side: str) -> str:
+    host, port = row[f"{side}_host"], row[f"{side}_port"]
+    if host is None:
+        return "-"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _way(row: Row) -> str:
+    return {"request": "→", "response": "←"}.get(row["direction"], "-")
+
+
+def _api(row: Row) -> str:
+    if row["api_key"] is None:
+        return "-"
+    return f"{row['api_name'] or row['api_key']} v{row['api_version']}"
+
+
+def _latency(row: Row) -> str:
+    return "-" if row["latency_ms"] is None else f"{row['latency_ms']:.3f}"
+
+
+def _status(row: Row) -> str:
+    return row["status"] if row["error"] is None else f"{row['status']}: {readable(row['error'])}"
+
+
+def _partition(row: Row) -> str:
+    topic = row["topic"] if row["topic"] is not None else row["topic_id"]
+    if topic is None:
+        return "-"
+    return readable(topic) if row["partition"] is None else f"{readable(topic)}-{row['partition']}"
+
+
+def _headers(row: Row) -> str:
+    if not row["headers"]:
+        return "-"
+    return ", ".join(
+        f"{'null' if one['key'] is None else readable(one['key'])}="
+        f"{'null' if one['value'] is None else readable(one['value'])}"
+        for one in row["headers"]
+    )
+
+
+def _format(row: Row) -> str:
+    if row["magic"] is None:
+        return "-"
+    return f"v{row['magic']} {row['compression'] or '?'}"
+
+
+FRAMES: Final = (
+    Column("time", _time("timestamp")),
+    Column("client", lambda row: _host(row, "client"), shrink=15),
+    Column("", _way),
+    Column("broker", lambda row: _host(row, "broker"), shrink=12),
+    Column("api", _api, shrink=12),
+    Column("correlation", _plain("correlation_id"), right=True),
+    Column("client_id", _plain("client_id"), shrink=8),
+    Column("size", _plain("size"), right=True),
+    Column("ms", _latency, right=True),
+    Column("status", _status, shrink=8),
+)
+
+MESSAGES: Final = (
+    Column("time", _time("timestamp"), shrink=15),
+    Column("client", lambda row: _host(row, "client"), shrink=15),
+    Column("", _way),
+    Column("api", _api, shrink=12),
+    Column("correlation", _plain("correlation_id"), right=True),
+    Column("status", _status, shrink=8, empty="ok"),
+    Column("body", _plain("body"), shrink=30),
+)
+
+RECORDS: Final = (
+    Column("source", _plain("source")),
+    Column("partition", _partition, shrink=12),
+    Column("offset", _plain("offset"), right=True),
+    Column("timestamp", _time("timestamp")),
+    Column("key", _plain("key", "null"), shrink=8, empty="null"),
+    Column("value", _plain("value", "null"), shrink=16),
+    Column("headers", _headers, shrink=12),
+    Column("format", _format),
+    Column("control", _plain("control_type")),
+    Column("status", _status, shrink=8, empty="ok"),
+)
+
+COLUMNS: Final = {"frames": FRAMES, "messages": MESSAGES, "records": RECORDS}

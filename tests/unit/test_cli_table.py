@@ -1,0 +1,106 @@
+"""The table that ``kwire decode`` prints: what it shows of hostile values, and how it fits a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kwire.cli.table import Column, TableWriter, readable, render
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"", ""),
+        (b"order-17", "order-17"),
+        ("Zürich".encode(), "Zürich"),
+        (b'{"a": 1}', '{"a": 1}'),
+        (b"a\nb\x00", "a\\nb\\x00"),
+        (b"\xff\xfe\x00\x01", "0xfffe0001"),
+        (bytes(8), "0x0000000000000000"),
+        ("plain", "plain"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("abc\u202edef", "abc\\u202edef"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_readable_shows_text_and_escapes_what_a_terminal_would_obey(value: bytes | str, shown: str) -> None:
+    assert readable(value) == shown
+
+
+def test_readable_cuts_a_long_text_even_in_the_middle_of_a_character() -> None:
+    text = readable("é".encode() * 101 + b"x")
+    assert text == "é" * 100 + "…"
+    # The cut at 200 bytes goes through the last character.
+    assert readable(b"x" + "é".encode() * 200) == "x" + "é" * 99 + "…"
+
+
+def test_readable_shows_long_bytes_as_shortened_hexadecimal() -> None:
+    assert readable(b"\xff" * 1000) == "0x" + "ff" * 100 + "…"
+
+
+COLUMNS = (
+    Column("id", lambda row: str(row["id"]), right=True),
+    Column("text", lambda row: str(row["text"]), shrink=6),
+)
+
+
+def test_render_aligns_columns() -> None:
+    rows = [{"id": 1, "text": "abc"}, {"id": 20, "text": "d"}]
+    assert render(COLUMNS, rows, 80) == ["id  text", "──  ────", " 1  abc", "20  d"]
+
+
+def test_render_shrinks_a_flexible_column_to_the_width_of_the_terminal() -> None:
+    rows = [{"id": 1, "text": "abcdefghijklmnop"}]
+    assert render(COLUMNS, rows, 14)[2] == " 1  abcdefghi…"
+    # Not below what makes sense, however narrow the terminal.
+    assert render(COLUMNS, rows, 5)[2] == " 1  abcde…"
+
+
+def test_render_counts_the_cells_of_wide_characters() -> None:
+    rows = [{"id": 1, "text": "注文注文注文"}]
+    assert render(COLUMNS, rows, 12)[2] == " 1  注文注…"
+
+
+def record(**values: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "source": "produce",
+        "topic": "orders",
+        "topic_id": None,
+        "partition": 0,
+        "offset": 5,
+        "timestamp": "2026-11-21T02:18:00.123456Z",
+        "key": b"k",
+        "value": None,
+        "headers": [{"key": "h", "value": b"\x00\xff"}, {"key": "n", "value": None}],
+        "magic": 2,
+        "compression": "lz4",
+        "control_type": None,
+        "status": "ok",
+        "error": None,
+    }
+    return row | values
+
+
+def test_table_writer_leaves_out_columns_without_content() -> None:
+    out = io.StringIO()
+    writer = TableWriter(out, "records")
+    writer.write([record()])
+    writer.flush()
+    head, _, row = out.getvalue().splitlines()
+    assert head.split() == ["source", "partition", "offset", "timestamp", "key", "value", "headers", "format"]
+    assert "orders-0" in row
+    assert "h=0x00ff, n=null" in row
+    assert "v2 lz4" in row
+
+
+def test_table_writer_writes_rows_as_they_come_after_the_first_ones() -> None:
+    out = io.StringIO()
+    writer = TableWriter(out, "records")
+    writer.write(record(offset=n) for n in range(199))
+    assert out.getvalue() == ""
+    writer.write([record(offset=199)])
+    assert len(out.getvalue().splitlines()) == 202
+    writer.write([record(offset=200)])
+    assert len(out.getvalue().splitlines()) == 203
