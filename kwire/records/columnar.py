@@ -1,0 +1,674 @@
+"""Record sets to Arrow columns, without an object per record.
+
+``decode_sets`` is what captures and log segments use: any number of record sets in one buffer, one
+``pyarrow.RecordBatch`` out. ``to_arrow`` is the same for one record set. Magic 0, 1 and 2 may follow each other in any
+mixture.
+
+Strategy, a window at a time (4 to 16 MB is a good size):
+
+1. ``kernels.scan`` walks all sets and writes the batch table: one row per batch, wrapper message or run of messages.
+2. Checksums of large batches and of wrappers, and decompression, are calls into C libraries from Python, per batch.
+   What comes out is put end to end into a second buffer, the arena. Wrapper messages hold message sets: these are
+   scanned in turn, level by level, and their rows take the place of the wrapper's.
+3. ``kernels.read_records`` walks the table and writes keys, values, headers and whatever else differs between records.
+4. What is the same for a whole batch is spread over its rows, or, where it is the same for all of them (the usual
+   case for codec, producer and magic), taken from a shared constant array.
+
+Rules kept here:
+
+- A batch or message that cannot be read is reported in ``problems``; everything before and after it is kept. Inside of
+  a batch, a record that is wrong is left out and the next one is found by its length. A last entry that
+  is cut off is no problem: brokers cut Fetch responses where the size limit falls.
+- A wrong checksum is ``crc_ok`` false, nothing more. The messages inside a wrapper are right only if the wrapper is.
+- Memory stays in proportion to the input: counts are bounded by bytes, decompression by ``limits``.
+- Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
+
+Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/records.md`` for what each column means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from kwire.errors import DecodeError, LimitError, MissingExtraError
+
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError as missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from missing
+
+from kwire.records import kernels
+from kwire.records.compression import CODECS, decompress
+from kwire.records.control import control_type_name
+from kwire.records.crc import crc32, crc32c
+from kwire.records.kernels import DONE, SLACK, Problem, State, Table
+from kwire.records.limits import DEFAULT_LIMITS, Limits
+
+__all__ = ["SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+HEADERS: Final = pa.list_(
+    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)
+)
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS, nullable=False),
+        pa.field("magic", pa.int8(), nullable=False),
+        pa.field("compression", pa.string(), nullable=False),
+        pa.field("crc_ok", pa.bool_(), nullable=False),
+        pa.field("base_offset", pa.int64(), nullable=False),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("sequence", pa.int32()),
+        pa.field("partition_leader_epoch", pa.int32()),
+        pa.field("is_transactional", pa.bool_(), nullable=False),
+        pa.field("is_control", pa.bool_(), nullable=False),
+        pa.field("control_type", pa.string()),
+    ]
+)
+"""The columns of a record batch, in order.
+
+``timestamp`` is null in magic 0, for Kafka's "no timestamp" (-1), and outside of the years 1 to 9999, which is what
+Spark and Python can show. ``timestamp_type`` is ``CreateTime``, ``LogAppendTime``, or null in magic 0. ``compression``
+is the codec of the batch or of the outermost wrapper. ``base_offset`` is that of the batch; in message sets it is what
+the offsets that were read are relative to (0 for magic 0 and for messages outside of a wrapper). The producer
+columns are null where the batch has -1 or no such field. ``control_type`` is null except in control records.
+"""
+
+_SENTENCES: Final = {
+    Problem.SIZE: "an entry of {a} bytes: what follows cannot be read",
+    Problem.MAGIC: "magic {a} is not known",
+    Problem.SHORT_BATCH: "an entry of {a} bytes is too short for magic {b}",
+    Problem.COUNT: "a record count of {a}",
+    Problem.KEY: "a key of {a} bytes, {b} bytes left",
+    Problem.VALUE: "a value of {a} bytes, {b} bytes left",
+    Problem.TRAILING: "a value of {a} bytes, but {b} bytes up to the end of the message",
+    Problem.NULL_WRAPPER: "a compressed message without a value",
+    Problem.CUT_OFF: "the messages inside a compressed message end in the middle, {a} bytes left",
+    Problem.MIXED: "a message of magic {a} inside a compressed message of magic {b}",
+    Problem.RECORD_LENGTH: "record {a}: a length that is not inside of the batch",
+    Problem.RECORD_FIELD: "record {a}: a field is longer than the record",
+    Problem.HEADER_COUNT: "record {a}: a header count of {b}",
+    Problem.HEADER: "record {a}: a header is longer than the record",
+    Problem.RECORD_TRAILING: "record {a}: {b} bytes behind its last header",
+    Problem.BATCH_TRAILING: "{b} bytes behind the last of {a} records",
+    Problem.RECORDS_MISSING: "{a} records are claimed, {b} are there",
+}
+
+_NO_CONTROL: Final = -100_000
+_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """What ``decode_sets`` found.
+
+    ``batch``: a ``pyarrow.RecordBatch``, one row per record, in the order of the sets and of the records in them.
+    ``set_index``: int32 array, for each row the record set that it came from.
+    ``problems``: what could not be read, as (record set, byte offset in that set, sentence), in that order. Inside
+    compressed data the byte offset is that of the batch or outermost wrapper.
+    ``consumed``: int64 array, for each set how many bytes were read; less than its length where the last entry is cut
+    off, or where a problem made it impossible to find the next entry.
+    """
+
+    batch: pa.RecordBatch
+    set_index: np.ndarray[Any, np.dtype[np.int32]]
+    problems: list[tuple[int, int, str]]
+    consumed: Ints
+
+
+def to_arrow(
+    data: bytes | bytearray | memoryview,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    columns: Sequence[str] | None = None,
+    problems: list[DecodeError] | None = None,
+) -> pa.RecordBatch:
+    """One record set as a ``pyarrow.RecordBatch`` with the columns of ``SCHEMA``.
+
+    ``data``: the bytes of a ``records`` field or of a log segment. ``columns`` chooses columns by name. With a list in
+    ``problems``, what cannot be read is appended to it and the rest is returned; without one, the first problem is
+    raised as ``DecodeError`` (``LimitError`` where a limit is why). A wrong checksum is not a problem but ``crc_ok``
+    false.
+    """
+    buffer = _as_array(data)
+    found = decode_sets(
+        buffer, np.zeros(1, np.int64), np.array([buffer.size], np.int64), limits=limits, columns=columns
+    )
+    if found.problems:
+        errors = [
+            (LimitError if "limit" in text else DecodeError)(text, layout="record set", offset=offset)
+            for _, offset, text in found.problems
+        ]
+        if problems is None:
+            raise errors[0]
+        problems += errors
+    return found.batch
+
+
+def decode_sets(
+    buffer: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    columns: Sequence[str] | None = None,
+) -> RecordColumns:
+    """The records of many record sets as one batch.
+
+    Set ``i`` is ``buffer[starts[i] : starts[i] + lengths[i]]``; ``buffer`` is a uint8 array of at most 1 GiB,
+    ``starts`` and ``lengths`` are int64 arrays. Sets may lie anywhere in the buffer. ``columns`` chooses columns by
+    name, in the order given; what is not chosen is not copied. Never raises for what is in the buffer, with one
+    exception: ``LimitError`` when one batch of columns cannot hold it (2 GiB of keys and values).
+    """
+    names = SCHEMA.names if columns is None else list(columns)
+    for name in names:
+        if name not in SCHEMA.names:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(SCHEMA.names)}")
+    buffer = _writable(buffer)
+    starts = np.ascontiguousarray(starts, np.int64)
+    lengths = np.ascontiguousarray(lengths, np.int64)
+    if starts.shape != lengths.shape or starts.ndim != 1:
+        raise ValueError("starts and lengths must be arrays of the same length")
+    window = _Window(buffer, starts, lengths, limits)
+    window.find()
+    return _Columns(window, names).made()
+
+
+class _Memory:
+    """The interface by which numpy makes a writable array of bytes that are not.
+
+    Kernels never write to their input, but numba would compile all of them a second time for read-only arrays.
+    """
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, array: Bytes) -> None:
+        self.owner = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def _writable(array: Bytes) -> Bytes:
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise ValueError("the buffer must be a one-dimensional array of uint8")
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else np.asarray(_Memory(array))
+
+
+def _as_array(data: bytes | bytearray | memoryview) -> Bytes:
+    return np.frombuffer(data, np.uint8)
+
+
+_NOTHING: Final[Bytes] = np.zeros(0, np.uint8)
+_NO_TABLE: Final[Ints] = np.zeros((0, Table.FIELDS), np.int64)
+
+
+class _Window:
+    """Finds the batches of all sets: the batch table, in the order of the records, and the arena."""
+
+    def __init__(self, buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits) -> None:
+        self.buffer = buffer
+        self.starts = starts
+        self.lengths = lengths
+        self.limits = limits
+        self.consumed: Ints = np.zeros(starts.size, np.int64)
+        self.problems: list[tuple[int, int, str]] = []
+        self.arena: Bytes = _NOTHING
+        self.table: Ints = _NO_TABLE
+        self._left = limits.total
+
+    def find(self) -> None:
+        table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
+        data, view = self.buffer, self.buffer.data
+        tables: list[Ints] = []
+        paths: list[list[Ints]] = []
+        path: list[Ints] = [np.arange(len(table))]
+        arenas: list[Bytes] = []
+        size = 0
+        level = 0
+        while True:
+            self._check(table, view)
+            packed = np.flatnonzero(
+                (table[:, Table.COUNT] < 0) & (table[:, Table.MAGIC] < 2)
+                | (table[:, Table.ATTRIBUTES] & 7 != 0) & (table[:, Table.COUNT] > 0) & (table[:, Table.MAGIC] == 2)
+            )
+            # Some writers compress nothing into something. There are no records to miss.
+            empty = (table[:, Table.MAGIC] == 2) & (table[:, Table.ATTRIBUTES] & 7 != 0) & (table[:, Table.COUNT] == 0)
+            table[empty, Table.END] = table[empty, Table.BODY]
+            tables.append(table)
+            paths.append(path)
+            if not packed.size:
+                break
+            if level == self.limits.nesting and (deep := packed[table[packed, Table.COUNT] < 0]).size:
+                text = f"compressed messages inside each other beyond the limit of {self.limits.nesting}"
+                for row in deep.tolist():
+                    self._drop(table, row, text)
+                packed = packed[table[packed, Table.COUNT] != 0]
+            wrappers, starts, lengths, arena = self._decompress(table, packed, view, size)
+            arenas.append(arena)
+            if not wrappers.size:
+                break
+            parents = table[wrappers]
+            inner = self._scan(arena, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
+            _relative(parents, inner)
+            # Positions count from the beginning of the final arena, in which the levels follow each other.
+            view = arena.data
+            which = inner[:, Table.PARENT]
+            path = [*(one[wrappers][which] for one in path), np.arange(len(inner))]
+            table = inner
+            data = arena
+            size += arena.size
+            level += 1
+        del data
+        self._merge(tables, paths, arenas)
+
+    def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Ints, consumed: Ints) -> Ints:
+        state = np.zeros(State.FIELDS, np.int64)
+        state[State.POS] = -1
+        # A guess; whatever is too small is made larger.
+        rows = 2 * starts.size + int(lengths.sum()) // 1024 + 16
+        table = np.empty((rows, Table.FIELDS), np.int64)
+        problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
+        while kernels.scan(data, starts, lengths, parents, table, problems, consumed, state) != DONE:
+            if state[State.ENTRIES] >= len(table):
+                table = _larger(table, int(state[State.ENTRIES]))
+            if state[State.PROBLEMS] >= len(problems):
+                problems = _larger(problems, int(state[State.PROBLEMS]))
+        self._tell(problems[: state[State.PROBLEMS]])
+        return table[: state[State.ENTRIES]]
+
+    def _tell(self, problems: Ints) -> None:
+        for record_set, position, code, a, b in problems.tolist():
+            self._say(record_set, position, _SENTENCES[code].format(a=a, b=b))
+
+    def _say(self, record_set: int, position: int, text: str) -> None:
+        self.problems.append((record_set, position - int(self.starts[record_set]), text))
+
+    def _drop(self, table: Ints, row: int, text: str) -> None:
+        """Reports a row of the batch table, and makes it one without records."""
+        self._say(int(table[row, Table.SET]), int(table[row, Table.ORIGIN]), text)
+        table[row, Table.COUNT] = 0
+        table[row, Table.ARENA] = 0
+        table[row, Table.END] = table[row, Table.BODY] = 0
+
+    def _check(self, table: Ints, view: memoryview) -> None:
+        """Computes the checksums that the kernel left to the libraries."""
+        for row in np.flatnonzero(table[:, Table.CRC] == 2).tolist():
+            pos, end = int(table[row, Table.POS]), int(table[row, Table.END])
+            if table[row, Table.MAGIC] == 2:
+                right = crc32c(view[pos + 21 : end]) == int.from_bytes(view[pos + 17 : pos + 21], "big")
+            else:
+                right = crc32(view[pos + 16 : end]) == int.from_bytes(view[pos + 12 : pos + 16], "big")
+            table[row, Table.CRC] = right
+
+    def _decompress(self, table: Ints, packed: Ints, view: memoryview, shift: int) -> tuple[Ints, Ints, Ints, Bytes]:
+        """Fills a new piece of the arena, which will begin at ``shift`` in the whole of it.
+
+        Returns the wrappers' rows, the message sets that they held as positions in this piece, and the piece.
+        """
+        parts: list[bytes] = []
+        at = 0
+        wrappers: list[int] = []
+        starts: list[int] = []
+        lengths: list[int] = []
+        for row in packed.tolist():
+            _, _, _, body, end, magic, attributes = table[row, :7].tolist()
+            limit = min(self.limits.decompressed, self._left)
+            try:
+                part = decompress(attributes & 7, view[body:end], limit, magic=magic)
+            except DecodeError as wrong:
+                self._drop(table, row, wrong.message)
+                continue
+            self._left -= len(part)
+            parts.append(part)
+            if magic == 2:
+                table[row, Table.ARENA] = 1
+                table[row, Table.BODY] = shift + at
+                table[row, Table.END] = shift + at + len(part)
+            else:
+                wrappers.append(row)
+                starts.append(at)
+                lengths.append(len(part))
+            at += len(part)
+        arena = np.frombuffer(bytearray().join(parts), np.uint8)
+        return np.array(wrappers, np.int64), np.array(starts, np.int64), np.array(lengths, np.int64), arena
+
+    def _merge(self, tables: list[Ints], paths: list[list[Ints]], arenas: list[Bytes]) -> None:
+        """Puts the rows of all levels into one table, those of a wrapper in its place."""
+        self.arena = arenas[0] if len(arenas) == 1 else np.concatenate(arenas) if arenas else _NOTHING
+        if len(tables) == 1:
+            self.table = tables[0]
+            return
+        size = 0
+        for level, table in enumerate(tables):
+            if level:
+                # What came out of wrappers is in the arena; batches of magic 2 are only found on the first level.
+                table[:, Table.BODY] += size
+                table[:, Table.END] += size
+                size += arenas[level - 1].size
+        depth = len(tables)
+        keys = [
+            np.concatenate([one[level] if level < len(one) else np.zeros(len(one[0]), np.int64) for one in paths])
+            for level in range(depth)
+        ]
+        table = np.concatenate(tables)
+        order = np.lexsort(keys[::-1])
+        # A wrapper has done its duty; so have messages that were reported instead.
+        order = order[(table[order, Table.COUNT] > 0) | (table[order, Table.MAGIC] == 2)]
+        self.table = np.ascontiguousarray(table[order])
+
+
+def _relative(parents: Ints, inner: Ints) -> None:
+    """Sets BASE of the rows of ``inner`` (magic 1: offsets in a wrapper count from its base, KIP-31).
+
+    The wrapper has the offset of its last message, so the base is its offset less that message's. A producer may
+    have left the wrapper's offset at 0 for the broker to set: then there is no base yet, and the offsets stay.
+    """
+    if not len(inner):
+        return
+    which = inner[:, Table.PARENT]
+    last = np.flatnonzero(np.append(which[1:] != which[:-1], True))
+    bases = np.zeros(len(parents), np.int64)
+    own = parents[:, Table.LAST] + parents[:, Table.BASE]
+    bases[which[last]] = own[which[last]] - inner[last, Table.LAST]
+    bases[(bases < 0) | (parents[:, Table.MAGIC] == 0)] = 0
+    inner[:, Table.BASE] = bases[which]
+
+
+def _larger(array: Any, used: int, least: int = 0) -> Any:
+    """A copy of ``array`` with at least twice the room, of which the first ``used`` are filled."""
+    made = np.empty((max(2 * len(array), least), *array.shape[1:]), array.dtype)
+    made[:used] = array[:used]
+    return made
+
+
+class _Constants:
+    """Arrow arrays that hold one value again and again, shared between calls.
+
+    A window whose batches all have the same codec, or no producer, needs no memory for these columns.
+    """
+
+    LIMIT: Final = 1 << 20
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, Any], Any] = {}
+
+    def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
+        key = (kind, value)
+        made = self._made.get(key)
+        if made is None or len(made) < rows:
+            made = (
+                pa.nulls(max(rows, 1024), kind) if value is None else pa.repeat(pa.scalar(value, kind), max(rows, 1024))
+            )
+            if rows <= self.LIMIT and len(self._made) < 256:
+                self._made[key] = made
+        return made.slice(0, rows)
+
+
+_CONSTANTS: Final = _Constants()
+
+
+class _Columns:
+    """Reads the records of a window and puts their columns together."""
+
+    def __init__(self, window: _Window, names: list[str]) -> None:
+        self.window = window
+        self.names = names
+
+    def made(self) -> RecordColumns:
+        window, names = self.window, self.names
+        table = window.table
+        body = table[:, Table.END] - table[:, Table.BODY]
+        counts = np.where(
+            table[:, Table.MAGIC] == 2, np.clip(table[:, Table.COUNT], 0, body // 7), table[:, Table.COUNT]
+        )
+        rows = int(counts.sum()) if len(table) else 0
+        size = int(body.sum()) + SLACK
+        if size >= 1 << 31:
+            raise LimitError(
+                f"{size} bytes of records are beyond the limit of one Arrow batch: decode fewer sets at a time"
+            )
+        want_key, want_value, want_headers = "key" in names, "value" in names, "headers" in names
+        controls = "control_type" in names and bool((table[:, Table.ATTRIBUTES] & 32).any())
+        bits = (rows + 7) // 8
+        self.offset = np.empty(rows, np.int64)
+        self.timestamp = np.empty(rows, np.int64)
+        self.sequence = np.empty(rows, np.int32)
+        ones = np.full((4, bits), 0xFF, np.uint8)
+        self.timestamp_valid, self.crc_ok, self.key_valid, self.value_valid = ones
+        self.key_at = _offsets(rows if want_key else 0)
+        self.value_at = _offsets(rows if want_value else 0)
+        self.headers_at = _offsets(rows if want_headers else 0)
+        self.key = np.empty(16 * rows + SLACK if want_key else SLACK, np.uint8)
+        self.value = np.empty(size if want_value else SLACK, np.uint8)
+        self.header_key_at = _offsets(rows // 4 + 16)
+        self.header_value_at = _offsets(rows // 4 + 16)
+        self.header_value_valid = np.empty(rows // 4 + 17, np.uint8)
+        self.header_key = np.empty(4 * rows + SLACK, np.uint8)
+        self.header_value = np.empty(4 * rows + SLACK, np.uint8)
+        self.control = np.full(rows if controls else 0, _NO_CONTROL, np.int32)
+        problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
+        self.state = state = np.zeros(State.FIELDS, np.int64)
+        while (
+            kernels.read_records(
+                window.buffer,
+                window.arena,
+                table,
+                len(table),
+                want_key,
+                want_value,
+                want_headers,
+                self.offset,
+                self.timestamp,
+                self.timestamp_valid,
+                self.sequence,
+                self.crc_ok,
+                self.key_valid,
+                self.key_at,
+                self.key,
+                self.value_valid,
+                self.value_at,
+                self.value,
+                self.headers_at,
+                self.header_key_at,
+                self.header_key,
+                self.header_value_valid,
+                self.header_value_at,
+                self.header_value,
+                self.control,
+                problems,
+                state,
+            )
+            != DONE
+        ):
+            problems = self._grow(problems, body)
+        window._tell(problems[: state[State.PROBLEMS]])
+        window.problems.sort(key=lambda one: one[:2])
+        self.table = table
+        self.rows = int(state[State.ROW])
+        # What was filled for rows that turned out to be wrong is not part of the columns.
+        batch = pa.RecordBatch.from_arrays(
+            [getattr(self, f"_{name}")() for name in names], schema=pa.schema([SCHEMA.field(name) for name in names])
+        )
+        return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
+
+    def _grow(self, problems: Ints, body: Ints) -> Ints:
+        """Makes room for the entry that did not fit: twice what there is, and enough for that entry at its worst."""
+        state = self.state
+        if state[State.PROBLEMS] >= len(problems):
+            problems = _larger(problems, int(state[State.PROBLEMS]))
+        entry = int(body[state[State.ENTRY]])
+        for name, used, field in (
+            ("key", State.KEY, 1),
+            ("header_key", State.HEADER_KEY, 1),
+            ("header_value", State.HEADER_VALUE, 1),
+            ("header_key_at", State.HEADER, 2),
+            ("header_value_at", State.HEADER, 2),
+            ("header_value_valid", State.HEADER, 2),
+        ):
+            array = getattr(self, name)
+            need = int(state[used]) + entry // field + SLACK
+            if len(array) < need:
+                setattr(self, name, _larger(array, int(state[used]) + 1 if field == 2 else int(state[used]), need))
+        return problems
+
+    # --- columns that differ from record to record ---
+
+    def _offset(self) -> pa.Array:
+        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(self.offset)], 0)
+
+    def _timestamp(self) -> pa.Array:
+        nulls = int(self.state[State.NULL_TIMESTAMPS])
+        return pa.Array.from_buffers(
+            TIMESTAMP, self.rows, [_bitmap(self.timestamp_valid, nulls), pa.py_buffer(self.timestamp)], nulls
+        )
+
+    def _key(self) -> pa.Array:
+        nulls = int(self.state[State.NULL_KEYS])
+        return _binary(pa.binary(), self.rows, self.key_valid, nulls, self.key_at, self.key[: self.state[State.KEY]])
+
+    def _value(self) -> pa.Array:
+        nulls = int(self.state[State.NULL_VALUES])
+        return _binary(
+            pa.binary(), self.rows, self.value_valid, nulls, self.value_at, self.value[: self.state[State.VALUE]]
+        )
+
+    def _headers(self) -> pa.Array:
+        count = int(self.state[State.HEADER])
+        nulls = int(self.state[State.NULL_HEADER_VALUES])
+        names = self.header_key[: self.state[State.HEADER_KEY]]
+        if names.size and names.max() >= 128:
+            keys = _text(names, self.header_key_at, count)
+        else:
+            keys = _binary(pa.string(), count, None, 0, self.header_key_at, names)
+        valid = np.packbits(self.header_value_valid[:count], bitorder="little") if nulls else None
+        values = _binary(
+            pa.binary(),
+            count,
+            valid,
+            nulls,
+            self.header_value_at,
+            self.header_value[: self.state[State.HEADER_VALUE]],
+        )
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
+        return pa.Array.from_buffers(HEADERS, self.rows, [None, pa.py_buffer(self.headers_at)], 0, children=[pairs])
+
+    def _crc_ok(self) -> pa.Array:
+        if not self.state[State.WRONG_CRCS]:
+            return _CONSTANTS.get(pa.bool_(), True, self.rows)
+        return pa.Array.from_buffers(pa.bool_(), self.rows, [None, pa.py_buffer(self.crc_ok)], 0)
+
+    def _sequence(self) -> pa.Array:
+        if not (self.table[:, Table.SEQUENCE] >= 0).any():
+            return _CONSTANTS.get(pa.int32(), None, self.rows)
+        return _nullable(pa.int32(), self.sequence[: self.rows], self.sequence[: self.rows] >= 0)
+
+    def _control_type(self) -> pa.Array:
+        if not self.control.size:
+            return _CONSTANTS.get(pa.string(), None, self.rows)
+        numbers, which = np.unique(self.control[: self.rows], return_inverse=True)
+        names = [None if number == _NO_CONTROL else control_type_name(number) for number in numbers.tolist()]
+        return pa.array(names, pa.string()).take(pa.array(which))
+
+    # --- columns that are the same for a whole batch ---
+
+    def _spread(self, column: int, kind: Any) -> Any:
+        out = np.empty(self.rows, kind)
+        kernels.spread(self.table, len(self.table), column, out)
+        return out
+
+    def _chosen(self, column: Ints, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
+        """``values[column[entry]]`` for the rows of each entry."""
+        if not self.rows:
+            return pa.array([], kind)
+        first = int(column[0])
+        if (column == first).all():
+            return _CONSTANTS.get(kind, values[first], self.rows)
+        return pa.array(values, kind).take(pa.array(np.repeat(column, self.table[:, Table.ROWS])))
+
+    def _number(self, column: int, kind: pa.DataType, none: int | None) -> pa.Array:
+        """A column of the batch table over the rows; ``none`` is the number that means null."""
+        if not self.rows:
+            return pa.array([], kind)
+        numbers = self.table[:, column]
+        first = int(numbers[0])
+        if (numbers == first).all():
+            return _CONSTANTS.get(kind, None if first == none else first, self.rows)
+        out = self._spread(column, kind.to_pandas_dtype())
+        return _nullable(kind, out, None if none is None else out != none)
+
+    def _timestamp_type(self) -> pa.Array:
+        kinds = np.where(self.table[:, Table.MAGIC] == 0, 2, self.table[:, Table.ATTRIBUTES] >> 3 & 1)
+        return self._chosen(kinds, pa.string(), (*_TIMESTAMP_TYPES, None))
+
+    def _magic(self) -> pa.Array:
+        return self._number(Table.MAGIC, pa.int8(), None)
+
+    def _compression(self) -> pa.Array:
+        return self._chosen(self.table[:, Table.CODEC], pa.string(), (*CODECS, None, None, None))
+
+    def _base_offset(self) -> pa.Array:
+        return self._number(Table.BASE, pa.int64(), None)
+
+    def _producer_id(self) -> pa.Array:
+        return self._number(Table.PRODUCER, pa.int64(), -1)
+
+    def _producer_epoch(self) -> pa.Array:
+        return self._number(Table.EPOCH, pa.int16(), -1)
+
+    def _partition_leader_epoch(self) -> pa.Array:
+        return self._number(Table.LEADER, pa.int32(), -1)
+
+    def _is_transactional(self) -> pa.Array:
+        return self._flag(16)
+
+    def _is_control(self) -> pa.Array:
+        return self._flag(32)
+
+    def _flag(self, bit: int) -> pa.Array:
+        flags = (self.table[:, Table.ATTRIBUTES] & bit != 0) & (self.table[:, Table.MAGIC] == 2)
+        return self._chosen(flags.astype(np.int64), pa.bool_(), (False, True))
+
+
+def _offsets(rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    made = np.empty(rows + 1, np.int32)
+    made[0] = 0
+    return made
+
+
+def _bitmap(bits: Bytes | None, nulls: int) -> pa.Buffer | None:
+    return pa.py_buffer(bits) if nulls and bits is not None else None
+
+
+def _binary(kind: pa.DataType, rows: int, valid: Bytes | None, nulls: int, at: Any, data: Bytes) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [_bitmap(valid, nulls), pa.py_buffer(at), pa.py_buffer(data)], nulls)
+
+
+def _nullable(kind: pa.DataType, values: Any, valid: Any) -> pa.Array:
+    if valid is None or valid.all():
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+    bits = np.packbits(valid, bitorder="little")
+    nulls = len(values) - int(np.count_nonzero(valid))
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(values)], nulls)
+
+
+def _text(data: Bytes, at: Any, count: int) -> pa.Array:
+    """Header keys of which some are not ASCII: as they are when they are UTF-8, else with U+FFFD where they are not."""
+    bounds = at[: count + 1].tolist()
+    raw = data.tobytes()
+    return pa.array([raw[low:high].decode("utf-8", "replace") for low, high in pairwise(bounds)], pa.string())

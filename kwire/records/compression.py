@@ -1,0 +1,326 @@
+"""The codecs of record sets: what a compressed batch or wrapper message holds, and how it is written.
+
+Rules kept here:
+
+- ``decompress`` never makes more than ``limit`` bytes, and stops while decompressing, not afterwards. A declared size
+  is compared with the limit before anything is allocated for it, and is otherwise not trusted.
+- What a library says about bad input becomes a ``DecodeError``; nothing else leaves this module.
+- The libraries are imported on first use: a program that never meets a codec does not load it.
+
+What the codecs look like inside of Kafka:
+
+- gzip: RFC 1952, one member (more are accepted, as Java's reader does).
+- snappy: Java clients write "xerial" framing: eight bytes ``82 53 4e 41 50 50 59 00``, two int32 version numbers (some
+  writers put them little-endian, so they are not looked at), then blocks, each an int32 length and one snappy block.
+  librdkafka and others write a single bare block. Both are read everywhere.
+- lz4: the LZ4 frame format. Kafka 0.8 and 0.9 computed the header checksum over the frame's magic number as well
+  (KAFKA-3160). Magic 0 keeps that mistake for ever, magic 1 and 2 follow the specification; for magic 0 both
+  checksums are read and the wrong one is written, since that is what old readers want.
+- zstd: RFC 8878, magic 2 only (KIP-110), usually streamed and so without a content size.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, Literal, cast
+
+from kwire.errors import DecodeError, EncodeError, LimitError
+
+__all__ = ["CODECS", "Codec", "compress", "decompress"]
+
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+CODECS: Final[tuple[Codec, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")
+"""Codec names, by their number in the attributes of a batch or message (bits 0 to 2). 5 to 7 are not defined."""
+
+Data = bytes | bytearray | memoryview
+
+_XERIAL: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK: Final = 32 * 1024
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_LZ4_RATIO: Final = 256
+"""No LZ4 block expands by more than this: each byte of a length adds at most 255 bytes of output."""
+_ZSTD_WINDOW: Final = 1 << 27
+"""The largest window that zstd's own strongest level asks for; more is refused, since it is allocated up front."""
+
+
+def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
+    """What ``data`` decompresses to with codec number ``codec`` (1 to 4).
+
+    ``limit`` is the most bytes that may come out; ``magic`` is that of the batch or message (magic 0 allows the old LZ4
+    header checksum). Raises ``LimitError`` when it would be more, ``DecodeError`` when the data is not what the codec
+    writes or the codec is not defined.
+    """
+    try:
+        read = _READERS[codec]
+    except KeyError:
+        raise DecodeError(f"compression codec {codec} is not defined") from None
+    if codec == 4 and magic < 2:
+        raise DecodeError(f"compression zstd is not defined for magic {magic}")
+    try:
+        return read(data, limit, magic)
+    except (DecodeError, MemoryError):
+        raise
+    except Exception as wrong:
+        # Each library has its own exceptions, some of them not public.
+        raise DecodeError(f"{CODECS[codec]} data cannot be decompressed: {wrong}") from wrong
+
+
+def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
+    """``data`` compressed with codec number ``codec`` (1 to 4), framed as Kafka's Java client frames it.
+
+    ``level`` is the codec's own (gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22); ``None`` is the library's default;
+    snappy has none. ``magic`` 0 writes LZ4 with the old header checksum. Raises ``EncodeError`` for a codec that is
+    not defined (for zstd: not before magic 2) or a level that it does not have.
+    """
+    try:
+        write = _WRITERS[codec]
+    except KeyError:
+        raise EncodeError(f"compression codec {codec} is not defined") from None
+    if codec == 4 and magic < 2:
+        raise EncodeError(f"compression zstd is not defined for magic {magic}")
+    if level is not None:
+        low, high = _LEVELS[codec]
+        if not low <= level <= high:
+            allowed = f"{low} to {high}" if low <= high else "none"
+            raise EncodeError(f"{CODECS[codec]} has no level {level} (levels: {allowed})")
+    return write(data, level, magic)
+
+
+def _too_much(codec: str, limit: int) -> LimitError:
+    return LimitError(f"{codec} data decompresses to more than the limit of {limit} bytes")
+
+
+# --- gzip -------------------------------------------------------------------------------------------------------------
+
+
+def _read_gzip(data: Data, limit: int, magic: int) -> bytes:
+    parts: list[bytes] = []
+    rest: Data = data
+    left = limit
+    while True:
+        stream = zlib.decompressobj(31)
+        part = stream.decompress(rest, left + 1)
+        if len(part) > left:
+            raise _too_much("gzip", limit)
+        if not stream.eof:
+            raise DecodeError("gzip data is cut off")
+        left -= len(part)
+        parts.append(part)
+        rest = stream.unused_data
+        # Java's reader goes on when another member follows and ignores anything else behind the first one.
+        if not rest.startswith(_GZIP_MAGIC):
+            return part if len(parts) == 1 else b"".join(parts)
+
+
+def _write_gzip(data: Data, level: int | None, magic: int) -> bytes:
+    stream = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+    return stream.compress(data) + stream.flush()
+
+
+# --- snappy -----------------------------------------------------------------------------------------------------------
+
+
+def _read_snappy(data: Data, limit: int, magic: int) -> bytes:
+    # cramjam is what python-snappy itself calls; called directly it costs half as much per block.
+    from cramjam import snappy
+
+    if bytes(data[:8]) != _XERIAL:
+        return _snappy_block(snappy, data, limit, limit)
+    view = memoryview(data)
+    parts: list[bytes] = []
+    left = limit
+    pos = 16
+    if len(view) < pos:
+        raise DecodeError("snappy data is cut off in the xerial header")
+    while pos < len(view):
+        if bytes(view[pos : pos + 8]) == _XERIAL:
+            # Streams that were appended to each other: xerial's own reader skips the second header as well.
+            pos += 16
+            continue
+        if len(view) - pos < 4:
+            raise DecodeError("snappy data is cut off in a block length")
+        (size,) = struct.unpack_from(">i", view, pos)
+        pos += 4
+        if not 0 <= size <= len(view) - pos:
+            raise DecodeError(f"snappy block of {size} bytes, {len(view) - pos} bytes left")
+        part = _snappy_block(snappy, view[pos : pos + size], left, limit)
+        left -= len(part)
+        pos += size
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_block(snappy: Any, block: Data, left: int, limit: int) -> bytes:
+    # A block starts with its uncompressed size as a varint, and the library allocates that much.
+    size = shift = 0
+    for byte in block[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    else:
+        raise DecodeError("snappy block without a size")
+    if size > left:
+        raise _too_much("snappy", limit)
+    return bytes(snappy.decompress_raw(block))
+
+
+def _write_snappy(data: Data, level: int | None, magic: int) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    # Blocks of 32 KiB, as xerial's writer makes them. An empty stream has no block.
+    for pos in range(0, len(view), _XERIAL_BLOCK):
+        block = bytes(snappy.compress_raw(view[pos : pos + _XERIAL_BLOCK]))
+        parts += (struct.pack(">i", len(block)), block)
+    return b"".join(parts)
+
+
+# --- lz4 --------------------------------------------------------------------------------------------------------------
+
+
+def _read_lz4(data: Data, limit: int, magic: int) -> bytes:
+    from lz4 import frame
+
+    if len(data) < 7:
+        raise DecodeError("lz4 data is cut off in the frame header")
+    flags = data[4]
+    if magic == 0:
+        data = _repaired_lz4(data)
+    sized = flags & 0x08
+    if not sized and len(data) * _LZ4_RATIO <= limit:
+        return cast("bytes", frame.decompress(data))
+    if sized and int.from_bytes(data[6:14], "little") > limit:
+        raise _too_much("lz4", limit)
+    stream = frame.LZ4FrameDecompressor()
+    part: bytes = stream.decompress(data, limit + 1)
+    if len(part) > limit:
+        raise _too_much("lz4", limit)
+    if not stream.eof:
+        raise DecodeError("lz4 data is cut off")
+    return part
+
+
+def _write_lz4(data: Data, level: int | None, magic: int) -> bytes:
+    from lz4 import frame
+
+    # Independent blocks of 64 KiB and no content size: what Kafka's own writer makes and its old readers require.
+    made: bytes = frame.compress(
+        data,
+        compression_level=0 if level is None else level,
+        block_size=frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    if magic:
+        return made
+    at = _lz4_checksum_at(made)
+    return made[:at] + bytes([xxh32(made[:at]) >> 8 & 0xFF]) + made[at + 1 :]
+
+
+def _lz4_checksum_at(data: Data) -> int:
+    """Position of the header checksum in an LZ4 frame: after magic, FLG, BD and the optional size and dictionary id."""
+    return 6 + (8 if data[4] & 0x08 else 0) + (4 if data[4] & 0x01 else 0)
+
+
+def _repaired_lz4(data: Data) -> Data:
+    """``data`` with the header checksum that libraries want, where it has the one of KAFKA-3160; else ``data``."""
+    at = _lz4_checksum_at(data)
+    if len(data) <= at or bytes(data[:4]) != _LZ4_MAGIC or data[at] != xxh32(bytes(data[:at])) >> 8 & 0xFF:
+        return data
+    return b"".join((data[:at], bytes([xxh32(bytes(data[4:at])) >> 8 & 0xFF]), data[at + 1 :]))
+
+
+def xxh32(data: bytes) -> int:
+    """xxHash-32 of ``data`` with seed 0, for the LZ4 header checksum (a few bytes, once a frame)."""
+    p1, p2, p3, p4, p5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+    mask = 0xFFFFFFFF
+
+    def rotated(value: int, by: int) -> int:
+        return (value << by | value >> 32 - by) & mask
+
+    pos = 0
+    if len(data) >= 16:
+        lanes = [(p1 + p2) & mask, p2, 0, -p1 & mask]
+        while pos + 16 <= len(data):
+            for lane, word in enumerate(struct.unpack_from("<4I", data, pos)):
+                lanes[lane] = rotated((lanes[lane] + word * p2) & mask, 13) * p1 & mask
+            pos += 16
+        value = sum(rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & mask
+    else:
+        value = p5
+    value = (value + len(data)) & mask
+    while pos + 4 <= len(data):
+        (word,) = struct.unpack_from("<I", data, pos)
+        value = rotated((value + word * p3) & mask, 17) * p4 & mask
+        pos += 4
+    for byte in data[pos:]:
+        value = rotated((value + byte * p5) & mask, 11) * p1 & mask
+    value = (value ^ value >> 15) * p2 & mask
+    value = (value ^ value >> 13) * p3 & mask
+    return value ^ value >> 16
+
+
+# --- zstd -------------------------------------------------------------------------------------------------------------
+
+
+class _Zstd(threading.local):
+    """One decompression context per thread: making one costs more than a small batch, and they cannot be shared."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+
+
+_zstd: _Zstd | None = None
+
+
+def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
+    global _zstd
+    if _zstd is None:
+        _zstd = _Zstd()
+    if not len(data):
+        raise DecodeError("zstd data is empty")
+    # More frames than one may follow each other (RFC 8878, 3.1). The first read is for the usual case: text that
+    # shrinks to a quarter; a hostile frame costs at most one read more than the limit.
+    with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
+        part = reader.read(min(max(4 * len(data), 16384), limit + 1))
+        parts = [part]
+        got = len(part)
+        while part and got <= limit:
+            part = reader.read(min(max(got, 16384), limit + 1 - got))
+            parts.append(part)
+            got += len(part)
+    if got > limit:
+        raise _too_much("zstd", limit)
+    return b"".join(parts)
+
+
+def _write_zstd(data: Data, level: int | None, magic: int) -> bytes:
+    import zstandard
+
+    # Without a content size, as Kafka's own streaming writer leaves it out.
+    return zstandard.ZstdCompressor(level=3 if level is None else level, write_content_size=False).compress(data)
+
+
+_READERS: Final[dict[int, Callable[[Data, int, int], bytes]]] = {
+    1: _read_gzip,
+    2: _read_snappy,
+    3: _read_lz4,
+    4: _read_zstd,
+}
+_WRITERS: Final[dict[int, Callable[[Data, int | None, int], bytes]]] = {
+    1: _write_gzip,
+    2: _write_snappy,
+    3: _write_lz4,
+    4: _write_zstd,
+}
+_LEVELS: Final[dict[int, tuple[int, int]]] = {1: (0, 9), 2: (1, 0), 3: (-16, 17), 4: (-131072, 22)}

@@ -1,0 +1,870 @@
+"""The loops of the columnar record reader, compiled by numba: ``scan``, ``read_records``, ``spread``.
+
+All of them work on whole windows: a call costs some 20 microseconds whatever it does, so none is made per batch.
+
+``scan`` walks record sets entry by entry and writes one row of the batch table for each record batch (magic 2), each
+wrapper message (a compressed message of magic 0 or 1) and each run of neighbouring plain messages that share magic
+and timestamp type. ``read_records`` walks the table and writes the columns that differ from record to record, keys,
+values and headers included, in one go: a byte is copied while it is still in the cache from having been parsed.
+``spread`` repeats what is the same for a whole batch.
+
+Rules kept here:
+
+- Input is a ``uint8`` array; positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
+  overflow. Every length is compared with the bytes that are left before it is added to a position.
+- ``load64`` and the copies go around numba's bounds check. They are only used where the eight (or 32) bytes are inside
+  of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies
+  are made in steps of 32.
+- What is wrong with the input is a row ``(set, position, code, a, b)`` of the problem table, the first one only for
+  each batch or message: hostile input must not be able to make more problems than it has entries.
+- Kernels do not allocate. Where an output is full they return; the caller makes it larger and calls again, and
+  they go on at the entry that did not fit (its half-written rows are forgotten).
+
+Source: Kafka protocol guide, "Record Batch", "Record", "Old Message Format"; KIP-31, KIP-32 (magic 1), KIP-98, KIP-82
+(magic 2).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+from kwire.jit import kernel
+
+__all__ = [
+    "DONE",
+    "GROW",
+    "PROBLEM_FIELDS",
+    "SLACK",
+    "Problem",
+    "State",
+    "Table",
+    "read_records",
+    "scan",
+    "spread",
+]
+
+SLACK: Final = 64
+"""Spare bytes at the end of every output buffer that ``copy`` writes to."""
+
+DONE: Final = 0
+GROW: Final = 1
+
+INLINE_CRC: Final = 4096
+"""Batches up to this size have their CRC-32C computed by ``scan``; the library is faster for larger ones."""
+
+
+class Table:
+    """Columns of the batch table (one row per batch, wrapper or run)."""
+
+    SET: Final = 0
+    """Which record set."""
+    POS: Final = 1
+    """Where the entry starts in the array that was scanned."""
+    ARENA: Final = 2
+    """Where BODY and END are: 0 in the input, 1 in what was decompressed."""
+    BODY: Final = 3
+    """First byte of the records (magic 2), of the first message (run) or of the compressed value (wrapper)."""
+    END: Final = 4
+    """Byte after the body."""
+    MAGIC: Final = 5
+    ATTRIBUTES: Final = 6
+    """Of the batch or message. A run and what a wrapper holds have those of the outermost wrapper."""
+    COUNT: Final = 7
+    """Records that the batch claims or messages in the run; -1 for a wrapper."""
+    CRC: Final = 8
+    """1 right, 0 wrong, 2 not computed yet. Messages of a run are checked one by one in ``read_records``."""
+    ORIGIN: Final = 9
+    """Where the outermost entry starts in the input: what a problem inside compressed data is reported at."""
+    BASE: Final = 10
+    """What is added to the offset of each record."""
+    TIMESTAMP: Final = 11
+    """Magic 2: base timestamp, or max timestamp with LogAppendTime. Messages: the wrapper's timestamp."""
+    LAST: Final = 12
+    """Offset of the last message of a run, as it stands there; of a wrapper: its own offset."""
+    PARENT: Final = 13
+    """Row of the wrapper in the table of the level above; -1 for none."""
+    PRODUCER: Final = 14
+    EPOCH: Final = 15
+    SEQUENCE: Final = 16
+    LEADER: Final = 17
+    """Partition leader epoch."""
+    CODEC: Final = 18
+    """Of the batch or of the outermost wrapper."""
+    FIRST_ROW: Final = 19
+    """First output row, written by ``read_records``."""
+    ROWS: Final = 20
+    """How many output rows, written by ``read_records``."""
+    WRAPPED: Final = 21
+    """1 for what a wrapper held: its timestamp type (and with LogAppendTime its timestamp) overrides the messages'."""
+    FIELDS: Final = 22
+
+
+class State:
+    """What a kernel keeps between two calls, in an int64 array."""
+
+    ENTRY: Final = 0
+    """``scan``: record set to go on with. ``read_records``: table row to go on with."""
+    POS: Final = 1
+    """``scan``: position in the array to go on at, -1 for the beginning of the set."""
+    PROBLEMS: Final = 2
+    ENTRIES: Final = 3
+    """Rows of the batch table in use."""
+    ROW: Final = 4
+    KEY: Final = 5
+    VALUE: Final = 6
+    HEADER: Final = 7
+    HEADER_KEY: Final = 8
+    HEADER_VALUE: Final = 9
+    NULL_KEYS: Final = 10
+    NULL_VALUES: Final = 11
+    NULL_TIMESTAMPS: Final = 12
+    WRONG_CRCS: Final = 13
+    NULL_HEADER_VALUES: Final = 14
+    FIELDS: Final = 15
+
+
+PROBLEM_FIELDS: Final = 5
+"""Columns of the problem table: set, position, code and two numbers that the message shows."""
+
+
+class Problem:
+    """What can be wrong; ``columnar.py`` has the sentences."""
+
+    SIZE: Final = 1
+    MAGIC: Final = 2
+    SHORT_BATCH: Final = 3
+    COUNT: Final = 4
+    KEY: Final = 5
+    VALUE: Final = 6
+    TRAILING: Final = 7
+    NULL_WRAPPER: Final = 8
+    CUT_OFF: Final = 9
+    MIXED: Final = 10
+    RECORD_LENGTH: Final = 11
+    RECORD_FIELD: Final = 12
+    HEADER_COUNT: Final = 13
+    HEADER: Final = 14
+    RECORD_TRAILING: Final = 15
+    BATCH_TRAILING: Final = 16
+    RECORDS_MISSING: Final = 17
+
+
+# --- what numba cannot say itself -------------------------------------------------------------------------------------
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def load64(array: Any, index: Any) -> Any:
+        return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
+
+    def swapped64(value: Any) -> Any:
+        return np.uint64(int(value)).byteswap()
+
+    def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
+        target[to : to + size] = source[at : at + size]
+
+else:
+
+    @intrinsic
+    def load64(typing_context: Any, array: Any, index: Any) -> Any:
+        """Eight bytes from any position as a little-endian uint64. The caller has checked that they are there."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            at = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+            loaded = builder.load(at, align=1)
+            return builder.bswap(loaded) if sys.byteorder == "big" else loaded
+
+        return types.uint64(array, types.int64), generate
+
+    @intrinsic
+    def swapped64(typing_context: Any, value: Any) -> Any:
+        """The bytes of a uint64 in reverse order."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bswap(args[0])
+
+        return types.uint64(types.uint64), generate
+
+    @intrinsic
+    def _copy_exact(typing_context: Any, source: Any, at: Any, target: Any, to: Any, size: Any) -> Any:
+        """memcpy. The caller has checked both ranges."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            source_data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            target_data = context.make_array(signature.args[2])(context, builder, args[2]).data
+            cgutils.raw_memcpy(  # type: ignore[no-untyped-call]
+                builder, builder.gep(target_data, [args[3]]), builder.gep(source_data, [args[1]]), args[4], 1
+            )
+            return context.get_dummy_value()
+
+        return types.void(source, types.int64, target, types.int64, types.int64), generate
+
+    @intrinsic
+    def _copy32(typing_context: Any, source: Any, at: Any, target: Any, to: Any) -> Any:
+        """32 bytes with one unaligned vector load and store. The caller has checked both ranges."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(ir.IntType(64), 4).as_pointer()
+            source_data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            target_data = context.make_array(signature.args[2])(context, builder, args[2]).data
+            loaded = builder.load(builder.bitcast(builder.gep(source_data, [args[1]]), vector), align=1)
+            builder.store(loaded, builder.bitcast(builder.gep(target_data, [args[3]]), vector), align=1)
+            return context.get_dummy_value()
+
+        return types.void(source, types.int64, target, types.int64), generate
+
+    @kernel
+    def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
+        """``size`` bytes; may write up to 31 more, which is why targets have slack."""
+        if size > 512 or at + size + 32 > source.size or to + size + 32 > target.size:
+            if size > 0 and at >= 0 and to >= 0 and at + size <= source.size and to + size <= target.size:
+                _copy_exact(source, at, target, to, size)  # type: ignore[call-arg]
+            return
+        done = 0
+        while done < size:
+            _copy32(source, at + done, target, to + done)  # type: ignore[call-arg]
+            done += 32
+
+
+# --- checksums --------------------------------------------------------------------------------------------------------
+
+
+def _tables(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Eight tables of 256 for a reflected CRC-32, one after the other: eight bytes a step ("slicing by 8")."""
+    tables = np.zeros(8 * 256, np.uint64)
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
+        tables[byte] = value
+    for table in range(1, 8):
+        for byte in range(256):
+            value = int(tables[(table - 1) * 256 + byte])
+            tables[table * 256 + byte] = value >> 8 ^ int(tables[value & 255])
+    return tables
+
+
+_CRC32: Final = _tables(0xEDB88320)
+_CRC32C: Final = _tables(0x82F63B78)
+
+_B0: Final = np.uint64(0xFF)
+_U8: Final = np.uint64(8)
+_U16: Final = np.uint64(16)
+_U24: Final = np.uint64(24)
+_U32: Final = np.uint64(32)
+_U40: Final = np.uint64(40)
+_U48: Final = np.uint64(48)
+_U56: Final = np.uint64(56)
+_ONES: Final = np.uint64(0xFFFFFFFF)
+_T1: Final = np.uint64(256)
+_T2: Final = np.uint64(512)
+_T3: Final = np.uint64(768)
+_T4: Final = np.uint64(1024)
+_T5: Final = np.uint64(1280)
+_T6: Final = np.uint64(1536)
+_T7: Final = np.uint64(1792)
+
+
+@kernel
+def _sliced(tables: Any, data: Any, start: Any, end: Any) -> Any:
+    value = _ONES
+    pos = start
+    while pos + 8 <= end:
+        word = load64(data, pos) ^ value
+        value = (
+            tables[_T7 + (word & _B0)]
+            ^ tables[_T6 + (word >> _U8 & _B0)]
+            ^ tables[_T5 + (word >> _U16 & _B0)]
+            ^ tables[_T4 + (word >> _U24 & _B0)]
+            ^ tables[_T3 + (word >> _U32 & _B0)]
+            ^ tables[_T2 + (word >> _U40 & _B0)]
+            ^ tables[_T1 + (word >> _U48 & _B0)]
+            ^ tables[word >> _U56]
+        )
+        pos += 8
+    while pos < end:
+        value = value >> _U8 ^ tables[(value ^ np.uint64(data[pos])) & _B0]
+        pos += 1
+    return np.int64(value ^ _ONES)
+
+
+@kernel
+def _crc32(data: Any, start: Any, end: Any) -> Any:
+    return _sliced(_CRC32, data, start, end)
+
+
+@kernel
+def _crc32c(data: Any, start: Any, end: Any) -> Any:
+    return _sliced(_CRC32C, data, start, end)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _be64(data: Any, pos: Any) -> Any:
+    """A big-endian int64 at ``pos``; the caller has checked that eight bytes are there."""
+    return np.int64(swapped64(load64(data, pos)))
+
+
+@kernel
+def _be32(data: Any, pos: Any) -> Any:
+    """A big-endian int32 at ``pos``; the caller has checked that four bytes are there."""
+    value = (
+        np.int64(data[pos]) << 24
+        | np.int64(data[pos + 1]) << 16
+        | np.int64(data[pos + 2]) << 8
+        | np.int64(data[pos + 3])
+    )
+    return value - ((value & 0x80000000) << 1)
+
+
+@kernel
+def _be16(data: Any, pos: Any) -> Any:
+    value = np.int64(data[pos]) << 8 | np.int64(data[pos + 1])
+    return value - ((value & 0x8000) << 1)
+
+
+@kernel
+def _long_varint(data: Any, pos: Any, end: Any, most: Any) -> Any:
+    """A zigzag varint of at most ``most`` bytes, byte by byte; position -1 when there is none."""
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    for _ in range(most):
+        if pos >= end:
+            return np.int64(0), np.int64(-1)
+        byte = np.uint64(data[pos])
+        pos += 1
+        value |= (byte & np.uint64(127)) << shift
+        if byte < np.uint64(128):
+            if most == 5:
+                # Kafka collects it in an int: bits beyond the 32nd are lost.
+                value &= _ONES
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos)
+        shift += np.uint64(7)
+    return np.int64(0), np.int64(-1)
+
+
+@kernel
+def _varint(data: Any, pos: Any, end: Any, most: Any) -> Any:
+    """A zigzag varint: its value and the position after it, which is -1 when it is too long or not there.
+
+    One load and masks for up to three bytes, a loop beyond. The position after it may lie behind ``end`` when the
+    varint crosses it; callers compare.
+    """
+    if pos + 8 <= data.size:
+        word = load64(data, pos)
+        if word & np.uint64(0x80) == np.uint64(0):
+            value = word & np.uint64(0x7F)
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 1)
+        if word & np.uint64(0x8000) == np.uint64(0):
+            value = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 2)
+        if word & np.uint64(0x800000) == np.uint64(0):
+            value = (
+                word & np.uint64(0x7F)
+                | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                | (word >> np.uint64(2)) & np.uint64(0x1FC000)
+            )
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 3)
+    return _long_varint(data, pos, end, most)
+
+
+# --- scan -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _report(problems: Any, state: Any, record_set: Any, position: Any, code: Any, a: Any, b: Any) -> None:
+    at = state[2]
+    if at < problems.shape[0]:
+        problems[at, 0] = record_set
+        problems[at, 1] = position
+        problems[at, 2] = code
+        problems[at, 3] = a
+        problems[at, 4] = b
+        state[2] = at + 1
+
+
+@kernel
+def scan(
+    data: Any, starts: Any, lengths: Any, parents: Any, table: Any, problems: Any, consumed: Any, state: Any
+) -> Any:
+    """Writes the batch table of the record sets ``data[starts[i] : starts[i] + lengths[i]]``.
+
+    ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level
+    above, whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to
+    the entry that is cut off (or behind which the framing is lost).
+
+    Returns ``GROW`` when ``table`` or ``problems`` is full.
+    """
+    inner = parents.shape[0] > 0
+    for one in range(state[0], starts.size):
+        begin = starts[one]
+        end = begin + lengths[one]
+        if begin < 0 or lengths[one] < 0 or end > data.size:
+            raise ValueError("a record set lies outside of the buffer")
+        pos = begin if state[1] < 0 else state[1]
+        run = -1
+        while True:
+            # An entry writes at most one row and one problem.
+            if state[3] >= table.shape[0] or state[2] >= problems.shape[0]:
+                state[0] = one
+                state[1] = pos
+                return GROW
+            left = end - pos
+            size = np.int64(0)
+            if left >= 12:
+                size = _be32(data, pos + 8)
+            where = pos
+            record_set = np.int64(one)
+            if inner:
+                where = parents[one, 9]
+                record_set = parents[one, 0]
+            if left < 12 or size > left - 12:
+                # The broker cuts a Fetch response where its size limit falls (KIP-74); inside a wrapper nothing does.
+                if inner and (left > 0 or pos == begin):
+                    _report(problems, state, record_set, where, 9, left, 0)
+                break
+            if size < 14:
+                # Less than the smallest message: where the next entry starts is not known either.
+                _report(problems, state, record_set, where, 1, size, 0)
+                break
+            magic = np.int64(np.int8(data[pos + 16]))
+            after = pos + 12 + size
+            if inner and magic != parents[one, 5]:
+                _report(problems, state, record_set, where, 10, magic, parents[one, 5])
+                run = -1
+                pos = after
+                continue
+            if magic == 2:
+                run = -1
+                if size < 49:
+                    _report(problems, state, record_set, where, 3, size, magic)
+                    pos = after
+                    continue
+                attributes = _be16(data, pos + 21)
+                row = state[3]
+                table[row, 0] = record_set
+                table[row, 1] = pos
+                table[row, 2] = 0
+                table[row, 3] = pos + 61
+                table[row, 4] = after
+                table[row, 5] = 2
+                table[row, 6] = attributes
+                table[row, 7] = _be32(data, pos + 57)
+                crc = np.int64(2)
+                if size <= INLINE_CRC:
+                    crc = np.int64(_crc32c(data, pos + 21, after) == (_be32(data, pos + 17) & 0xFFFFFFFF))
+                table[row, 8] = crc
+                table[row, 9] = pos
+                table[row, 10] = _be64(data, pos)
+                table[row, 11] = _be64(data, pos + 35) if attributes & 8 else _be64(data, pos + 27)
+                table[row, 12] = 0
+                table[row, 13] = -1
+                table[row, 14] = _be64(data, pos + 43)
+                table[row, 15] = _be16(data, pos + 51)
+                table[row, 16] = _be32(data, pos + 53)
+                table[row, 17] = _be32(data, pos + 12)
+                table[row, 18] = attributes & 7
+                table[row, 19] = 0
+                table[row, 20] = 0
+                table[row, 21] = 0
+                state[3] = row + 1
+                pos = after
+                continue
+            if magic != 0 and magic != 1:
+                run = -1
+                _report(problems, state, record_set, where, 2, magic, 0)
+                pos = after
+                continue
+            header = 18 + 8 * magic
+            if size < header - 12 + 8:
+                run = -1
+                _report(problems, state, record_set, where, 3, size, magic)
+                pos = after
+                continue
+            attributes = np.int64(data[pos + 17])
+            codec = attributes & 7
+            body = pos
+            if codec == 0:
+                if run >= 0 and table[run, 5] == magic and (table[run, 6] & 8) == (attributes & 8):
+                    table[run, 4] = after
+                    table[run, 7] += 1
+                    table[run, 12] = _be64(data, pos)
+                    pos = after
+                    continue
+            else:
+                run = -1
+                body = pos + header + 4
+                key = _be32(data, body - 4)
+                if key > after - body - 4:
+                    _report(problems, state, record_set, where, 5, key, after - body)
+                    pos = after
+                    continue
+                body += max(key, np.int64(0)) + 4
+                value = _be32(data, body - 4)
+                if value < 0:
+                    _report(problems, state, record_set, where, 8, 0, 0)
+                    pos = after
+                    continue
+                if value != after - body:
+                    _report(problems, state, record_set, where, 6 if value > after - body else 7, value, after - body)
+                    pos = after
+                    continue
+            row = state[3]
+            table[row, 0] = record_set
+            table[row, 1] = pos
+            table[row, 2] = np.int64(inner)
+            table[row, 3] = body
+            table[row, 4] = after
+            table[row, 5] = magic
+            table[row, 6] = attributes
+            table[row, 7] = 1 if codec == 0 else -1
+            table[row, 8] = 1 if codec == 0 else 2
+            table[row, 9] = where
+            table[row, 10] = 0
+            table[row, 11] = _be64(data, pos + 18) if magic == 1 else np.int64(-1)
+            table[row, 12] = _be64(data, pos)
+            table[row, 13] = np.int64(one) if inner else np.int64(-1)
+            table[row, 14] = -1
+            table[row, 15] = -1
+            table[row, 16] = -1
+            table[row, 17] = -1
+            table[row, 18] = codec
+            table[row, 19] = 0
+            table[row, 20] = 0
+            table[row, 21] = np.int64(inner)
+            if inner:
+                # The outermost wrapper decides about codec, timestamp and timestamp type, and its checksum covers all.
+                table[row, 6] = codec | parents[one, 6] & ~np.int64(7)
+                table[row, 11] = parents[one, 11]
+                table[row, 18] = parents[one, 18]
+                if codec == 0:
+                    table[row, 8] = parents[one, 8]
+            state[3] = row + 1
+            if codec == 0:
+                run = row
+            pos = after
+        consumed[one] = pos - begin
+        state[1] = -1
+    state[0] = starts.size
+    return DONE
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _clear(bitmap: Any, index: Any) -> None:
+    bitmap[index >> 3] &= np.uint8(0xFF ^ (1 << (index & 7)))
+
+
+@kernel
+def read_records(
+    data: Any,
+    arena: Any,
+    table: Any,
+    entries: Any,
+    want_key: Any,
+    want_value: Any,
+    want_headers: Any,
+    offset: Any,
+    timestamp: Any,
+    timestamp_valid: Any,
+    sequence: Any,
+    crc_ok: Any,
+    key_valid: Any,
+    key_at: Any,
+    key: Any,
+    value_valid: Any,
+    value_at: Any,
+    value: Any,
+    headers_at: Any,
+    header_key_at: Any,
+    header_key: Any,
+    header_value_valid: Any,
+    header_value_at: Any,
+    header_value: Any,
+    control: Any,
+    problems: Any,
+    state: Any,
+) -> Any:
+    """Reads the records of the first ``entries`` rows of the batch table into columns.
+
+    Rows of ``offset`` and its like must be as many as the COUNTs of the table together; ``value`` must hold all bodies
+    (and slack). ``key``, the header buffers and ``problems`` may turn out too small: ``GROW``, and again. Bitmaps are
+    all ones at first; ``*_at`` arrays are Arrow offsets, one longer than there are rows. ``control`` is indexed like
+    ``offset`` or empty; it gets the type of each control record that has one and is left alone elsewhere.
+    """
+    lowest = np.int64(-62135596800000)
+    highest = np.int64(253402300799999)
+    for entry in range(state[0], entries):
+        first = state[4]
+        first_problem = state[2]
+        state[0] = entry
+        source = arena if table[entry, 2] else data
+        pos = table[entry, 3]
+        end = table[entry, 4]
+        count = table[entry, 7]
+        magic = table[entry, 5]
+        base = table[entry, 10]
+        attributes = table[entry, 6]
+        append_time = (attributes & 8) != 0
+        base_timestamp = table[entry, 11]
+        wrapped = table[entry, 21] != 0
+        right = table[entry, 8] != 0
+        base_sequence = table[entry, 16]
+        is_control = magic == 2 and (attributes & 32) != 0 and control.size > 0
+        row = state[4]
+        key_pos = state[5]
+        value_pos = state[6]
+        header = state[7]
+        header_key_pos = state[8]
+        header_value_pos = state[9]
+        null_keys = state[10]
+        null_values = state[11]
+        null_timestamps = state[12]
+        wrong = state[13]
+        null_header_values = state[14]
+        # The first problem of the entry: record number, position, code and two numbers.
+        code = np.int64(0)
+        bad_at = np.int64(0)
+        bad_a = np.int64(0)
+        bad_b = np.int64(0)
+        claimed = count
+        if magic == 2:
+            # A record takes at least seven bytes: a count is never believed beyond that.
+            count = min(count, (end - pos) // 7)
+            if claimed < 0:
+                code = np.int64(4)
+                bad_at = pos - 4
+                bad_a = claimed
+        index = np.int64(0)
+        while index < count:
+            number = index
+            if magic == 2 and pos == end:
+                break
+            index += 1
+            failed = np.int64(0)
+            fail_a = np.int64(0)
+            fail_b = np.int64(0)
+            fail_at = pos
+            row_header = header
+            row_header_key = header_key_pos
+            row_header_value = header_value_pos
+            row_null_header_values = null_header_values
+            key_from = np.int64(0)
+            value_from = np.int64(0)
+            key_size = np.int64(-1)
+            value_size = np.int64(-1)
+            when = base_timestamp
+            where = base
+            order = np.int64(-1)
+            row_right = right
+            if magic == 2:
+                size, pos = _varint(source, pos, end, 5)
+                if pos < 0 or pos > end or size < 0 or size > end - pos:
+                    # Where the next record starts is not known: the rest of the batch is lost.
+                    if code == 0:
+                        code = np.int64(11)
+                        bad_at = fail_at
+                        bad_a = number
+                        bad_b = size
+                    break
+                after = pos + size
+                delta, at = _varint(source, pos + 1, after, 10)
+                step = np.int64(0)
+                if at >= 0:
+                    step, at = _varint(source, at, after, 5)
+                if at >= 0:
+                    key_size, at = _varint(source, at, after, 5)
+                if at < 0 or at > after or key_size > after - at:
+                    failed = np.int64(12)
+                else:
+                    key_from = at
+                    if key_size > 0:
+                        at += key_size
+                    value_size, at = _varint(source, at, after, 5)
+                    if at < 0 or at > after or value_size > after - at:
+                        failed = np.int64(12)
+                    else:
+                        value_from = at
+                        if value_size > 0:
+                            at += value_size
+                        headers, at = _varint(source, at, after, 5)
+                        if at < 0 or at > after or headers < 0 or headers > (after - at) // 2:
+                            failed = np.int64(13)
+                            fail_b = headers
+                        else:
+                            while headers > 0:
+                                headers -= 1
+                                name_size, name = _varint(source, at, after, 5)
+                                if name < 0 or name > after or name_size < 0 or name_size > after - name:
+                                    failed = np.int64(14)
+                                    break
+                                content_size, content = _varint(source, name + name_size, after, 5)
+                                if content < 0 or content > after or content_size > after - content:
+                                    failed = np.int64(14)
+                                    break
+                                at = content + max(content_size, np.int64(0))
+                                if want_headers:
+                                    if (
+                                        header + 2 > header_key_at.size
+                                        or header_key_pos + name_size + 64 > header_key.size
+                                        or header_value_pos + content_size + 64 > header_value.size
+                                    ):
+                                        state[2] = first_problem
+                                        return GROW
+                                    copy(source, name, header_key, header_key_pos, name_size)
+                                    header_key_pos += name_size
+                                    header_value_valid[header] = np.uint8(1)
+                                    if content_size < 0:
+                                        header_value_valid[header] = np.uint8(0)
+                                        null_header_values += 1
+                                    else:
+                                        copy(source, content, header_value, header_value_pos, content_size)
+                                        header_value_pos += content_size
+                                    header += 1
+                                    header_key_at[header] = header_key_pos
+                                    header_value_at[header] = header_value_pos
+                            if failed == 0 and at != after:
+                                failed = np.int64(15)
+                                fail_b = after - at
+                pos = after
+                where = base + step
+                if not append_time:
+                    when = base_timestamp + delta
+                if base_sequence >= 0:
+                    # Sequence numbers wrap from 2**31 - 1 to 0 (Kafka's incrementSequence).
+                    order = base_sequence + step
+                    if order > 2147483647:
+                        order -= 2147483648
+                    order = np.int64(np.int32(order))
+            else:
+                # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
+                after = pos + 12 + _be32(source, pos + 8)
+                header_end = pos + 18 + 8 * magic
+                where = base + _be64(source, pos)
+                if magic == 1 and not (wrapped and append_time):
+                    when = _be64(source, pos + 18)
+                if _crc32(source, pos + 16, after) != (_be32(source, pos + 12) & 0xFFFFFFFF):
+                    row_right = False
+                key_size = _be32(source, header_end)
+                key_from = header_end + 4
+                if key_size > after - key_from - 4:
+                    failed = np.int64(5)
+                    fail_a = key_size
+                    fail_b = after - key_from
+                else:
+                    value_from = key_from + max(key_size, np.int64(0)) + 4
+                    value_size = _be32(source, value_from - 4)
+                    if value_size > after - value_from:
+                        failed = np.int64(6)
+                        fail_a = value_size
+                        fail_b = after - value_from
+                    elif max(value_size, np.int64(0)) != after - value_from:
+                        failed = np.int64(7)
+                        fail_a = max(value_size, np.int64(0))
+                        fail_b = after - value_from
+                pos = after
+            if failed != 0:
+                if magic < 2:
+                    # Each message is an entry of its own.
+                    if state[2] >= problems.shape[0]:
+                        state[2] = first_problem
+                        return GROW
+                    reported = table[entry, 9] if table[entry, 2] else fail_at
+                    _report(problems, state, table[entry, 0], reported, failed, fail_a, fail_b)
+                elif code == 0:
+                    code = failed
+                    bad_at = fail_at
+                    bad_a = number
+                    bad_b = fail_b
+                header = row_header
+                header_key_pos = row_header_key
+                header_value_pos = row_header_value
+                null_header_values = row_null_header_values
+                continue
+            offset[row] = where
+            if when == -1 or when < lowest or when > highest:
+                timestamp[row] = 0
+                _clear(timestamp_valid, row)
+                null_timestamps += 1
+            else:
+                timestamp[row] = when * 1000
+            sequence[row] = order
+            if not row_right:
+                _clear(crc_ok, row)
+                wrong += 1
+            if is_control and key_size >= 4:
+                # Key: version int16, type int16 (KIP-98). A shorter key is kept as it is, without a type.
+                control[row] = _be16(source, key_from + 2)
+            if want_key:
+                if key_size < 0:
+                    _clear(key_valid, row)
+                    null_keys += 1
+                else:
+                    if key_pos + key_size + 64 > key.size:
+                        state[2] = first_problem
+                        return GROW
+                    copy(source, key_from, key, key_pos, key_size)
+                    key_pos += key_size
+                key_at[row + 1] = key_pos
+            if want_value:
+                if value_size < 0:
+                    _clear(value_valid, row)
+                    null_values += 1
+                else:
+                    copy(source, value_from, value, value_pos, value_size)
+                    value_pos += value_size
+                value_at[row + 1] = value_pos
+            if want_headers:
+                headers_at[row + 1] = header
+            row += 1
+        if code == 0 and magic == 2:
+            bad_at = pos
+            bad_a = claimed
+            if index < claimed:
+                code = np.int64(17)
+                bad_b = index
+            elif pos != end:
+                code = np.int64(16)
+                bad_b = end - pos
+        if code != 0:
+            if state[2] >= problems.shape[0]:
+                state[2] = first_problem
+                return GROW
+            reported = table[entry, 9] if table[entry, 2] else bad_at
+            _report(problems, state, table[entry, 0], reported, code, bad_a, bad_b)
+        table[entry, 19] = first
+        table[entry, 20] = row - first
+        state[4] = row
+        state[5] = key_pos
+        state[6] = value_pos
+        state[7] = header
+        state[8] = header_key_pos
+        state[9] = header_value_pos
+        state[10] = null_keys
+        state[11] = null_values
+        state[12] = null_timestamps
+        state[13] = wrong
+        state[14] = null_header_values
+    state[0] = entries
+    return DONE
+
+
+@kernel
+def spread(table: Any, entries: Any, column: Any, out: Any) -> None:
+    """``out[r]`` becomes the batch table's ``column`` of the entry that row ``r`` came from."""
+    for entry in range(entries):
+        first = table[entry, 19]
+        value = table[entry, column]
+        for row in range(first, first + table[entry, 20]):
+            out[row] = value
