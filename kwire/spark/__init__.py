@@ -23,14 +23,14 @@ try:
 except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
-from kwire.spark.functions import decode_request, decode_response
+from kwire.spark.functions import decode_records, decode_request, decode_response
 from kwire.spark.source import KwireDataSource, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KwireDataSource", "decode_request", "decode_response", "register", "table_schema"]
+__all__ = ["KwireDataSource", "decode_records", "decode_request", "decode_response", "register", "table_schema"]
 
 del pyspark
 prefer_drivers_python()

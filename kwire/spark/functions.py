@@ -14,14 +14,17 @@ a struct, or an array of structs for records. Rules kept here:
   those of the version. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
 - The functions that Spark pickles are at the module's top level, so that they travel by name; kwire must be installed
   where the workers run.
+- numba and the kernels are imported by ``decode_records``, not by this module: Spark imports it for every query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
@@ -29,12 +32,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kwire
 from kwire import schema, wire
-from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
+from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
 
-__all__ = ["decode_request", "decode_response"]
+__all__ = ["decode_records", "decode_request", "decode_response"]
 
 REQUEST: Final = pa.struct(
     [
@@ -54,6 +57,22 @@ Row = dict[str, object]
 
 RESPONSE: Final = pa.struct([field for field in REQUEST if field.name != "client_id"])
 
+WINDOW: Final = 4 << 20
+"""Bytes of record sets that are decoded at once."""
+
+
+@cache
+def record_type() -> pa.DataType:
+    """An element of what ``decode_records`` returns: the columns of ``kwire.records.SCHEMA``, and what is wrong."""
+    from kwire.records import SCHEMA
+
+    fields = [field.with_nullable(True) for field in SCHEMA]
+    return pa.struct([*fields, pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())])
+
+
+def _list_type() -> pa.DataType:
+    return pa.list_(pa.field("element", record_type(), nullable=False))
+
 
 def decode_request(payload: ColumnOrName, *, sized: bool = False) -> Column:
     """Decodes a binary column of request frames.
@@ -63,7 +82,7 @@ def decode_request(payload: ColumnOrName, *, sized: bool = False) -> Column:
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
-    return _udf(_requests, REQUEST)(_column(payload), sql.lit(sized))
+    return _udf(_requests, REQUEST)(_column(payload), sql.lit(sized)).alias("decode_request")
 
 
 def decode_response(
@@ -72,13 +91,28 @@ def decode_response(
     """Decodes a binary column of response frames.
 
     A response does not say what it answers: ``api_key`` and ``api_version`` of its request are columns, or numbers
-    where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int,
-    body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0 because
-    it does not know the version asked for (KIP-511).
+    where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id
+    int, body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0
+    because it does not know the version asked for (KIP-511).
     """
     return _udf(_responses, RESPONSE)(
         _column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"), sql.lit(sized)
-    )
+    ).alias("decode_response")
+
+
+def decode_records(payload: ColumnOrName) -> Column:
+    """Decodes a binary column of record sets: what ``records`` fields and log segments hold, in any magic and mixture.
+
+    Returns ``array<struct<offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, headers
+    array<struct<key string, value binary>>, magic tinyint, compression string, crc_ok boolean, base_offset bigint,
+    producer_id bigint, producer_epoch smallint, sequence int, partition_leader_epoch int, is_transactional boolean,
+    is_control boolean, control_type string, status string, error string>>``, to be exploded. What cannot be read is an
+    element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. A record set that was cut
+    off in its last entry, as Fetch responses are, is not an error.
+
+    >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
+    """
+    return _udf(_record_sets, _list_type())(_column(payload)).alias("decode_records")
 
 
 def _column(value: ColumnOrName | int) -> Column:
@@ -88,7 +122,8 @@ def _column(value: ColumnOrName | int) -> Column:
 
 
 def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Column]:
-    made: Callable[..., Column] = arrow_udf(function, from_arrow_type(returns))
+    # PySpark's annotations leave out the types that it does accept: structs.
+    made: Callable[..., Column] = arrow_udf(function, from_arrow_type(returns))  # type: ignore[call-overload]
     return made
 
 
@@ -173,3 +208,74 @@ def _response(data: bytes | KwireError, api_key: int | None, api_version: int | 
 
 def _structs(rows: Iterable[Row | None], type_: pa.DataType) -> pa.Array:
     return pa.array(list(rows), type=type_)
+
+
+# An iterator, because there can be more in a column of record sets than one Arrow array can hold.
+def _record_sets(payloads: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    for payload in payloads:
+        yield from _windows(payload)
+
+
+def _windows(payload: pa.Array) -> Iterator[pa.Array]:
+    first = 0
+    size = 0
+    lengths = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_pylist()
+    for row, length in enumerate(lengths):
+        if size + length > WINDOW and row > first:
+            yield from _decoded(payload.slice(first, row - first))
+            first, size = row, 0
+        size += length
+    yield from _decoded(payload.slice(first))
+
+
+def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
+    """The records of each payload of a window, as one array of lists; several where one cannot hold them."""
+    import numpy as np
+
+    from kwire.records import SCHEMA, decode_sets
+
+    ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + len(payload) + 1]
+    ends = ends.astype(np.int64)
+    data = payload.buffers()[2]
+    buffer = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    try:
+        # The window's own bytes only: the column's buffer can be larger than the decoder takes.
+        found = decode_sets(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1])
+    except LimitError as error:
+        if len(payload) > 1:
+            half = len(payload) // 2
+            yield from _decoded(payload.slice(0, half))
+            yield from _decoded(payload.slice(half))
+            return
+        yield _lists(payload, SCHEMA.empty_table().to_batches()[0], np.zeros(0, np.int32), [(0, 0, str(error))])
+        return
+    yield _lists(payload, found.batch, found.set_index, found.problems)
+
+
+def _lists(
+    payload: pa.Array,
+    batch: pa.RecordBatch,
+    set_index: Any,
+    problems: list[tuple[int, int, str]],
+) -> pa.Array:
+    import numpy as np
+
+    good = batch.column("crc_ok")
+    columns = [
+        *batch.columns,
+        pa.compute.if_else(good, "ok", "corrupt"),
+        pa.compute.if_else(good, pa.scalar(None, pa.string()), "the checksum does not match"),
+    ]
+    values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
+    if problems:
+        wrong = [
+            {"status": "malformed", "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems
+        ]
+        values = pa.concat_arrays([values, pa.array(wrong, record_type())])
+        set_index = np.concatenate([set_index, np.array([index for index, _, _ in problems], np.int32)])
+        order = np.argsort(set_index, kind="stable")
+        values = values.take(pa.array(order))
+    counts = np.bincount(set_index, minlength=len(payload))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)
+    missing = payload.is_null() if payload.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=_list_type(), mask=missing)

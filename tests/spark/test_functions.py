@@ -1,0 +1,183 @@
+"""The column functions give what the codec gives, and a row for every payload, however bad."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
+
+import kwire
+import kwire.messages
+import kwire.spark
+
+METADATA = kwire.encode_request(
+    kwire.messages.MetadataRequest(topics=[kwire.messages.MetadataRequest.MetadataRequestTopic(name="orders")]),
+    api_version=9,
+    correlation_id=7,
+    client_id="billing",
+)
+VERSIONS = kwire.encode_response(
+    kwire.messages.ApiVersionsResponse(
+        api_keys=[kwire.messages.ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4)]
+    ),
+    api_version=3,
+    correlation_id=8,
+)
+
+
+def binary(spark: SparkSession, *payloads: bytes | None) -> DataFrame:
+    """A column ``payload``, in order of a column ``i``."""
+    rows = list(enumerate(payloads))
+    return spark.createDataFrame(rows, "i int, payload binary")
+
+
+def collect(frame: DataFrame, function: Any) -> list[Any]:
+    """The function's result for each payload, in order."""
+    return [row.made for row in frame.select("i", function.alias("made")).orderBy("i").collect()]
+
+
+def test_decode_request_equals_the_codec(spark: SparkSession) -> None:
+    (made,) = collect(binary(spark, METADATA), kwire.spark.decode_request("payload"))
+    request = kwire.decode_request(METADATA)
+    assert made == Row(
+        api_key=3,
+        api_name="Metadata",
+        api_version=9,
+        correlation_id=7,
+        client_id="billing",
+        body=request.body.to_json(9),
+        status="ok",
+        error=None,
+    )
+    assert json.loads(made.body)["topics"][0]["name"] == "orders"
+
+
+def test_decode_request_keeps_a_row_for_every_payload(spark: SparkSession) -> None:
+    payloads = [None, b"", b"\x00", METADATA[:-3], METADATA + b"!", b"\x70\x00" + METADATA[2:], METADATA]
+    made = collect(binary(spark, *payloads), kwire.spark.decode_request("payload"))
+    assert made[0] is None
+    assert [row.status for row in made[1:]] == ["malformed", "malformed", "malformed", "malformed", "unsupported", "ok"]
+    # Where the header can be read, its fields are there.
+    assert (made[3].api_name, made[3].correlation_id, made[3].client_id, made[3].body) == (
+        "Metadata",
+        7,
+        "billing",
+        None,
+    )
+    with pytest.raises(kwire.DecodeError) as caught:
+        kwire.decode_request(METADATA[:-3])
+    assert made[3].error == str(caught.value)
+    assert (made[5].api_key, made[5].api_name, made[5].api_version) == (0x7000, None, 9)
+    assert made[6].error is None
+
+
+def test_decode_request_checks_and_drops_the_size_where_payloads_have_one(spark: SparkSession) -> None:
+    sized = struct.pack(">i", len(METADATA)) + METADATA
+    made = collect(binary(spark, sized, sized + b"!", b"\0\0", None), kwire.spark.decode_request("payload", sized=True))
+    assert [row and row.status for row in made] == ["ok", "malformed", "malformed", None]
+    assert made[0].body == kwire.decode_request(METADATA).body.to_json(9)
+    assert made[1].error == f"size $ at byte 0: the size says {len(METADATA)} bytes, {len(METADATA) + 1} follow"
+
+
+def test_decode_response_takes_api_and_version_from_columns_or_numbers(spark: SparkSession) -> None:
+    frame = binary(spark, VERSIONS).withColumns({"key": sql.lit(18), "version": sql.lit("3")})
+    expected = kwire.decode_response(VERSIONS, api_key=18, api_version=3)
+    for function in (
+        kwire.spark.decode_response("payload", "key", "version"),
+        kwire.spark.decode_response("payload", sql.col("key"), 3),
+        kwire.spark.decode_response("payload", 18, 3),
+    ):
+        (made,) = collect(frame, function)
+        assert made == Row(
+            api_key=18,
+            api_name="ApiVersions",
+            api_version=3,
+            correlation_id=8,
+            body=expected.body.to_json(3),
+            status="ok",
+            error=None,
+        )
+
+
+def test_decode_response_reads_the_v0_answer_of_a_broker_that_does_not_know_the_version(spark: SparkSession) -> None:
+    old = struct.pack(">ihi", 8, 35, 0)
+    (made,) = collect(binary(spark, old), kwire.spark.decode_response("payload", 18, 4))
+    assert (made.status, made.api_version, json.loads(made.body)["error_code"]) == ("ok", 0, 35)
+
+
+def test_decode_response_says_what_is_not_known(spark: SparkSession) -> None:
+    frame = binary(spark, VERSIONS).withColumn("nothing", sql.lit(None).cast("int"))
+    (unknown,) = collect(frame, kwire.spark.decode_response("payload", "nothing", "nothing"))
+    assert unknown.status == "unsupported"
+    (absurd,) = collect(frame, kwire.spark.decode_response("payload", 1 << 20, 3))
+    assert absurd.status == "unsupported"
+    (short,) = collect(binary(spark, VERSIONS[:9]), kwire.spark.decode_response("payload", 18, 3))
+    assert (short.status, short.correlation_id, short.body) == ("malformed", 8, None)
+
+
+def message(offset: int, key: bytes, value: bytes, *, crc: int | None = None) -> bytes:
+    """A message of magic 1 in a message set."""
+    body = struct.pack(">bbq", 1, 0, 1_763_691_084_123)
+    for part in (key, value):
+        body += struct.pack(">i", len(part)) + part
+    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body) if crc is None else crc) + body
+
+
+def test_decode_records_equals_the_codec(spark: SparkSession) -> None:
+    data = message(5, b"k5", b"v5") + message(6, b"k6", b"v6")
+    (made,) = collect(binary(spark, data), kwire.spark.decode_records("payload"))
+    expected = [record for batch in kwire.records.decode(data) for record in batch.records]
+    assert [(row.offset, row.key, row.value) for row in made] == [(one.offset, one.key, one.value) for one in expected]
+    assert len(expected) == 2
+    assert {(row.status, row.magic, row.compression, row.crc_ok, row.timestamp_type) for row in made} == {
+        ("ok", 1, "none", True, "CreateTime")
+    }
+
+
+def test_decode_records_gives_the_time_whatever_the_time_zone_of_the_session(spark: SparkSession) -> None:
+    frame = binary(spark, message(0, b"", b"")).select(sql.inline(kwire.spark.decode_records("payload")))
+    assert frame.select(sql.unix_millis("timestamp")).collect()[0][0] == 1_763_691_084_123
+
+
+def test_decode_records_keeps_what_is_good_around_what_is_bad(spark: SparkSession) -> None:
+    good = message(5, b"k5", b"v5") + message(6, b"k6", b"v6")
+    payloads = [
+        None,
+        b"",
+        good[:-1],  # cut off, as Fetch responses are
+        message(5, b"k5", b"v5", crc=1) + message(6, b"k6", b"v6"),
+        good + struct.pack(">qi", 7, -1) + bytes(20),
+        struct.pack(">qi", 7, -1) + bytes(20),
+        good,
+    ]
+    made = collect(binary(spark, *payloads).coalesce(1), kwire.spark.decode_records("payload"))
+    assert made[:2] == [None, []]
+    found = [[(row.offset, row.status) for row in rows] for rows in made[2:]]
+    assert found == [
+        [(5, "ok")],
+        [(5, "corrupt"), (6, "ok")],
+        [(5, "ok"), (6, "ok"), (None, "malformed")],
+        [(None, "malformed")],
+        [(5, "ok"), (6, "ok")],
+    ]
+    assert "at byte 72" in made[4][2].error
+
+
+def test_decode_records_takes_more_than_one_window(spark: SparkSession) -> None:
+    # 40 record sets of 400 kB are 16 MB, four windows.
+    data = message(0, b"k", bytes(400_000))
+    frame = spark.range(40, numPartitions=1).withColumn("payload", sql.lit(data))
+    sizes = frame.select(sql.inline(kwire.spark.decode_records("payload"))).select(sql.length("value"))
+    assert [row[0] for row in sizes.collect()] == [400_000] * 40
+
+
+def test_functions_work_on_the_slices_that_filters_and_limits_leave(spark: SparkSession) -> None:
+    data = [message(n, b"k", b"v" * n) for n in range(50)]
+    frame = binary(spark, *data).where("i % 7 = 3")
+    made = collect(frame, kwire.spark.decode_records("payload"))
+    assert [row[0].offset for row in made] == list(range(3, 50, 7))

@@ -1,0 +1,32 @@
+"""Spark's workers run the Python that the driver runs, without the user setting anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+
+def test_workers_run_the_same_python_as_the_driver(spark: SparkSession) -> None:
+    worker = sql.udf(lambda _: __import__("sys").executable)
+    assert {row[0] for row in spark.range(4).select(worker("id")).collect()} == {sys.executable}
+
+
+def environment(**given: str) -> str:
+    """What ``kwire.spark`` leaves in the two variables, given an environment without or with them."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")} | given
+    code = "import os, kwire.spark\nprint(os.environ.get('PYSPARK_PYTHON'), os.environ.get('PYSPARK_DRIVER_PYTHON'))"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_importing_kwire_spark_sets_the_python_of_the_workers() -> None:
+    assert environment() == f"{sys.executable} {sys.executable}"
+
+
+def test_a_python_that_the_user_chose_is_kept() -> None:
+    assert environment(PYSPARK_PYTHON="/opt/python") == "/opt/python None"
+    assert environment(PYSPARK_DRIVER_PYTHON="ipython") == "None ipython"
