@@ -216,6 +216,27 @@ class Pipeline:
         self._frames += frames.shape[0]
         return made, held, kept
 
+    def notes(self) -> list[str]:
+        """Sentences about what was left out, most important first; empty if nothing was."""
+        counts = self.counts.tolist()
+        notes = []
+        if self._container.unsupported:
+            links = ", ".join(map(str, sorted(self._container.unsupported)))
+            notes.append(f"{counts[packets.N_LINK]} packets have a link type that is not supported: {links}")
+        if counts[packets.N_FRAGMENT]:
+            notes.append(f"{counts[packets.N_FRAGMENT]} packets are fragments of IP packets and were left out")
+        if counts[packets.N_SNAPPED]:
+            notes.append(f"{counts[packets.N_SNAPPED]} packets were cut off by the snapshot length of the capture")
+        if counts[packets.N_DAMAGED]:
+            notes.append(f"{counts[packets.N_DAMAGED]} packets have damaged or incomplete headers")
+        if counts[packets.N_INTERFACE]:
+            notes.append(f"{counts[packets.N_INTERFACE]} packets belong to an interface that is not described")
+        if not self._frames:
+            notes.append(
+                f"no Kafka traffic among {counts[packets.N_PACKETS]} packets and {self.n_conns} TCP connections"
+            )
+        return notes
+
     def _read(self, size: int) -> bytes:
         """``size`` bytes, fewer only at the end of the source."""
         parts = []

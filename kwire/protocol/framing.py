@@ -105,6 +105,7 @@ __all__ = [
     "LARGEST_FRAME",
     "WHY",
     "frames_and_pairs",
+    "intern_all",
 ]
 
 LARGEST_FRAME: Final = 128 << 20
@@ -348,6 +349,20 @@ def _intern(
             wider[place] = one
         table = wider
     return number, pool, names, table
+
+
+@kernel
+def intern_all(
+    buf: Array, offsets: Array, lengths: Array, pool: Array, names: Array, table: Array, used: Array
+) -> tuple[Array, Array, Array, Array]:
+    """``_intern`` for many names: (numbers, pool, names, table); -1 where a length is negative or ABSENT."""
+    numbers = np.empty(offsets.shape[0], np.int64)
+    for k in range(offsets.shape[0]):
+        if lengths[k] < 0:
+            numbers[k] = -1
+        else:
+            numbers[k], pool, names, table = _intern(buf, offsets[k], lengths[k], pool, names, table, used)
+    return numbers, pool, names, table
 
 
 @kernel
