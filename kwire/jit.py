@@ -1,4 +1,4 @@
-"""How the kernels of kwire are compiled: one decorator, ``kernel``.
+"""How the kernels of kwire are compiled: one decorator, ``kernel``; and the readers of numbers that they share.
 
 A kernel is a plain Python loop over numpy arrays that numba compiles on its first call. The rules that hold for all
 of them are kept here, so that no module decides them again:
@@ -31,11 +31,17 @@ from kwire.errors import MissingExtraError
 
 try:
     import numba
-    from numba.core import config
+    import numpy as np
+    from numba.core import config as _config
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from missing
 
-__all__ = ["kernel"]
+__all__ = ["be16", "be32", "int16", "int32", "int64", "kernel"]
+
+config: Any = _config
+
+int64: Any = np.int64
+"""``numpy.int64`` for use in kernels: what a kernel computes is an int to mypy, and numba checks the rest."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,8 +62,8 @@ def kernel(function: F) -> F:
 
 
 def _compiled(function: F) -> F:
-    compiled: F = numba.njit(cache=True, boundscheck=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, boundscheck=True, nogil=True, error_model="numpy")(function)
+    return compiled  # type: ignore[no-any-return]
 
 
 def _private_folder() -> str:
@@ -72,3 +78,31 @@ def _private_folder() -> str:
     except OSError:
         pass
     return tempfile.mkdtemp(prefix="kwire-kernels-")
+
+
+@kernel
+def be16(buf: Any, at: int) -> int:
+    """Two bytes, big-endian, unsigned. The caller has checked that they are there."""
+    value: int = (int64(buf[at]) << 8) | int64(buf[at + 1])
+    return value
+
+
+@kernel
+def be32(buf: Any, at: int) -> int:
+    """Four bytes, big-endian, unsigned."""
+    value: int = (int64(buf[at]) << 24) | (int64(buf[at + 1]) << 16) | (int64(buf[at + 2]) << 8) | int64(buf[at + 3])
+    return value
+
+
+@kernel
+def int16(buf: Any, at: int) -> int:
+    """Two bytes, big-endian, signed."""
+    value = be16(buf, at)
+    return value - 0x10000 if value >= 0x8000 else value
+
+
+@kernel
+def int32(buf: Any, at: int) -> int:
+    """Four bytes, big-endian, signed."""
+    value = be32(buf, at)
+    return value - 0x100000000 if value >= 0x80000000 else value

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.jit import kernel
+from kwire.jit import be16, be32, int64, kernel
 from kwire.protocol.state import (
     C_A_HIGH,
     C_A_LOW,
@@ -125,22 +125,10 @@ Array = Any
 
 
 @kernel
-def be16(buf: Array, at: int) -> int:
-    return (np.int64(buf[at]) << 8) | np.int64(buf[at + 1])
-
-
-@kernel
-def be32(buf: Array, at: int) -> int:
-    return (
-        (np.int64(buf[at]) << 24) | (np.int64(buf[at + 1]) << 16) | (np.int64(buf[at + 2]) << 8) | np.int64(buf[at + 3])
-    )
-
-
-@kernel
 def le32(buf: Array, at: int) -> int:
-    return (
-        np.int64(buf[at]) | (np.int64(buf[at + 1]) << 8) | (np.int64(buf[at + 2]) << 16) | (np.int64(buf[at + 3]) << 24)
-    )
+    """Four bytes, little-endian, unsigned."""
+    value: int = int64(buf[at]) | (int64(buf[at + 1]) << 8) | (int64(buf[at + 2]) << 16) | (int64(buf[at + 3]) << 24)
+    return value
 
 
 @kernel
@@ -240,8 +228,8 @@ def pcapng_packets(
         if pos + total > end:
             break
         off = -1
-        captured = np.int64(0)
-        interface = np.int64(0)
+        captured = int64(0)
+        interface = int64(0)
         time = last_time
         if kind == 6 or kind == 2:
             if total < 32:
@@ -249,7 +237,7 @@ def pcapng_packets(
             if kind == 6:
                 interface = word(buf, pos + 8, little)
             elif little:
-                interface = np.int64(buf[pos + 8]) | (np.int64(buf[pos + 9]) << 8)
+                interface = int64(buf[pos + 8]) | (int64(buf[pos + 9]) << 8)
             else:
                 interface = be16(buf, pos + 8)
             captured = word(buf, pos + 20, little)
@@ -422,12 +410,12 @@ def tcp_segments(
         if at >= end:
             counts[N_DAMAGED] += 1
             continue
-        family = np.int64(buf[at]) >> 4
+        family = int64(buf[at]) >> 4
         if family == 4:
             if at + 20 > end:
                 counts[N_DAMAGED] += 1
                 continue
-            header = (np.int64(buf[at]) & 15) * 4
+            header = (int64(buf[at]) & 15) * 4
             total = be16(buf, at + 2)
             if total == 0:
                 total = end - at  # left to the network card (segmentation offload): all that was captured
@@ -437,10 +425,10 @@ def tcp_segments(
             if be16(buf, at + 6) & 0x3FFF:  # more fragments, or a fragment offset
                 counts[N_FRAGMENT] += 1
                 continue
-            protocol = np.int64(buf[at + 9])
-            src_high = np.int64(0)
+            protocol = int64(buf[at + 9])
+            src_high = int64(0)
             src_low = be32(buf, at + 12)
-            dst_high = np.int64(0)
+            dst_high = int64(0)
             dst_low = be32(buf, at + 16)
             wire_end = at + total
             at += header
@@ -449,7 +437,7 @@ def tcp_segments(
                 counts[N_DAMAGED] += 1
                 continue
             length = be16(buf, at + 4)
-            protocol = np.int64(buf[at + 6])
+            protocol = int64(buf[at + 6])
             src_high = (be32(buf, at + 8) << 32) | be32(buf, at + 12)
             src_low = (be32(buf, at + 16) << 32) | be32(buf, at + 20)
             dst_high = (be32(buf, at + 24) << 32) | be32(buf, at + 28)
@@ -466,12 +454,12 @@ def tcp_segments(
                     if be16(buf, at + 2) & 0xFFF9:
                         broken = 2
                         break
-                    size = np.int64(8)
+                    size = int64(8)
                 elif protocol == 51:
-                    size = (np.int64(buf[at + 1]) + 2) * 4
+                    size = (int64(buf[at + 1]) + 2) * 4
                 else:
-                    size = (np.int64(buf[at + 1]) + 1) * 8
-                protocol = np.int64(buf[at])
+                    size = (int64(buf[at + 1]) + 1) * 8
+                protocol = int64(buf[at])
                 at += size
             if broken:
                 counts[N_FRAGMENT if broken == 2 else N_DAMAGED] += 1
@@ -489,8 +477,8 @@ def tcp_segments(
         dst_port = be16(buf, at + 2)
         seq = be32(buf, at + 4)
         ack = be32(buf, at + 8)
-        header = (np.int64(buf[at + 12]) >> 4) * 4
-        flags = np.int64(buf[at + 13])
+        header = (int64(buf[at + 12]) >> 4) * 4
+        flags = int64(buf[at + 13])
         fin = flags & 1
         syn = flags & 2
         rst = flags & 4
@@ -507,7 +495,7 @@ def tcp_segments(
         # The connection, and which of its ends sent this.
         mask = table.shape[0] - 1
         place = _hash(src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
-        slot = np.int64(-1)
+        slot = int64(-1)
         side = 0
         while table[place] >= 0:
             slot = table[place]
@@ -533,7 +521,7 @@ def tcp_segments(
             ):
                 side = 1
                 break
-            slot = np.int64(-1)
+            slot = int64(-1)
             place = (place + 1) & mask
 
         fresh = slot < 0
@@ -561,7 +549,7 @@ def tcp_segments(
             if n_conns == conns.shape[0]:
                 conns = grown(conns)
                 streams = grown(streams)
-            slot = np.int64(n_conns)
+            slot = int64(n_conns)
             n_conns += 1
             side = 0
             conns[slot] = 0

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.jit import kernel
+from kwire.jit import int64, kernel
 from kwire.protocol.state import (
     A_END,
     A_FIRST,
@@ -148,9 +148,9 @@ def place(
             streams[stream, S_SYNC] = 0
         over = final or conns[stream >> 1, C_CLOSED] == 1
         acked = streams[stream, S_ACKED]
-        lost_to = np.int64(-1)
-        lost_time = np.int64(0)
-        behind = np.int64(0)
+        lost_to = int64(-1)
+        lost_time = int64(0)
+        behind = int64(0)
         for i in range(first, end):
             if segs[order[i], SEG_OFF] >= 0:
                 behind += segs[order[i], SEG_LEN]
@@ -231,7 +231,7 @@ def keep(
             end = pos + segs[seg, SEG_LEN]
             if end <= covered:
                 continue
-            skip = max(np.int64(0), covered - pos)
+            skip = max(int64(0), covered - pos)
             kept[n, SEG_STREAM] = stream
             kept[n, SEG_POS] = pos + skip
             kept[n, SEG_LEN] = end - pos - skip

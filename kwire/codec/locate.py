@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.jit import kernel
+from kwire.jit import int64, kernel
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
 
 __all__ = [
@@ -232,28 +232,28 @@ Array = Any
 @kernel
 def _uvarint(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits: (value, position after it), or (problem, -1)."""
-    value = np.int64(0)
-    shift = np.int64(0)
+    value = int64(0)
+    shift = int64(0)
     while True:
         if pos >= end:
-            return np.int64(_SHORT), np.int64(-1)
-        byte = np.int64(buf[pos])
+            return int64(_SHORT), int64(-1)
+        byte = int64(buf[pos])
         pos += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & 0xFFFFFFFF, np.int64(pos)
+            return value & 0xFFFFFFFF, int64(pos)
         shift += 7
         if shift > 28:
-            return np.int64(_VARINT), np.int64(-1)
+            return int64(_VARINT), int64(-1)
 
 
 @kernel
 def _signed(buf: Array, pos: int, width: int) -> int:
-    value = np.int64(buf[pos])
+    value: int = int64(buf[pos])
     if value >= 128:
         value -= 256
     for k in range(1, width):
-        value = (value << 8) | np.int64(buf[pos + k])
+        value = (value << 8) | int64(buf[pos + k])
     return value
 
 
@@ -271,7 +271,7 @@ def interpret(
         regs[k] = ABSENT
     left = np.zeros(MAX_DEPTH, np.int64)
     depth = 0
-    pos = np.int64(start)
+    pos = int64(start)
     while True:
         op = code[pc, 0]
         if op == _SKIP:

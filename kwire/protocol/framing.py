@@ -35,7 +35,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.codec.locate import ABSENT, interpret
-from kwire.jit import kernel
+from kwire.jit import be16, int16, int32, int64, kernel
 from kwire.protocol.state import (
     A_END,
     A_FIRST,
@@ -168,20 +168,6 @@ Array = Any
 
 
 @kernel
-def _int16(buf: Array, at: int) -> int:
-    value = (np.int64(buf[at]) << 8) | np.int64(buf[at + 1])
-    return value - 0x10000 if value >= 0x8000 else value
-
-
-@kernel
-def _int32(buf: Array, at: int) -> int:
-    value = (
-        (np.int64(buf[at]) << 24) | (np.int64(buf[at + 1]) << 16) | (np.int64(buf[at + 2]) << 8) | np.int64(buf[at + 3])
-    )
-    return value - 0x100000000 if value >= 0x80000000 else value
-
-
-@kernel
 def _grown(table: Array) -> Array:
     bigger = np.empty((max(64, table.shape[0] * 2), table.shape[1]), np.int64)
     bigger[: table.shape[0]] = table
@@ -193,13 +179,13 @@ def plausible_request(buf: Array, at: int, end: int, facts: Array) -> int:
     """Whether a request (size first) can begin at ``at``: a known API and version, a printable client_id."""
     if end - at < 4:
         return NEED_MORE
-    size = _int32(buf, at)
+    size = int32(buf, at)
     if size < 8 or size > LARGEST_FRAME:
         return NO
     if end - at < 8:
         return NEED_MORE
-    api = _int16(buf, at + 4)
-    version = _int16(buf, at + 6)
+    api = int16(buf, at + 4)
+    version = int16(buf, at + 6)
     if api < 0 or api >= facts.shape[0] or facts[api, FACT_LATEST] < 0 or version < 0:
         return NO
     # Clients newer than kwire begin with an ApiVersions version that it does not know.
@@ -211,7 +197,7 @@ def plausible_request(buf: Array, at: int, end: int, facts: Array) -> int:
         return NO
     if end - at < 14:
         return NEED_MORE
-    length = _int16(buf, at + 12)
+    length = int16(buf, at + 12)
     if length < -1 or length > LONGEST_CLIENT_ID or 10 + length > size:
         return NO
     for k in range(at + 14, min(end, at + 14 + length)):
@@ -225,8 +211,8 @@ def _tls(buf: Array, at: int, end: int) -> bool:
     """Whether a TLS record begins here (RFC 8446, 5.1): type 20-23, version 3.0-3.4, at most 2**14 + 2048 bytes."""
     if end - at < 5:
         return False
-    length = (np.int64(buf[at + 3]) << 8) | np.int64(buf[at + 4])
-    return 20 <= buf[at] <= 23 and buf[at + 1] == 3 and buf[at + 2] <= 4 and 0 < length <= 18432
+    fits: bool = 20 <= buf[at] <= 23 and buf[at + 1] == 3 and buf[at + 2] <= 4
+    return fits and 0 < be16(buf, at + 3) <= 18432
 
 
 @kernel
@@ -235,11 +221,11 @@ def _gssapi(buf: Array, at: int, end: int) -> bool:
     6)."""
     if end - at < 12:
         return False
-    size = _int32(buf, at)
+    size = int32(buf, at)
     if size < 8 or size > LARGEST_TOKEN or buf[at + 4] != 0x60:
         return False
     # The DER length of the token: one byte, or 0x81/0x82 and one or two more.
-    first = np.int64(buf[at + 5])
+    first = int64(buf[at + 5])
     oid = at + 6 if first < 128 else at + 6 + (first & 127)
     return oid < end and oid <= at + 9 and buf[oid] == 6
 
@@ -254,7 +240,7 @@ def _find_waiting(waiting: Array, head: int, wanted: int, until: int) -> tuple[i
             return row, before
         row = waiting[row, W_NEXT]
         before += 1
-    return np.int64(-1), before
+    return int64(-1), before
 
 
 @kernel
@@ -267,12 +253,12 @@ def _plausible_response(buf: Array, at: int, end: int, touching: bool, conn: Arr
     """
     if end - at < 4:
         return NEED_MORE
-    size = _int32(buf, at)
+    size = int32(buf, at)
     if size < 4 or size > LARGEST_FRAME:
         return NO
     if end - at < 8:
         return NEED_MORE
-    wanted = _int32(buf, at + 4)
+    wanted = int32(buf, at + 4)
     row, _ = _find_waiting(waiting, conn[C_PENDING_HEAD], wanted, until)
     first = conn[C_FIRST_ID]
     if row < 0:
@@ -286,8 +272,8 @@ def _plausible_response(buf: Array, at: int, end: int, touching: bool, conn: Arr
     if following == end:
         return YES
     if following + 8 <= end:
-        size = _int32(buf, following)
-        next_id = _int32(buf, following + 4)
+        size = int32(buf, following)
+        next_id = int32(buf, following + 4)
         if size < 4 or size > LARGEST_FRAME or not 0 < next_id - wanted <= NEAR:
             return NO
         return YES
@@ -303,9 +289,9 @@ def _intern(
     ``names`` holds offset and length in ``pool``, ``table`` is an open-addressing table of numbers, ``used`` is
     [names, bytes of the pool]. Numbers stay valid, the tables are replaced when they are full.
     """
-    hashed = np.int64(length)
+    hashed = int64(length)
     for k in range(off, off + length):
-        hashed = (hashed ^ np.int64(buf[k])) * 0x100000001B3
+        hashed = (hashed ^ int64(buf[k])) * 0x100000001B3
     hashed ^= hashed >> 31
     mask = table.shape[0] - 1
     place = hashed & mask
@@ -339,9 +325,9 @@ def _intern(
         wider = np.full(table.shape[0] * 2, -1, np.int64)
         mask = wider.shape[0] - 1
         for one in range(used[0]):
-            hashed = np.int64(names[one, 1])
+            hashed = int64(names[one, 1])
             for k in range(names[one, 0], names[one, 0] + names[one, 1]):
-                hashed = (hashed ^ np.int64(pool[k])) * 0x100000001B3
+                hashed = (hashed ^ int64(pool[k])) * 0x100000001B3
             hashed ^= hashed >> 31
             place = hashed & mask
             while wider[place] >= 0:
@@ -497,13 +483,13 @@ def frames_and_pairs(
             if conn[C_ROLE] == ROLE_UNKNOWN:
                 for x in range(a, group_end):
                     # Undecided: hold a little, let go of the rest.
-                    held = np.int64(0)
+                    held = int64(0)
                     for p in range(active[x, A_FIRST], active[x, A_END]):
                         held += pieces[p, P_LEN]
                     if held > UNDECIDED:
                         last = active[x, A_END] - 1
                         stream = active[x, A_STREAM]
-                        streams[stream, S_SKIPPED] = max(np.int64(0), streams[stream, S_SKIPPED]) + held
+                        streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + held
                         streams[stream, S_NEXT] = pieces[last, P_POS] + pieces[last, P_LEN]
                         streams[stream, S_SYNC] = 0
         elif conn[C_FIRST_ID] < 0 and conn[C_TOLD] == 0 and conn[C_SASL] == 0:
@@ -581,7 +567,7 @@ def frames_and_pairs(
                 pos = streams[stream, S_NEXT]
                 if pos < run_pos:
                     # The boundary, if it was known, is among what is missing.
-                    streams[stream, S_SKIPPED] = max(np.int64(0), streams[stream, S_SKIPPED]) + run_pos - pos
+                    streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + run_pos - pos
                     streams[stream, S_SYNC] = 0
                     pos = run_pos
                 shift = run_off - run_pos  # position -> offset in data
@@ -606,11 +592,11 @@ def frames_and_pairs(
                                 answer = plausible_request(data, probe + shift, end_off, facts)
                                 if answer == YES and not touching:
                                     # In the middle of a segment, one header is not enough: what follows must fit.
-                                    following = probe + shift + 4 + _int32(data, probe + shift)
+                                    following = probe + shift + 4 + int32(data, probe + shift)
                                     if following < end_off:
                                         if plausible_request(data, following, end_off, facts) == NO:
                                             answer = NO
-                                    elif following > end_off and _int32(data, probe + shift + 8) < 0:
+                                    elif following > end_off and int32(data, probe + shift + 8) < 0:
                                         answer = NO
                             else:
                                 answer = _plausible_response(
@@ -625,7 +611,7 @@ def frames_and_pairs(
                             if answer != NO:
                                 break
                             probe += 1
-                        streams[stream, S_SKIPPED] = max(np.int64(0), streams[stream, S_SKIPPED]) + probe - pos
+                        streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + probe - pos
                         pos = probe
                         if answer != YES:
                             if answer == NEED_MORE and ends_here:
@@ -670,12 +656,12 @@ def frames_and_pairs(
                         if token and available >= 8:
                             # A token is not always answered: is this already the response to a later request?
                             row, before = _find_waiting(
-                                waiting, head, _int32(data, at + 4), pieces[at_piece, P_TIME] + DISORDER
+                                waiting, head, int32(data, at + 4), pieces[at_piece, P_TIME] + DISORDER
                             )
                             token = row < 0
-                    size = np.int64(-1)
+                    size = int64(-1)
                     if available >= 4:
-                        size = _int32(data, at)
+                        size = int32(data, at)
                         least = 0 if token else (8 if direction == 0 else 4)
                         most = LARGEST_TOKEN if token else LARGEST_FRAME
                         if size < least or size > most:
@@ -703,21 +689,21 @@ def frames_and_pairs(
                         break
 
                     # What of it is there, and when its last byte was captured.
-                    seen = size if whole else max(np.int64(0), available - 4)
+                    seen = size if whole else max(int64(0), available - 4)
                     last_pos = pos + 4 + size if available >= 4 else run_end
                     last = at_piece
                     while last + 1 < p_end and pieces[last, P_POS] + pieces[last, P_LEN] < last_pos:
                         last += 1
                     time = pieces[last, P_TIME]
                     start = at + 4
-                    api = np.int64(ABSENT)
-                    version = np.int64(ABSENT)
-                    number = np.int64(ABSENT)
-                    client = np.int64(-1)
-                    latency = np.int64(ABSENT)
+                    api = int64(ABSENT)
+                    version = int64(ABSENT)
+                    number = int64(ABSENT)
+                    client = int64(-1)
+                    latency = int64(ABSENT)
                     status = ST_OK
                     why = 0
-                    detail = np.int64(0)
+                    detail = int64(0)
                     if direction == 0:
                         if token:
                             status = ST_SASL
@@ -725,9 +711,9 @@ def frames_and_pairs(
                                 waiting = _wait_for(conn, waiting, free, 0, SASL_TOKEN, 0, -1, time)
                         else:
                             if seen >= 8:
-                                api = _int16(data, start)
-                                version = _int16(data, start + 2)
-                                number = _int32(data, start + 4)
+                                api = int16(data, start)
+                                version = int16(data, start + 2)
+                                number = int32(data, start + 4)
                             bare = api == CONTROLLED_SHUTDOWN and version == 0
                             readable = seen >= 8
                             if readable and not bare:
@@ -737,7 +723,7 @@ def frames_and_pairs(
                                     why = WHY_SHORT
                                     detail = size
                                 elif seen >= 10:
-                                    length = _int16(data, start + 8)
+                                    length = int16(data, start + 8)
                                     if length < -1 or 10 + length > size:
                                         readable = False
                                         status = ST_MALFORMED
@@ -749,7 +735,7 @@ def frames_and_pairs(
                                         )
                             if readable:
                                 if conn[C_FIRST_ID] < 0:
-                                    conn[C_FIRST_ID] = max(np.int64(0), number)
+                                    conn[C_FIRST_ID] = max(int64(0), number)
                                 if status == ST_OK:
                                     if api < 0 or api >= facts.shape[0] or facts[api, FACT_LATEST] < 0:
                                         status = ST_UNSUPPORTED
@@ -774,7 +760,7 @@ def frames_and_pairs(
                         latency = time - waiting[conn[C_PENDING_HEAD], W_TIME]
                         _forget(conn, waiting, free, 1)
                     elif seen >= 4:
-                        number = _int32(data, start)
+                        number = int32(data, start)
                         row, before = _find_waiting(waiting, conn[C_PENDING_HEAD], number, time + DISORDER)
                         if row < 0 and number == 0:
                             head = conn[C_PENDING_HEAD]
@@ -813,7 +799,7 @@ def frames_and_pairs(
                     rows[n, F_TIME] = time
                     rows[n, F_OFF] = start
                     rows[n, F_SEEN] = seen
-                    rows[n, F_SIZE] = max(np.int64(0), size)
+                    rows[n, F_SIZE] = max(int64(0), size)
                     rows[n, F_API] = api
                     rows[n, F_VERSION] = version
                     rows[n, F_ID] = number
