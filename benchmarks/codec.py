@@ -148,7 +148,10 @@ def _offset_commit(rnd: random.Random, version: int) -> WireMessage:
         for _ in range(5)
     ]
     return kind(
-        group_id=_word(rnd), generation_id_or_member_epoch=rnd.randint(0, 99), member_id=_word(rnd, 30, 50), topics=topics
+        group_id=_word(rnd),
+        generation_id_or_member_epoch=rnd.randint(0, 99),
+        member_id=_word(rnd, 30, 50),
+        topics=topics,
     )
 
 
@@ -318,7 +321,9 @@ def main() -> None:
     if args.construct:
         libraries["construct"] = construct_codec
     print("time per message in microseconds for kwire; for the others how many times as long they take\n")
-    head = f"{'':26}{'bytes':>8}  " + "".join(f"{way + ' µs':>11}{''.join(f'{n:>14}' for n in libraries)}" for way in ("decode", "encode"))
+    head = f"{'':26}{'bytes':>8}  " + "".join(
+        f"{way + ' µs':>11}{''.join(f'{n:>14}' for n in libraries)}" for way in ("decode", "encode")
+    )
     print(head)
     results = []
     for case in cases():

@@ -5,6 +5,8 @@ What makes the generated code fast (figures in ARCHITECTURE.md):
 - Neighbouring fixed-width fields, the length prefix or tag count that follows them included, are one ``struct`` call.
 - Objects are allocated in bulk, without ``__init__``; every slot is then assigned, absent fields with their default.
 - An array of structs that are all fixed-width is one ``iter_unpack`` with attributes as loop targets.
+- Where structs hold only numbers and arrays of numbers, the lengths of those arrays are guessed from earlier messages
+  (decoding) or remembered from the previous element (encoding), and an element is one ``struct`` call.
 - One-byte varints are read inline; only longer ones cost a call.
 
 What keeps it correct:
@@ -23,15 +25,16 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice, repeat, starmap
 from typing import Any, Final
 
 from kwire import wire
-from kwire.codec.objects import WireStruct, default_expression
+from kwire.codec.objects import WireStruct, default_expression, slot_of
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
 
-__all__ = ["FAILURES", "RetryError", "decoder_source", "encoder_source", "namespace"]
+__all__ = ["FAILURES", "LONGEST_GUESS", "Guesses", "RetryError", "decoder_source", "encoder_source", "namespace"]
 
 VIEW_FROM: Final = 1024
 """Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes."""
@@ -108,6 +111,11 @@ def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], list[int]]
     return read
 
 
+@lru_cache(maxsize=1024)
+def _shaped(format_: str) -> struct.Struct:
+    return struct.Struct(format_)
+
+
 def _pack_many(code: str, values: list[int]) -> bytes:
     return struct.pack(f">{len(values)}{code}", *values)
 
@@ -132,7 +140,9 @@ def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:
         "unknown_tags": _unknown_tags,
         "pack_tags": _pack_tags,
         "pack_many": _pack_many,
-        "uuid_size": 16,
+        "pack_count": struct.Struct(">i").pack,
+        "shaped": _shaped,
+        "plain": lambda site, objects: None,
     }
     for name, reader in _READERS.items():
         out[f"read_{name}s"] = reader
@@ -176,14 +186,44 @@ def _describe(format_: str) -> str:
     return format_.replace("?", "t")
 
 
+Guesses = dict[int, tuple[int, ...]]
+"""Site -> expected length of each inner array of its elements, in wire order.
+
+A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
+response), numbered in the order of the source. When every element has the expected lengths, an element is one ``struct``
+call; the lengths are compared afterwards, and an element that is different takes the plain path.
+"""
+
+LONGEST_GUESS: Final = 16
+
+
+def guessable(element: model.StructLayout) -> bool:
+    """Whether elements of this layout can be read in one call once their inner arrays' lengths are known."""
+    return not element.tagged and all(
+        (isinstance(field.type, model.PrimitiveLayout) and field.type.name in STRUCT_CODES)
+        or (
+            isinstance(field.type, model.ArrayLayout)
+            and isinstance(field.type.element, model.PrimitiveLayout)
+            and field.type.element.name in _READERS
+            and not field.nullable
+        )
+        for field in element.fields
+    )
+
+
 class _Decoder(_Source):
     """Emits the body of ``decode(data, pos)``."""
 
-    def __init__(self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]]) -> None:
+    def __init__(
+        self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]], guesses: Guesses | None = None
+    ) -> None:
         super().__init__(globals_)
         self.structs = structs
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
+        self.views = False
+        self.sites = 0
+        self.guesses = guesses or {}
 
     # A run of fixed-width reads that has not been written out yet: (format, assignment target).
 
@@ -212,35 +252,32 @@ class _Decoder(_Source):
         if type_.compact:
             self.fixed("B", "n")
             self.flush()
-            self.add("if n > 127: n, pos = uvarint_rest(data, pos, n)")
+            if isinstance(type_, model.PrimitiveLayout) and type_.name == "records":
+                # Two bytes are the usual length of a record set: worth reading here.
+                with self.block("if n > 127:"):
+                    self.add("t = data[pos]", "if t < 128: n += (t << 7) - 128; pos += 1")
+                    self.add("else: n, pos = uvarint_rest(data, pos, n)")
+            else:
+                self.add("if n > 127: n, pos = uvarint_rest(data, pos, n)")
         else:
             self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
             self.flush()
-
-    def present(self, compact: bool, nullable: bool, target: str) -> str | None:
-        """Handles null and refused lengths; the condition under which there is a value, if there is one."""
-        if compact:
-            if nullable:
-                return "if n:"
-            self.add("if not n: retry()")
-            return None
-        if nullable:
-            self.add("if n < -1: retry()")
-            return "if n >= 0:"
-        self.add("if n < 0: retry()")
-        return None
 
     @contextmanager
     def unless_null(
         self, type_: model.PrimitiveLayout | model.ArrayLayout, nullable: bool, target: str
     ) -> Iterator[None]:
-        condition = self.present(type_.compact, nullable, target)
-        if condition is None:
+        """The code that reads a value of length ``n`` goes inside; null and refused lengths are handled around it."""
+        if not nullable:
+            self.add("if not n: retry()" if type_.compact else "if n < 0: retry()")
             yield
             return
-        with self.block(condition):
+        with self.block("if n:" if type_.compact else "if n >= 0:"):
             yield
-        self.add("else:", f"    {target} = None")
+        if type_.compact:
+            self.add("else:", f"    {target} = None")
+        else:
+            self.add("elif n == -1:", f"    {target} = None", "else:", "    retry()")
 
     def primitive(self, type_: model.PrimitiveLayout, nullable: bool, target: str) -> None:
         if type_.name == "uuid":
@@ -257,7 +294,8 @@ class _Decoder(_Source):
             if type_.name == "string":
                 self.add(f"{target} = data[pos:e].decode()")
             elif type_.name == "records":
-                self.add(f"{target} = data[pos:e] if e - pos < {VIEW_FROM} else memoryview(data)[pos:e]")
+                self.views = True
+                self.add(f"{target} = data[pos:e] if e - pos < {VIEW_FROM} else view[pos:e]")
             else:
                 self.add(f"{target} = data[pos:e]")
             self.add("pos = e")
@@ -286,7 +324,7 @@ class _Decoder(_Source):
 
     def structs_array(self, element: model.StructLayout, target: str) -> None:
         items, one = self.name("l"), self.name("o")
-        self.add(f"{target} = {items} = [*islice(starmap(new, repeat((C_{element.name},))), n)]")
+        self.add(f"{target} = {items} = [*islice(starmap(new, repeat((C_{element.name},))), n)] if n else []")
         formats = [
             STRUCT_CODES[field.type.name]
             for field in element.fields
@@ -294,6 +332,9 @@ class _Decoder(_Source):
         ]
         only_fixed = len(formats) == len(element.fields) and formats and not element.tagged
         if not only_fixed:
+            if guessable(element):
+                self.guessed_array(element, items, one)
+                return
             with self.block(f"for {one} in {items}:"):
                 self.struct(element, one)
                 self.flush()
@@ -322,6 +363,60 @@ class _Decoder(_Source):
             self.add(f"{one}.unknown_tagged_fields = None")
         self.add("pos = e")
 
+    def guessed_array(self, element: model.StructLayout, items: str, one: str) -> None:
+        site, self.sites = self.sites, self.sites + 1
+        guess = self.guesses.get(site)
+        if guess is None:
+            with self.block(f"for {one} in {items}:"):
+                self.struct(element, one)
+                self.flush()
+            self.add(f"if {items}: plain({site}, {items})")
+            return
+        format_ = ""
+        targets: list[str] = []
+        checks: list[str] = []
+        lists: list[str] = []
+        uuids: list[str] = []
+        lengths = iter(guess)
+        for field in element.fields:
+            target = f"{one}.{field.name}"
+            if isinstance(field.type, model.ArrayLayout):
+                assert isinstance(field.type.element, model.PrimitiveLayout)
+                length = next(lengths)
+                count, numbers = self.name("n"), [self.name("x") for _ in range(length)]
+                targets += [count, *numbers]
+                code = STRUCT_CODES[field.type.element.name]
+                format_ += ("B" if field.type.compact else "i") + code * length
+                checks.append(f"{count} == {length + field.type.compact}")
+                lists.append(f"{target} = [{', '.join(numbers)}]")
+            else:
+                assert isinstance(field.type, model.PrimitiveLayout)
+                format_ += STRUCT_CODES[field.type.name]
+                if field.type.name == "uuid":
+                    targets.append(self.name("x"))
+                    uuids.append(f"{target} = uuid({targets[-1]})")
+                else:
+                    targets.append(target)
+        if element.flexible:
+            tags = self.name("t")
+            format_ += "B"
+            targets.append(tags)
+            checks.append(f"{tags} == 0")
+        size = struct.calcsize(">" + format_)
+        reader = f"u_{_describe(format_)}"
+        self.globals[reader] = struct.Struct(">" + format_).unpack_from
+        with self.block(f"for {one} in {items}:"):
+            # Near the end of the data the guess may ask for more than there is, and yet the element be good.
+            with self.block(f"if pos + {size} <= size:"):
+                self.add(f"{', '.join(targets)}, = {reader}(data, pos)")
+                with self.block(f"if {' and '.join(checks)}:"):
+                    self.add(f"pos += {size}", *uuids, *lists)
+                    self.defaults(element, one)
+                    self.add(f"{one}.unknown_tagged_fields = None", "continue")
+            self.struct(element, one)
+            self.flush()
+            self.add(f"plain({site}, ({one},))")
+
     def value(self, field: model.FieldLayout, target: str) -> None:
         type_ = field.type
         if isinstance(type_, model.PrimitiveLayout):
@@ -349,17 +444,23 @@ class _Decoder(_Source):
         same: dict[str, list[str]] = {}
         cls = self.structs[type_.name]
         for field in type_.absent:
-            expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
-            if expression.endswith(("()", "[]")):
-                self.add(f"{one}.{field.name} = {expression}")
-            else:
-                same.setdefault(expression, []).append(f"{one}.{field.name}")
+            self.default(field, cls, one, same)
         for expression, targets in same.items():
             self.add(f"{' = '.join(targets)} = {expression}")
 
+    def default(
+        self, field: model.Field | model.FieldLayout, cls: type[WireStruct], one: str, same: dict[str, list[str]]
+    ) -> None:
+        """Assigns a default: fresh lists here, immutable values (and structs, made when read) by way of ``same``."""
+        expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
+        if expression == "[]":
+            self.add(f"{one}.{field.name} = []")
+        else:
+            same.setdefault(expression, []).append(f"{one}.{slot_of(field)}")
+
     def struct(self, type_: model.StructLayout, one: str) -> None:
         for field in type_.fields:
-            self.value(field, f"{one}.{field.name}")
+            self.value(field, f"{one}.{slot_of(field)}")
         if not type_.flexible:
             self.flush()
             self.defaults(type_, one)
@@ -378,10 +479,11 @@ class _Decoder(_Source):
 
     def known_tags(self, type_: model.StructLayout, one: str) -> None:
         cls = self.structs[type_.name]
+        same = {"None": [f"{one}.unknown_tagged_fields"]}
         for field in type_.tagged:
-            expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
-            self.add(f"{one}.{field.name} = {expression}")
-        self.add(f"{one}.unknown_tagged_fields = None")
+            self.default(field, cls, one, same)
+        for expression, targets in same.items():
+            self.add(f"{' = '.join(targets)} = {expression}")
         unknown, tag, end = self.name("w"), self.name("g"), self.name("z")
         with self.block("if t:"):
             self.add("if t > 127: t, pos = uvarint_rest(data, pos, t)", f"{unknown} = {{}}")
@@ -391,7 +493,7 @@ class _Decoder(_Source):
                 word = "if"
                 for field in type_.tagged:
                     with self.block(f"{word} {tag} == {field.tag}:"):
-                        self.value(field, f"{one}.{field.name}")
+                        self.value(field, f"{one}.{slot_of(field)}")
                         self.flush()
                         self.add(f"if pos != {end}: retry()")
                     word = "elif"
@@ -400,14 +502,29 @@ class _Decoder(_Source):
             self.add(f"if {unknown}: {one}.unknown_tagged_fields = {unknown}")
 
 
-def decoder_source(layout: model.StructLayout, structs: dict[str, type[WireStruct]], globals_: dict[str, Any]) -> str:
-    """Source of ``decode(data: bytes, pos: int) -> (object, position after it)``; its constants go to ``globals_``."""
-    emitter = _Decoder(globals_, structs)
+def decoder_source(
+    layout: model.StructLayout,
+    structs: dict[str, type[WireStruct]],
+    globals_: dict[str, Any],
+    guesses: Guesses | None = None,
+) -> str:
+    """Source of ``decode(data: bytes, pos: int) -> (object, position after it)``; its constants go to ``globals_``.
+
+    ``guesses`` are expected lengths of inner arrays (see ``Guesses``). Where a layout can use guesses, the source calls
+    ``plain(site, objects)`` with what was decoded without one, or against a wrong one; the caller puts that name
+    into ``globals_``.
+    """
+    emitter = _Decoder(globals_, structs, guesses)
     emitter.add(f"o = new(C_{layout.name})")
     emitter.struct(layout, "o")
     emitter.flush()
     emitter.add("return o, pos")
-    return "def decode(data, pos):\n" + "\n".join(emitter.lines) + "\n"
+    head = ["def decode(data, pos):"]
+    if emitter.views:
+        head.append("    view = memoryview(data)")
+    if emitter.guesses:
+        head.append("    size = len(data)")
+    return "\n".join([*head, *emitter.lines, ""])
 
 
 class _Encoder(_Source):
@@ -485,6 +602,13 @@ class _Encoder(_Source):
             self.add(f"if {items}: {self.writer}(pack_many({STRUCT_CODES[element.name]!r}, {items}))")
             return
         one = self.name("o")
+        if (
+            isinstance(element, model.StructLayout)
+            and guessable(element)
+            and any(isinstance(field.type, model.ArrayLayout) for field in element.fields)
+        ):
+            self.shaped_array(element, items, one)
+            return
         if isinstance(element, model.PrimitiveLayout) and element.name == "string":
             # "abc" is iterable too, and would be written as three strings.
             self.add(f"if {items}.__class__ is str: retry()")
@@ -494,6 +618,52 @@ class _Encoder(_Source):
             else:
                 self.primitive(element, False, one)
             self.flush()
+
+    def shaped_array(self, element: model.StructLayout, items: str, one: str) -> None:
+        """Elements of numbers and arrays of numbers: one pack each, with the last element's shape kept in locals."""
+        cls = self.structs[element.name]
+        arrays = [field for field in element.fields if isinstance(field.type, model.ArrayLayout)]
+        values = {field.name: self.name("v") for field in arrays}
+        lengths = {field.name: self.name("n") for field in arrays}
+        counts = {field.name: self.name("c") for field in arrays}
+        pack = self.name("p")
+        format_: list[str] = []
+        arguments: list[str] = []
+        for field in element.fields:
+            value = f"{one}.{field.name}"
+            if isinstance(field.type, model.ArrayLayout):
+                assert isinstance(field.type.element, model.PrimitiveLayout)
+                # The count is packed as ready-made bytes: a compact one has no fixed width.
+                format_.append(f"{{len({counts[field.name]})}}s{{{lengths[field.name]}}}")
+                format_.append(STRUCT_CODES[field.type.element.name])
+                arguments += [counts[field.name], f"*{values[field.name]}"]
+            else:
+                assert isinstance(field.type, model.PrimitiveLayout)
+                format_.append(STRUCT_CODES[field.type.name])
+                arguments.append(f"{value}.bytes" if field.type.name == "uuid" else value)
+        self.add(f"{' = '.join(lengths.values())} = -1")
+        checks = [
+            self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
+            for field in element.absent
+            if not field.ignorable
+        ]
+        if not element.flexible:
+            checks.append(f"{one}.unknown_tagged_fields")
+        with self.block(f"for {one} in {items}:"):
+            if checks:
+                self.add(f"if {' or '.join(checks)}: retry()")
+            self.add(*(f"{values[field.name]} = {one}.{field.name}" for field in arrays))
+            changed = " or ".join(f"len({values[field.name]}) != {lengths[field.name]}" for field in arrays)
+            with self.block(f"if {changed}:"):
+                for field in arrays:
+                    n = lengths[field.name]
+                    self.add(f"{n} = len({values[field.name]})")
+                    compact = isinstance(field.type, model.ArrayLayout) and field.type.compact
+                    self.add(f"{counts[field.name]} = " + (f"uvarint({n} + 1)" if compact else f"pack_count({n})"))
+                self.add(f'{pack} = shaped(f">{"".join(format_)}").pack')
+            self.add(f"{self.writer}({pack}({', '.join(arguments)}))")
+            if element.flexible:
+                self.add(f"{self.writer}(pack_tags([], u) if (u := {one}.unknown_tagged_fields) else b'\\x00')")
 
     def value(self, field: model.FieldLayout, value: str) -> None:
         type_ = field.type
@@ -524,10 +694,16 @@ class _Encoder(_Source):
         if isinstance(field.type, (model.Array, model.ArrayLayout)):
             return f"({value} or {value} is None)"
         if isinstance(default, tuple):
+            # Field by field: a call of __eq__ costs more than all the rest of a small struct.
             assert struct_ is not None
-            name = f"default_{struct_.__name__}"
-            self.globals[name] = struct_()
-            return f"{value} != {name}"
+            assert issubclass(struct_, WireStruct)
+            one = self.name("x")
+            owner = value.removesuffix(field.name)
+            checks = [f"{one}.unknown_tagged_fields"]
+            checks += [
+                self.differs(each, f"{one}.{each.name}", struct_.STRUCTS.get(each.name)) for each in struct_.FIELDS
+            ]
+            return f"(({one} := {owner}{slot_of(field)}) is not None and ({' or '.join(checks)}))"
         return f"{value} != {default_expression(field, self.globals, struct_)}"
 
     def struct(self, type_: model.StructLayout, one: str) -> None:

@@ -23,7 +23,7 @@ from kwire import wire
 from kwire.errors import EncodeError
 from kwire.schema import model
 
-__all__ = ["WireMessage", "WireStruct", "default_expression", "make_classes"]
+__all__ = ["WireMessage", "WireStruct", "default_expression", "make_classes", "slot_of"]
 
 
 class WireStruct:
@@ -183,18 +183,25 @@ def _from_plain(type_: str, value: Any, cls: type, path: str) -> Any:
     return value
 
 
+def slot_of(field: model.Field | model.FieldLayout) -> str:
+    """Name of the slot behind a field: the field's own, but ``_name`` where the default is a struct of defaults.
+
+    Such a slot holds ``None`` until the field is read. Most of these fields are tagged, and rarely on the wire or of
+    interest; making their structs for every object would take a third of the time of decoding a Fetch response.
+    """
+    if field.default == () and isinstance(field.type, (model.StructRef, model.StructLayout)):
+        return "_" + field.name
+    return field.name
+
+
 def default_expression(field: model.Field | model.FieldLayout, namespace: dict[str, Any], struct: type | None) -> str:
-    """Source text of an expression that makes the field's default, fresh where it is mutable.
+    """Source text of an expression for what the field's slot (``slot_of``) holds by default; fresh where mutable.
 
     Names that it needs are put into ``namespace``.
     """
     default = field.default
     if default == () and isinstance(default, tuple):
-        if struct is not None and not isinstance(field.type, (model.Array, model.ArrayLayout)):
-            name = f"C_{struct.__name__}"
-            namespace[name] = struct
-            return f"{name}()"
-        return "[]"
+        return "None" if slot_of(field) != field.name else "[]"
     if default is not None and isinstance(field.type, (model.Primitive, model.PrimitiveLayout)):
         if field.type.name == "uuid":
             namespace["ZERO_UUID"] = wire.ZERO_UUID
@@ -256,20 +263,20 @@ def _make_class(
         if isinstance(inner, model.StructRef):
             own[field.name] = structs[inner.name]
         expression = default_expression(field, namespace, own.get(field.name))
-        if expression.endswith(("()", "[]")):
-            # A fresh list or struct for each object; () cannot be told from an empty list on the wire.
+        if expression == "[]":
+            # A fresh list for each object; () cannot be told from an empty list on the wire.
             parameters.append(f"{field.name}=()")
-            body.append(f"self.{field.name} = {expression} if {field.name} == () else {field.name}")
+            body.append(f"self.{field.name} = [] if {field.name} == () else {field.name}")
         else:
             parameters.append(f"{field.name}={expression}")
-            body.append(f"self.{field.name} = {field.name}")
+            body.append(f"self.{slot_of(field)} = {field.name}")
     parameters.append("unknown_tagged_fields=None")
     body.append("self.unknown_tagged_fields = unknown_tagged_fields")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, f"<kwire {qualname}.__init__>", "exec"), namespace)
     label = "" if message.api_key is None else f" (API key {message.api_key})"
-    members = {
-        "__slots__": tuple(field.name for field in fields),
+    members: dict[str, Any] = {
+        "__slots__": tuple(slot_of(field) for field in fields),
         "__init__": namespace["__init__"],
         "__qualname__": qualname,
         "__module__": "kwire.messages",
@@ -278,4 +285,21 @@ def _make_class(
         "FIELDS": fields,
         "STRUCTS": own,
     }
+    for field in fields:
+        if slot_of(field) != field.name:
+            members[field.name] = _made_when_read(slot_of(field), own[field.name])
     return type(name, (base,), members)
+
+
+def _made_when_read(slot: str, struct: type[WireStruct]) -> property:
+    def read(self: WireStruct) -> Any:
+        value = getattr(self, slot)
+        if value is None:
+            value = struct()
+            setattr(self, slot, value)
+        return value
+
+    def write(self: WireStruct, value: Any) -> None:
+        setattr(self, slot, value)
+
+    return property(read, write, doc=f"A ``{struct.__qualname__}``; ``None`` stands for one that holds the defaults.")

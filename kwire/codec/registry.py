@@ -14,8 +14,9 @@ Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` onl
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
-from typing import Any, Final, Literal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, Literal
 
 from kwire import schema
 from kwire.codec import emit, tracked
@@ -70,37 +71,79 @@ class Codec:
 class CompiledCodec(Codec):
     """Runs generated source; decoder and encoder are each compiled when first called."""
 
-    __slots__ = ("_classes", "_decode", "_encode", "_structs")
+    __slots__ = ("_decode", "_encode", "_guesses", "_misses", "_plain", "_recompilations", "_structs")
 
     _decode: Callable[[bytes, int], tuple[Any, int]]
     _encode: Callable[[Any], bytes]
+
+    ENOUGH: ClassVar[int] = 64
+    """So many elements of a site, read without a guess or against a wrong one, are reason for a new guess."""
+    MOST_RECOMPILATIONS: ClassVar[int] = 4
 
     def __init__(self, message: model.Message, version: int) -> None:
         super().__init__(message, version)
         self._structs = _structs(message)
         self._decode = self._first_decode
         self._encode = self._first_encode
+        self._guesses: emit.Guesses = {}
+        self._plain: dict[int, Counter[tuple[int, ...]]] = {}
+        self._misses = 0
+        self._recompilations = 0
 
     def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
-        self._decode = self._compile("decode", emit.decoder_source)
+        self._decode = self._compile("decode", self._decoder_source)
         return self._decode(data, pos)
 
     def _first_encode(self, value: Any) -> bytes:
-        self._encode = self._compile("encode", emit.encoder_source)
+        self._encode = self._compile("encode", self._encoder_source)
         return self._encode(value)
 
-    def _compile(self, name: str, generate: Callable[..., str]) -> Any:
+    def _decoder_source(self, globals_: dict[str, Any]) -> str:
+        return emit.decoder_source(self.layout, self._structs, globals_, self._guesses)
+
+    def _encoder_source(self, globals_: dict[str, Any]) -> str:
+        return emit.encoder_source(self.layout, self._structs, globals_)
+
+    def _compile(self, name: str, generate: Callable[[dict[str, Any]], str]) -> Any:
         globals_ = emit.namespace(self._structs)
-        source = generate(self.layout, self._structs, globals_)
+        if self._recompilations < self.MOST_RECOMPILATIONS:
+            globals_["plain"] = self._count_plain
+        source = generate(globals_)
         file = f"<kwire {self.label} {name}>"
         exec(compile(source, file, "exec"), globals_)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         return globals_[name]
 
+    def _count_plain(self, site: int, objects: Sequence[WireStruct]) -> None:
+        """Generated code calls it with what it decoded without a guess, or against one that was wrong."""
+        if site in self._guesses:
+            self._misses += 1
+            if self._misses == self.ENOUGH:
+                # Perhaps the traffic has changed. Only a sample of all elements can tell, not the misses alone.
+                self._misses = 0
+                del self._guesses[site]
+                self._decode = self._first_decode
+            return
+        counter = self._plain.setdefault(site, Counter())
+        cls = type(objects[0])
+        arrays = [one.name for one in cls.FIELDS if isinstance(one.type, model.Array) and self.version in one.versions]
+        counter.update(tuple([len(getattr(one, name)) for name in arrays]) for one in objects[: self.ENOUGH])
+        if counter.total() >= self.ENOUGH:
+            self._guess(site, counter)
+
+    def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
+        guess, count = counter.most_common(1)[0]
+        total = counter.total()
+        counter.clear()
+        # A guess that is wrong more often than not costs more than it saves, and so does a very long one.
+        self._recompilations += 1
+        if count * 2 >= total and max(guess, default=0) <= emit.LONGEST_GUESS:
+            self._guesses[site] = guess
+        self._decode = self._first_decode
+
     def source(self) -> str:
         """The generated Python of both directions."""
-        sources = (emit.decoder_source, emit.encoder_source)
-        return "\n\n".join(make(self.layout, self._structs, emit.namespace(self._structs)) for make in sources)
+        return "\n\n".join(make(emit.namespace(self._structs)) for make in (self._decoder_source, self._encoder_source))
 
     def decode(self, data: bytes, pos: int = 0) -> Any:
         try:
