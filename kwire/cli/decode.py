@@ -113,13 +113,31 @@ def _decode(file: str, args: argparse.Namespace, output: Output) -> None:
     from kwire.capture import read
 
     name = "standard input" if file == "-" else file
+    notes: list[str] = []
     rows = 0
     with _open(file) as (stream, size), _progress(name, size, output) as progress:
-        for batch in read(stream, table=args.table, ports=args.port, name=name, progress=progress):
+        for batch in read(stream, args.table, ports=args.port, name=name, progress=progress, on_note=notes.append):
             rows += batch.num_rows
             output.write(batch)
-    if not rows and args.table != "records":
-        raise CaptureError("no Kafka traffic found", file=name)
+    if not rows and not _has_frames(file, args):
+        raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
+    if notes:
+        output.flush()
+        for note in notes:
+            print(f"kwire: {name}: note: {note}", file=sys.stderr)
+
+
+def _has_frames(file: str, args: argparse.Namespace) -> bool:
+    """Whether a capture without a row has frames all the same: there may be no records in them."""
+    from kwire.capture import read
+
+    if args.table != "records":
+        return False
+    if file == "-":
+        # Standard input is gone; nothing wrong is better than something wrong said.
+        return True
+    with _open(file) as (stream, _):
+        return any(True for _ in read(stream, ports=args.port))
 
 
 @contextlib.contextmanager

@@ -87,10 +87,10 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _fit(text: str, width: int, right: bool) -> str:
-    """``text`` in exactly ``width`` cells."""
+def _fit(text: str, width: int, column: Column) -> str:
+    """``text`` in ``width`` cells, or in more where it may not be cut."""
     own = _width(text)
-    if own > width:
+    if own > width and column.shrink is not None:
         if text.isascii():
             text = text[: width - 1]
         else:
@@ -100,7 +100,7 @@ def _fit(text: str, width: int, right: bool) -> str:
         text += "…"
         own = _width(text)
     space = " " * (width - own)
-    return space + text if right else text + space
+    return space + text if column.right else text + space
 
 
 def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
@@ -123,7 +123,7 @@ def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int
 
 
 def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) -> str:
-    fitted = (_fit(text, width, column.right) for column, width, text in zip(columns, wide, texts, strict=True))
+    fitted = (_fit(text, width, column) for column, width, text in zip(columns, wide, texts, strict=True))
     return "  ".join(fitted).rstrip()
 
 

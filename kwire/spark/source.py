@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructField, StructType
@@ -32,6 +32,7 @@ from kwire.spark.workers import prefer_drivers_python
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kwire.capture.tables import Table
     from kwire.spark.files import File
 
 __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
@@ -67,7 +68,7 @@ def _arrow_schema(table: str) -> Any:
 class Options:
     """The options of a read, checked. ``ports``: the broker ports to look at; none means to find out."""
 
-    table: str
+    table: Table
     ports: tuple[int, ...] | None
     paths: tuple[str, ...]
 
@@ -83,7 +84,7 @@ class Options:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
         table = options.get(TABLE, "frames")
         _arrow_schema(table)
-        return cls(table, _ports(options.get(PORTS)), tuple(paths))
+        return cls(cast("Table", table), _ports(options.get(PORTS)), tuple(paths))
 
 
 def _ports(text: str | None) -> tuple[int, ...] | None:
@@ -141,7 +142,7 @@ class CaptureReader(DataSourceReader):
         self.options = options
         self.schema = schema
 
-    def partitions(self) -> list[FilePartition]:  # type: ignore[override]
+    def partitions(self) -> list[FilePartition]:
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
@@ -158,7 +159,7 @@ class CaptureReader(DataSourceReader):
         file = partition.file
         try:
             with file.open() as stream:
-                for batch in read(stream, table=self.options.table, ports=self.options.ports, name=file.name):
+                for batch in read(stream, self.options.table, ports=self.options.ports, name=file.name):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:

@@ -165,7 +165,7 @@ def test_decode_records_keeps_what_is_good_around_what_is_bad(spark: SparkSessio
         [(None, "malformed")],
         [(5, "ok"), (6, "ok")],
     ]
-    assert "at byte 72" in made[4][2].error
+    assert "at byte 76" in made[4][2].error
 
 
 def test_decode_records_takes_more_than_one_window(spark: SparkSession) -> None:

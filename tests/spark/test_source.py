@@ -1,0 +1,209 @@
+"""The data source gives what ``kwire.capture.read`` gives, and a row for what cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+import kwire.capture
+from kwire.capture.tables import SCHEMAS
+from kwire.spark import table_schema
+
+CAPTURE = "first-light.pcap"
+
+
+def expected(path: Path, table: str) -> list[dict[str, object]]:
+    """The rows of a capture, as the capture engine gives them."""
+    with path.open("rb") as file:
+        return pa.Table.from_batches(kwire.capture.read(file, table, name=str(path)), SCHEMAS[table]).to_pylist()
+
+
+def found(frame: DataFrame) -> list[dict[str, object]]:
+    """The rows that Spark has, in the same form."""
+    return frame.toArrow().to_pylist()
+
+
+def load(spark: SparkSession, path: object, table: str = "frames", **options: object) -> DataFrame:
+    return spark.read.format("kwire").option("table", table).options(**options).load(path)
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+@pytest.mark.parametrize("name", [CAPTURE, "first-light-ng.pcapng"])
+def test_every_table_equals_what_the_capture_engine_reads(
+    spark: SparkSession, captures: Path, table: str, name: str
+) -> None:
+    rows = found(load(spark, str(captures / name), table))
+    assert rows == expected(captures / name, table)
+    assert len(rows) > 100
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_columns_and_types_are_those_of_the_tables(table: str) -> None:
+    arrow = to_arrow_schema(table_schema(table), timezone="UTC")
+    assert [(field.name, field.type) for field in arrow] == [(field.name, field.type) for field in SCHEMAS[table]]
+
+
+def test_table_is_frames_where_nothing_else_is_said(spark: SparkSession, captures: Path) -> None:
+    frame = spark.read.format("kwire").load(str(captures / CAPTURE))
+    assert frame.columns == SCHEMAS["frames"].names
+
+
+@pytest.fixture
+def folder(captures: Path, tmp_path: Path) -> Path:
+    """Captures in a tree, among files that are none of a reader's business."""
+    (tmp_path / "host=a").mkdir()
+    (tmp_path / "host=b").mkdir()
+    (tmp_path / "_temporary").mkdir()
+    shutil.copy(captures / CAPTURE, tmp_path / "host=a" / "1.pcap")
+    shutil.copy(captures / CAPTURE, tmp_path / "host=b" / "2.pcap")
+    (tmp_path / "host=b" / "_SUCCESS").touch()
+    (tmp_path / "_temporary" / "x.pcap").write_bytes(b"half a fi")
+    (tmp_path / "host=a" / "3.pcap.gz").write_bytes(gzip.compress((captures / CAPTURE).read_bytes()))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("", ["1.pcap", "3.pcap.gz", "2.pcap"]),
+        ("host=a", ["1.pcap", "3.pcap.gz"]),
+        ("host=*/*.pcap", ["1.pcap", "2.pcap"]),
+        ("**/*.gz", ["3.pcap.gz"]),
+        ("host={a,b}/[12].pcap", ["1.pcap", "2.pcap"]),
+        ("host=a/?.pcap", ["1.pcap"]),
+        ("host=a/1.pcap", ["1.pcap"]),
+    ],
+)
+def test_paths_are_files_folders_or_patterns(spark: SparkSession, folder: Path, path: str, names: list[str]) -> None:
+    frame = load(spark, str(folder / path))
+    assert frame.rdd.getNumPartitions() == len(names)
+    counts = {row["capture"]: row["count"] for row in frame.groupBy("capture").count().collect()}
+    assert sorted(Path(name).name for name in counts) == sorted(names)
+    assert set(counts.values()) == {208}
+
+
+def test_several_paths_and_uris_are_read_once_each(spark: SparkSession, folder: Path) -> None:
+    one = str(folder / "host=a" / "1.pcap")
+    frame = load(spark, [one, str(folder / "host=a" / "?.pcap"), f"file://{folder}/host=b/*.pcap"])
+    names = {row.capture for row in frame.select("capture").distinct().collect()}
+    assert names == {one, f"file://{folder}/host=b/2.pcap"}
+    assert frame.count() == 2 * 208
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    shutil.copy(captures / CAPTURE, tmp_path / "a[1].pcap")
+    (tmp_path / "a1.pcap").write_bytes(b"not this one")
+    assert load(spark, str(tmp_path / "a[1].pcap")).count() == 208
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_a_bad_file_is_a_row_and_not_a_failed_job(
+    spark: SparkSession, captures: Path, tmp_path: Path, table: str
+) -> None:
+    whole = (captures / CAPTURE).read_bytes()
+    good, truncated, other, empty = (tmp_path / name for name in ("1-good", "2-truncated", "3-other", "4-empty"))
+    good.write_bytes(whole)
+    truncated.write_bytes(whole[:-7])
+    other.write_bytes(b"These are not packets." * 10)
+    empty.write_bytes(b"")
+    broken = tmp_path / "5-broken.gz"
+    broken.write_bytes(gzip.compress(whole)[:-2000])
+    rows = found(load(spark, str(tmp_path), table))
+    bad = [row for row in rows if row["status"] == "bad_file"]
+    assert [row["capture"] for row in bad] == [str(truncated), str(other), str(empty), str(broken)]
+    for row in bad:
+        assert {name for name, value in row.items() if value is not None} == {"capture", "status", "error"}
+        assert "\n" not in row["error"]
+    assert str(truncated) in bad[0]["error"]
+    assert "truncated" in bad[0]["error"]
+    # What stands before the damage is there.
+    assert [row for row in rows if row["capture"] == str(good)] == expected(good, table)
+    before = [row for row in rows if row["capture"] == str(truncated) and row["status"] != "bad_file"]
+    assert len(before) >= len(expected(good, table)) - 60
+    assert len(before) > 100
+
+
+def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: SparkSession, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no.pcap", tmp_path / "*.pcap"):
+        with pytest.raises(PySparkException, match=r"CaptureError: .*: no such file"):
+            load(spark, str(path)).count()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "packets"}, "no table 'packets': the option 'table' is one of frames, messages, records"),
+        ({"ports": "kafka"}, "no port 'kafka'"),
+        ({"ports": "9092,65536"}, "no port '65536'"),
+        ({"tabel": "frames"}, "no option 'tabel'"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(
+    spark: SparkSession, captures: Path, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("kwire").options(**options).load(str(captures / CAPTURE)).count()
+
+
+def test_ports_choose_the_brokers_to_look_at(spark: SparkSession, captures: Path) -> None:
+    path = str(captures / CAPTURE)
+    assert load(spark, path, ports="9092").count() == 208
+    assert load(spark, path, ports="9093, 9092").count() == 208
+    assert load(spark, path, ports="9093").count() == 0
+
+
+def test_a_schema_of_the_user_chooses_columns_by_name(spark: SparkSession, captures: Path) -> None:
+    path = captures / CAPTURE
+    frame = spark.read.format("kwire").schema("status string, size bigint, api_name string").load(str(path))
+    assert found(frame) == [
+        {name: row[name] for name in ("status", "size", "api_name")} for row in expected(path, "frames")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("packet string", "the table frames has no column 'packet'"),
+        ("size string", "column 'size' is bigint, not string"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_one_clear_error(
+    spark: SparkSession, captures: Path, schema: str, said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("kwire").schema(schema).load(str(captures / CAPTURE)).count()
+
+
+def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    # Another process: this one's session has registered it by hand.
+    code = (
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false').getOrCreate()\n"
+        "print(spark.read.format('kwire').load(sys.argv[1]).count())\n"
+        "spark.stop()\n"
+    )
+    env = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(captures / CAPTURE)],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] == "208"
