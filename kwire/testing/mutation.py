@@ -1,0 +1,75 @@
+"""Damaged bytes: cut off, lengthened, with bits flipped, with lengths that lie.
+
+``mutate`` takes a ``random.Random``, for fuzzers and scripts; ``mutations`` is the same as a Hypothesis strategy, so
+that a failing example shrinks. The kinds of damage are those that parsers get wrong: a byte replaced by a value at the
+edge of a length or varint (0, 127, 128, 255), a four-byte length replaced by an absurd one, a piece repeated or left
+out, an end that is missing or goes on.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+__all__ = ["mutate", "mutations"]
+
+EDGES: Final = (0x00, 0x01, 0x7F, 0x80, 0xFE, 0xFF)
+ABSURD: Final = (
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\xfe",
+    b"\x7f\xff\xff\xff",
+    b"\x80\x00\x00\x00",
+    b"\x00\x0f\xff\xff",
+)
+OVERLONG: Final = (b"\x80\x00", b"\x81\x80\x00", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01")
+
+
+def mutate(data: bytes, rng: random.Random, times: int = 1) -> bytes:
+    """``data`` with ``times`` damages, chosen by ``rng``. The result may, rarely, be as valid as the input."""
+    for _ in range(times):
+        kind = rng.randrange(8)
+        at = rng.randrange(len(data) + 1)
+        amount = rng.randrange(1, 9)
+        data = _damage(data, kind, at, amount, rng.randrange(256), rng.randbytes(amount))
+    return data
+
+
+def mutations(data: bytes, max_times: int = 4) -> SearchStrategy[bytes]:
+    """A Hypothesis strategy for ``data`` with 1 to ``max_times`` damages."""
+    damage = st.tuples(
+        st.integers(0, 7),
+        st.integers(0, max(len(data), 1) + 8),
+        st.integers(1, 8),
+        st.integers(0, 255),
+        st.binary(min_size=1, max_size=8),
+    )
+
+    def apply(damages: list[tuple[int, int, int, int, bytes]]) -> bytes:
+        out = data
+        for kind, at, amount, byte, extra in damages:
+            out = _damage(out, kind, at % (len(out) + 1), amount, byte, extra)
+        return out
+
+    return st.lists(damage, min_size=1, max_size=max_times).map(apply)
+
+
+def _damage(data: bytes, kind: int, at: int, amount: int, byte: int, extra: bytes) -> bytes:
+    before, after = data[:at], data[at:]
+    if kind == 0:
+        return before
+    if kind == 1:
+        return data + extra
+    if kind == 2:
+        return before + bytes([after[0] ^ 1 << byte % 8]) + after[1:] if after else data
+    if kind == 3:
+        return before + bytes([EDGES[byte % len(EDGES)]]) + after[1:]
+    if kind == 4:
+        return before + ABSURD[byte % len(ABSURD)] + after[4:]
+    if kind == 5:
+        return before + OVERLONG[byte % len(OVERLONG)] + after[1:]
+    if kind == 6:
+        return before + after[:amount] * 2 + after[amount:]
+    return before + after[amount:]

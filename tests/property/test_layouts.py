@@ -1,0 +1,108 @@
+"""Every layout of every message, in both codec implementations.
+
+Whatever a version can carry encodes, decodes to an equal object and encodes to the same bytes, and both implementations
+say the same: the same bytes, the same values, and of damaged bytes the same verdict, with the same path and offset.
+
+The quick profile draws layouts; ``--hypothesis-profile=exhaustive`` also goes through all of them, one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.errors import DecodeError
+from kwire.schema import model
+from kwire.testing import layouts, messages, mutations
+
+KINDS = ("request", "response", "header", "data")
+ALL = [
+    (message, version) for message in (schema.message(name) for name in schema.names()) for version in message.versions
+]
+
+EXHAUSTIVE = settings.get_current_profile_name() == "exhaustive"
+
+slow_is_fine = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "layout" in metafunc.fixturenames:
+        # Every 29th: a few of each kind, other ones than those around a release.
+        chosen = ALL if EXHAUSTIVE else ALL[::29]
+        metafunc.parametrize("layout", chosen, ids=[f"{message.name}-v{version}" for message, version in chosen])
+
+
+def verdict(codec: registry.Codec, data: bytes) -> tuple[Any, ...]:
+    """What decoding says: the value, or where it failed. Any other exception is a bug and goes through."""
+    try:
+        return "decoded", codec.decode(data)
+    except DecodeError as error:
+        return "failed", error.layout, error.path, error.offset
+
+
+def check_valid(message: model.Message, version: int, drawn: Any) -> bytes:
+    encoded = [registry.codec(message, version, one).encode(drawn) for one in registry.IMPLEMENTATIONS]
+    assert encoded[0] == encoded[1]
+    for one in registry.IMPLEMENTATIONS:
+        codec = registry.codec(message, version, one)
+        again = codec.decode(encoded[0])
+        assert again == drawn
+        assert codec.encode(again) == encoded[0]
+        assert codec.decode_prefix(b"##" + encoded[0] + b"##", 2)[1] == len(encoded[0]) + 2
+        assert type(drawn).from_dict(again.to_dict()) == drawn
+    return encoded[0]
+
+
+def check_damaged(message: model.Message, version: int, data: bytes) -> None:
+    codecs = [registry.codec(message, version, one) for one in registry.IMPLEMENTATIONS]
+    compiled, reference = (verdict(codec, data) for codec in codecs)
+    if compiled[0] == "failed" or reference[0] == "failed":
+        assert compiled == reference
+        assert compiled[1] == f"{message.name} v{version}"
+        assert 0 <= compiled[3] <= len(data)
+        return
+    # Damaged floats may be NaN, which equals nothing, but looks the same.
+    assert compiled[1] == reference[1] or repr(compiled[1]) == repr(reference[1])
+    canonical = [codec.encode(compiled[1]) for codec in codecs]
+    assert canonical[0] == canonical[1]
+    # Kafka's decoder is lenient (a bool of 2, overlong varints), encoding is not: a second round changes nothing.
+    assert codecs[0].encode(codecs[0].decode(canonical[0])) == canonical[0]
+
+
+@given(st.data())
+@slow_is_fine
+def test_any_valid_message_survives_a_round_trip_in_both_implementations(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    check_valid(message, version, data.draw(messages(message, version), label="message"))
+
+
+@given(st.data())
+@slow_is_fine
+def test_both_implementations_say_the_same_of_damaged_bytes(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    drawn = data.draw(messages(message, version), label="message")
+    encoded = registry.codec(message, version).encode(drawn)
+    check_damaged(message, version, data.draw(mutations(encoded), label="bytes"))
+
+
+@given(st.data())
+@slow_is_fine
+def test_both_implementations_say_the_same_of_any_bytes(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    check_damaged(message, version, data.draw(st.binary(max_size=64), label="bytes"))
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=25 if EXHAUSTIVE else 4)
+def test_this_layout_in_both_implementations(layout: tuple[model.Message, int], data: st.DataObject):
+    message, version = layout
+    encoded = check_valid(message, version, data.draw(messages(message, version), label="message"))
+    for end in range(len(encoded)):
+        check_damaged(message, version, encoded[:end])
+    check_damaged(message, version, encoded + b"\0")
+    check_damaged(message, version, data.draw(mutations(encoded), label="bytes"))
