@@ -3,9 +3,9 @@
     python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--construct] [--json OUT]
 
 Every library decodes the same bytes, and then every field of what it made is read, since some decode lazily and some
-do not; and encodes objects that it decoded from them. All in one process, interleaved, so that the machine's mood is the
-same for all; each figure is the median over the rounds, and ratios are taken of medians. "x" is how many times
-as long the other library takes: above 1 kwire is faster. The last rows are geometric means.
+do not; and encodes objects that it decoded from them. All in one process, interleaved, so that the machine's mood is
+the same for all; each figure is the median over the rounds, and ratios are taken of medians. "x" is how many times as
+long the other library takes: above 1 kwire is faster. The last rows are geometric means.
 
 Values vary within a message (lengths, topics, offsets), and each case has several messages that are taken in turn, so
 that nothing which is learnt from one message is all that is measured.
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -198,9 +199,18 @@ def kafka_python_codec(case: Case) -> Codec:
     for module in (kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.producer):
         kind = getattr(module, case.name, None)
         if kind is not None:
-            version = case.version
-            return (lambda data: kind.decode(data, version=version)), (lambda value: value.encode(version=version))
-    raise LookupError(case.label)
+            break
+    else:
+        raise LookupError(case.label)
+    version = case.version
+
+    def decode(data: bytes) -> Any:
+        return kind.decode(data, version=version)
+
+    def encode(value: Any) -> Any:
+        return value.encode(version=version)
+
+    return decode, encode
 
 
 def kio_codec(case: Case) -> Codec:
@@ -354,8 +364,7 @@ def main() -> None:
         row += f"{math.exp(statistics.fmean(map(math.log, both))):>13.2f}x" if both else f"{'-':>14}"
     print(row)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+        Path(args.json).write_text(json.dumps(results, indent=1), "utf-8")
 
 
 if __name__ == "__main__":

@@ -190,8 +190,8 @@ Guesses = dict[int, tuple[int, ...]]
 """Site -> expected length of each inner array of its elements, in wire order.
 
 A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
-response), numbered in the order of the source. When every element has the expected lengths, an element is one ``struct``
-call; the lengths are compared afterwards, and an element that is different takes the plain path.
+response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
+expected lengths; these are compared afterwards, and an element that is different takes the plain path.
 """
 
 LONGEST_GUESS: Final = 16

@@ -46,7 +46,7 @@ class WireStruct:
         for field in self.FIELDS:
             if getattr(self, field.name) != getattr(other, field.name):
                 return False
-        return (self.unknown_tagged_fields or None) == (other.unknown_tagged_fields or None)  # type: ignore[attr-defined]
+        return (self.unknown_tagged_fields or None) == (other.unknown_tagged_fields or None)
 
     def __repr__(self) -> str:
         parts = [f"{field.name}={_show(getattr(self, field.name))}" for field in self.FIELDS]
