@@ -1,9 +1,9 @@
 """The records inside of Produce requests, Fetch responses and log segments.
 
 ``decode(data)`` yields batches of record objects, for message sets (magic 0 and 1) and record batches (magic 2) in any
-mixture; ``to_arrow(data)`` gives the same as one ``pyarrow.RecordBatch``, ``decode_sets(buffer, starts, lengths)``
-that for many record sets at once. The columns need ``kwire[capture]``; importing this package does not import numpy,
-pyarrow or numba, and no codec.
+mixture, and ``encode(records)`` writes them; ``to_arrow(data)`` gives the same as one ``pyarrow.RecordBatch``,
+``decode_sets(buffer, starts, lengths)`` that for many record sets at once. The columns need ``kwire[capture]``;
+importing this package does not import numpy, pyarrow or numba, and no codec.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kwire.records.compression import CODECS, Codec
-from kwire.records.control import CONTROL_TYPES
+from kwire.records.control import CONTROL_TYPES, control_key
 from kwire.records.limits import DEFAULT_LIMITS, Limits
 from kwire.records.objects import Batch, Record
 from kwire.records.reader import decode
+from kwire.records.writer import encode, encode_batch
 
 if TYPE_CHECKING:
     from kwire.records.columnar import SCHEMA, RecordColumns, decode_sets, to_arrow
@@ -29,8 +30,11 @@ __all__ = [
     "Limits",
     "Record",
     "RecordColumns",
+    "control_key",
     "decode",
     "decode_sets",
+    "encode",
+    "encode_batch",
     "to_arrow",
 ]
 

@@ -1,0 +1,168 @@
+"""The codecs, their odd framings, and the limit on what comes out of them."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+
+import lz4.frame
+import pytest
+import zstandard
+from cramjam import snappy
+
+from kwire.errors import DecodeError, EncodeError, LimitError
+from kwire.records.compression import CODECS, compress, decompress, xxh32
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+TEXT = b"".join(b"line %d\n" % each for each in range(20_000))
+LIMIT = 1 << 20
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+@pytest.mark.parametrize("data", [b"", b"x", TEXT])
+def test_each_codec_gives_back_what_it_was_given(codec: int, data: bytes) -> None:
+    assert decompress(codec, compress(codec, data), LIMIT) == data
+    assert decompress(codec, memoryview(compress(codec, memoryview(data))), LIMIT) == data
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_the_limit_is_exact(codec: int) -> None:
+    packed = compress(codec, TEXT)
+    assert decompress(codec, packed, len(TEXT)) == TEXT
+    with pytest.raises(
+        LimitError, match=f"{CODECS[codec]} data decompresses to more than the limit of {len(TEXT) - 1}"
+    ):
+        decompress(codec, packed, len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_data_of_a_codec_cut_anywhere_is_an_error_or_shorter(codec: int) -> None:
+    packed = compress(codec, TEXT[:5000])
+    for cut in range(len(packed)):
+        try:
+            made = decompress(codec, packed[:cut], LIMIT)
+        except DecodeError:
+            continue
+        # zstd and xerial snappy can end between two blocks without a sign of it.
+        assert codec in (SNAPPY, ZSTD)
+        assert TEXT.startswith(made)
+
+
+@pytest.mark.parametrize("versions", [struct.pack(">ii", 1, 1), struct.pack("<ii", 1, 1), struct.pack(">ii", 99, 7)])
+def test_xerial_snappy_is_read_whatever_its_version_says(versions: bytes) -> None:
+    blocks = [bytes(snappy.compress_raw(part)) for part in (TEXT[:100], TEXT[100:9000])]
+    framed = b"\x82SNAPPY\0" + versions + b"".join(struct.pack(">i", len(each)) + each for each in blocks)
+    assert decompress(SNAPPY, framed, LIMIT) == TEXT[:9000]
+    assert decompress(SNAPPY, framed + framed, LIMIT) == TEXT[:9000] * 2
+
+
+def test_bare_snappy_is_read() -> None:
+    assert decompress(SNAPPY, bytes(snappy.compress_raw(TEXT)), LIMIT) == TEXT
+
+
+def test_snappy_is_written_in_xerial_framing_of_32_kib_blocks() -> None:
+    packed = compress(SNAPPY, TEXT)
+    assert packed[:16] == b"\x82SNAPPY\0\0\0\0\1\0\0\0\1"
+    (size,) = struct.unpack_from(">i", packed, 16)
+    assert len(bytes(snappy.decompress_raw(packed[20 : 20 + size]))) == 32 * 1024
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\x82SNAPPY\0",
+        b"\x82SNAPPY\0\0\0\0\1\0\0\0\1\0\0",
+        b"\x82SNAPPY\0\0\0\0\1\0\0\0\1\x7f\xff\xff\xff",
+        b"\x82SNAPPY\0\0\0\0\1\0\0\0\1\xff\xff\xff\xff",
+        b"\xff\xff\xff\xff\xff\xff",
+        b"",
+    ],
+)
+def test_bad_snappy_is_a_decode_error(bad: bytes) -> None:
+    with pytest.raises(DecodeError, match="snappy"):
+        decompress(SNAPPY, bad, LIMIT)
+
+
+def test_lz4_of_magic_0_has_the_checksum_of_kafka_3160() -> None:
+    old, right = compress(LZ4, TEXT, magic=0), compress(LZ4, TEXT, magic=1)
+    assert [at for at, (one, two) in enumerate(zip(old, right, strict=True)) if one != two] == [6]
+    assert old[6] == xxh32(old[:6]) >> 8 & 0xFF
+    assert decompress(LZ4, old, LIMIT, magic=0) == TEXT
+    assert decompress(LZ4, right, LIMIT, magic=0) == TEXT, "both are read in magic 0"
+    with pytest.raises(DecodeError):
+        decompress(LZ4, old, LIMIT, magic=1)
+
+
+def test_the_old_lz4_checksum_is_found_behind_a_content_size() -> None:
+    right = lz4.frame.compress(TEXT, store_size=True)
+    old = right[:14] + bytes([xxh32(right[:14]) >> 8 & 0xFF]) + right[15:]
+    assert old != right
+    assert decompress(LZ4, old, LIMIT, magic=0) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"", 0x02CC5D05),
+        (b"a", 0x550D7456),
+        (b"abc", 0x32D153FF),
+        (b"Nobody inspects the spammish repetition", 0xE2293B2F),
+    ],
+)
+def test_xxh32_gives_the_published_values(data: bytes, value: int) -> None:
+    assert xxh32(data) == value
+
+
+def test_zstd_with_and_without_content_size_and_in_several_frames() -> None:
+    with_size = zstandard.ZstdCompressor().compress(TEXT)
+    without = zstandard.ZstdCompressor(write_content_size=False).compress(TEXT)
+    assert zstandard.frame_content_size(without) in (-1, 0)
+    for data in (with_size, without):
+        assert decompress(ZSTD, data, LIMIT) == TEXT
+    assert decompress(ZSTD, with_size + without, LIMIT) == TEXT * 2
+    assert zstandard.frame_content_size(compress(ZSTD, TEXT)) in (-1, 0)
+
+
+def test_gzip_members_follow_each_other_and_other_bytes_behind_them_are_ignored() -> None:
+    assert decompress(GZIP, gzip.compress(b"a") + gzip.compress(b"b") + b"???", LIMIT) == b"ab"
+
+
+@pytest.mark.parametrize("codec", [0, 5, 6, 7])
+def test_a_codec_that_is_not_defined_is_refused(codec: int) -> None:
+    with pytest.raises(DecodeError, match="not defined"):
+        decompress(codec, b"", LIMIT)
+    with pytest.raises(EncodeError, match="not defined"):
+        compress(codec, b"")
+
+
+def test_zstd_is_refused_before_magic_2() -> None:
+    with pytest.raises(DecodeError, match="magic 1"):
+        decompress(ZSTD, compress(ZSTD, b"x"), LIMIT, magic=1)
+
+
+def bomb(codec: int, size: int) -> bytes:
+    """``size`` bytes or more that decompress to far more: the same compressed megabytes of zeros again and again."""
+    if codec == GZIP:
+        # A full flush makes the block independent of what was before it, so that it can be repeated.
+        stream = zlib.compressobj(9, zlib.DEFLATED, -15)
+        block = stream.compress(bytes(1 << 20)) + stream.flush(zlib.Z_FULL_FLUSH)
+        return b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + block * (size // len(block) + 1)
+    if codec == SNAPPY:
+        block = bytes(snappy.compress_raw(bytes(1 << 20)))
+        part = struct.pack(">i", len(block)) + block
+        return b"\x82SNAPPY\0\0\0\0\1\0\0\0\1" + part * (size // len(part) + 1)
+    if codec == LZ4:
+        frame: bytes = lz4.frame.compress(bytes(64 << 10), block_linked=False, store_size=False)
+        # One block of 64 KiB: header of 7 bytes, block, end mark of 4.
+        block = frame[7:-4]
+        return frame[:7] + block * (size // len(block) + 1) + b"\0\0\0\0"
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(8 << 20))
+    return frame * (size // len(frame) + 1)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_a_bomb_is_stopped_at_the_limit(codec: int) -> None:
+    data = bomb(codec, 1 << 20)
+    with pytest.raises(LimitError):
+        decompress(codec, data, 4 << 20)

@@ -1,0 +1,88 @@
+"""Small input that asks for much: an error, within 100 ms and 200 MB of memory, from both readers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_records_compression import GZIP, LZ4, SNAPPY, ZSTD, bomb
+from test_records_decoding import batch, gzipped, message, record
+
+MEASURE = """
+import json, pathlib, resource, sys, time
+from kwire.errors import DecodeError
+from kwire.records import decode, to_arrow
+folder, reader = pathlib.Path(sys.argv[1]), sys.argv[2]
+def read(data):
+    if reader == "objects":
+        list(decode(data))
+    else:
+        to_arrow(data)
+read((folder / "valid").read_bytes())  # so that the kernels are there
+found = {}
+for path in folder.glob("*.bomb"):
+    data = path.read_bytes()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took = []
+    for _ in range(3):  # other work on the machine can only make it slower
+        start = time.perf_counter()
+        try:
+            read(data)
+            said = ""
+        except DecodeError as error:
+            said = f"{type(error).__name__}: {error}"
+        took.append(time.perf_counter() - start)
+    found[path.stem] = said, min(took), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+print(json.dumps(found))
+"""
+SIZE = 10 << 20
+
+
+def bombs() -> dict[str, tuple[bytes, str]]:
+    """Name, bytes, and what the error says."""
+    made = {
+        f"{name} in magic {magic}": (
+            batch(bomb(codec, SIZE), 1000, attributes=codec)
+            if magic == 2
+            else message(None, bomb(codec, SIZE), magic=magic, attributes=codec),
+            f"LimitError: record set $ at byte 0: {name} data decompresses to more than the limit",
+        )
+        for name, codec in (("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("zstd", ZSTD))
+        for magic in (0, 1, 2)
+        if codec != ZSTD or magic == 2
+    }
+    deep = message()
+    for _ in range(1000):
+        deep = message(None, gzipped(deep), attributes=1)
+    made["a wrapper nested 1,000 deep"] = (deep, "LimitError: record set $ at byte 0: compressed messages inside")
+    many = record() * 10
+    made["2**31 records"] = (batch(many, 2**31 - 1), "2147483647 records are claimed, 10 are there")
+    made["2**31 compressed records"] = (
+        batch(gzipped(many), 2**31 - 1, attributes=1),
+        "2147483647 records are claimed, 10 are there",
+    )
+    made["2**30 headers"] = (batch(b"\x14\0\0\0\1\1\xfe\xff\xff\xff\x07", 1), "record 0: a header count of 1073741823")
+    return made
+
+
+BOMBS = bombs()
+
+
+@pytest.mark.parametrize("reader", ["objects", "columns"])
+def test_bombs_cost_little(reader: str, tmp_path: Path) -> None:
+    for name, (data, _) in BOMBS.items():
+        (tmp_path / f"{name}.bomb").write_bytes(data)
+    (tmp_path / "valid").write_bytes(message() + batch(record(), 1))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path), reader], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert set(found) == set(BOMBS)
+    print(json.dumps(found, indent=1))
+    for name, (said, seconds, megabytes) in found.items():
+        assert BOMBS[name][1] in said
+        assert megabytes < 200, name
+        assert seconds < 0.1, name
