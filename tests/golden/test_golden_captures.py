@@ -1,0 +1,172 @@
+"""Captures of real brokers and clients, against what the clients said that they sent and read.
+
+Beside each capture stand ``NAME.json`` (what was recorded, and which ports are the broker's) and ``NAME.jsonl`` (one line
+per record: what a client sent with which acks, offset as acknowledged, or read from where). Nothing here knows the
+content of a particular capture.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kwire
+from kwire import capture
+from kwire.capture.columns import Builder
+from kwire.capture.pipeline import Pipeline
+from kwire.protocol.state import F_API, F_CLIENT, F_ID, F_OFF, F_RESPONSE, F_SIZE, F_VERSION
+
+HERE = Path(__file__).parent
+CAPTURES = sorted(
+    one for one in HERE.glob("*/*.pcap*") if one.with_suffix(".json").exists() and one.with_suffix(".jsonl").exists()
+)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+pytestmark = pytest.mark.parametrize("path", CAPTURES, ids=lambda one: f"{one.parent.name}/{one.name}")
+
+
+def rows(path: Path, table: Any, **options: Any) -> list[dict[str, Any]]:
+    with path.open("rb") as file:
+        return [row for batch in capture.read(file, table, **options) for row in batch.to_pylist()]
+
+
+def about(path: Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
+    return made
+
+
+def expected(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.with_suffix(".jsonl").read_text().splitlines()]
+
+
+def test_there_are_frames_and_each_is_decoded(path: Path) -> None:
+    found = rows(path, "messages")
+    assert found
+    wrong = [row for row in found if row["status"] not in ("ok", "sasl", "encrypted")]
+    assert wrong == []
+    assert all(row["body"] is not None for row in found if row["status"] == "ok")
+    for row in found:
+        if row["body"] is not None:
+            json.loads(row["body"])
+
+
+def test_connections_are_recognised_without_naming_ports(path: Path) -> None:
+    assert rows(path, "frames") == rows(path, "frames", ports=about(path)["ports"])
+
+
+def test_every_request_is_answered_except_produce_with_acks_0(path: Path) -> None:
+    answered: collections.Counter[tuple[Any, ...]] = collections.Counter()
+    for row in rows(path, "messages"):
+        if row["status"] != "ok":
+            continue
+        key = (row["connection"], row["correlation_id"], row["api_key"], row["api_version"], row["client_id"])
+        if row["direction"] == "response":
+            assert row["latency_ms"] >= 0
+            answered[key] -= 1
+        else:
+            assert row["latency_ms"] is None
+            answered[key] += json.loads(row["body"]).get("acks") != 0
+    assert [key for key, left in answered.items() if left] == []
+
+
+def test_windows_of_any_size_give_the_same_tables(path: Path) -> None:
+    for table in ("frames", "messages", "records"):
+        whole = sorted(rows(path, table), key=str)
+        for window in (1000, 40_000):
+            parts = rows(path, table, window=window)
+            # Numbers count in the order in which frames become complete, which is not that of their time.
+            renumbered = sorted(({**row, "frame": 0} for row in parts), key=str)
+            assert renumbered == sorted(({**row, "frame": 0} for row in whole), key=str)
+
+
+def frames(path: Path) -> Any:
+    """Each whole frame: its bytes, api key, version, whether it is a response, correlation id, client id."""
+    with path.open("rb") as file:
+        pipeline = Pipeline(file)
+        builder = Builder(pipeline, "frames", "")
+        for window in pipeline.windows():
+            batch = builder.batch(window).to_pylist()
+            for row, told in zip(window.frames.tolist(), batch, strict=True):
+                if told["status"] == "ok":
+                    data = window.data[row[F_OFF] : row[F_OFF] + row[F_SIZE]].tobytes()
+                    yield data, row[F_API], row[F_VERSION], row[F_RESPONSE], row[F_ID], row[F_CLIENT], told
+
+
+@pytest.mark.parametrize("implementation", ["compiled", "reference"])
+def test_decoding_and_encoding_gives_the_same_bytes(path: Path, implementation: Any) -> None:
+    seen = 0
+    for data, api, version, is_response, number, _, told in frames(path):
+        seen += 1
+        if is_response:
+            answer = kwire.decode_response(data, api_key=api, api_version=version, implementation=implementation)
+            body = type(answer.body).from_dict(answer.body.to_dict())
+            assert body == answer.body
+            again = kwire.encode_response(
+                body, api_version=answer.api_version, correlation_id=number, implementation=implementation
+            )
+        else:
+            asked = kwire.decode_request(data, implementation=implementation)
+            assert asked.header.client_id == told["client_id"]
+            body = type(asked.body).from_dict(asked.body.to_dict())
+            assert body == asked.body
+            again = kwire.encode_request(
+                body,
+                api_version=version,
+                correlation_id=number,
+                client_id=asked.header.client_id,
+                implementation=implementation,
+            )
+        assert again == data, (told["api_name"], version, is_response)
+    assert seen
+
+
+def micros(milliseconds: int) -> datetime.datetime:
+    return EPOCH + datetime.timedelta(milliseconds=milliseconds)
+
+
+def plain(value: str | None) -> bytes | None:
+    return None if value is None else base64.b64decode(value)
+
+
+def test_records_are_those_that_the_clients_sent_and_read(path: Path) -> None:
+    found: dict[str, list[dict[str, Any]]] = {"produce": [], "fetch": []}
+    for row in rows(path, "records"):
+        assert (row["status"], row["crc_ok"], row["error"]) == ("ok", True, None)
+        found[row["source"]].append(row)
+
+    def content(row: dict[str, Any]) -> tuple[Any, ...]:
+        return (row["topic"], row["partition"], row["timestamp"], row["key"], row["value"], str(row["headers"]))
+
+    def told(line: dict[str, Any]) -> tuple[Any, ...]:
+        headers = [{"key": key, "value": plain(value)} for key, value in line["headers"]]
+        return (
+            line["topic"],
+            line["partition"],
+            micros(line["timestamp"]),
+            plain(line["key"]),
+            plain(line["value"]),
+            str(headers),
+        )
+
+    lines = expected(path)
+    sent = [line for line in lines if line["direction"] == "produce"]
+    read = [line for line in lines if line["direction"] == "fetch"]
+    assert len(sent) + len(read) == len(lines)
+
+    # What is in Produce requests is what was sent. A record that was sent twice (a retry) would be there twice.
+    assert collections.Counter(map(content, found["produce"])) >= collections.Counter(map(told, sent))
+    assert {content(row) for row in found["produce"]} == {told(line) for line in sent}
+
+    # What a client read was in a Fetch response, at the same offset.
+    assert read
+    fetched = collections.Counter((row["offset"], *content(row)) for row in found["fetch"])
+    wanted = collections.Counter((line["offset"], *told(line)) for line in read)
+    assert not wanted - fetched
+    # A response may begin before the offset that was asked for, and be read by one client only: nothing else is there.
+    assert set(fetched) == set(wanted)
