@@ -1,0 +1,141 @@
+# Invariant: for every layout and any bytes, the compiled and the reference codec give the same verdict: either both
+# decode to equal messages, which encode to the same bytes (and those decode to an equal message again), or both raise a
+# DecodeError with the same path and offset. Nothing else is ever raised, and no decoding takes memory that its input
+# does not justify.
+"""Messages of all layouts, made at random and then damaged, through both implementations of the codec."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from typing import Any
+from uuid import UUID
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.codec.objects import WireStruct
+from kwire.errors import DecodeError
+from kwire.schema import model
+from kwire.testing.mutation import mutate
+
+MEMORY_PER_BYTE = 600
+"""Most that decoding may allocate per byte of input: a struct of a few bytes becomes an object with a dozen slots."""
+
+_all_layouts: list[tuple[model.Message, int]] = []
+
+
+def _layouts() -> list[tuple[model.Message, int]]:
+    if not _all_layouts:
+        for name in schema.names():
+            message = schema.message(name)
+            _all_layouts.extend((message, version) for version in message.versions)
+    return _all_layouts
+
+
+def _primitive(name: str, rng: random.Random) -> Any:
+    if name == "bool":
+        return rng.random() < 0.5
+    if name == "float64":
+        return rng.uniform(-1e9, 1e9)
+    if name == "uuid":
+        return UUID(int=rng.choice((0, rng.getrandbits(128))))
+    if name == "string":
+        return rng.choice(("", "a", "topic-é", "x\udcff", "n" * rng.randrange(300)))
+    if name in ("bytes", "records"):
+        return rng.randbytes(rng.choice((0, 1, 60, 130, 1500)))
+    signed = name.startswith("int")
+    bits = int(name.lstrip("uint"))
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return rng.choice((0, 1, low, high, rng.randint(low, high)))
+
+
+def random_message(message: model.Message, version: int, rng: random.Random) -> Any:
+    """A valid message of a layout: nulls, empty and long values, tagged fields and unknown ones included."""
+    structs = {**{name: registry.struct_class(message, name) for name in message.structs}}
+    structs[message.name] = registry.message_class(message)
+
+    def value(type_: model.TypeLayout, nullable: bool, depth: int) -> Any:
+        if nullable and rng.random() < 0.2:
+            return None
+        if isinstance(type_, model.StructLayout):
+            return struct(type_, depth + 1)
+        if isinstance(type_, model.ArrayLayout):
+            inner = type_.element
+            count = (
+                rng.choice((0, 1, 2, 3)) if isinstance(inner, model.StructLayout) else rng.choice((0, 1, 3, 40, 140))
+            )
+            return [value(inner, False, depth) for _ in range(count if depth < 4 else min(count, 1))]
+        return _primitive(type_.name, rng)
+
+    def struct(layout: model.StructLayout, depth: int) -> WireStruct:
+        made = structs[layout.name]()
+        for field in layout.fields:
+            setattr(made, field.name, value(field.type, field.nullable, depth))
+        for field in layout.tagged:
+            if rng.random() < 0.5:
+                setattr(made, field.name, value(field.type, field.nullable, depth))
+        if layout.flexible and rng.random() < 0.1:
+            made.unknown_tagged_fields = {rng.randrange(50, 400): rng.randbytes(rng.choice((0, 3, 200)))}
+        return made
+
+    return struct(model.layout(message, version), 0)
+
+
+def verdict(codec: registry.Codec, data: bytes) -> tuple[Any, Any]:
+    """What a codec says of ``data``: (message, None), or (None, (path, offset)) of its error."""
+    try:
+        return codec.decode(data), None
+    except DecodeError as error:
+        return None, (error.path, error.offset)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal, or equal but for a float64 of NaN, which is not equal to itself."""
+    return left == right or repr(left) == repr(right)
+
+
+def check(message: model.Message, version: int, data: bytes) -> None:
+    """Asserts the invariant for one input."""
+    compiled = registry.codec(message, version, "compiled")
+    reference = registry.codec(message, version, "reference")
+    found, error = verdict(compiled, data)
+    expected, expected_error = verdict(reference, data)
+    assert error == expected_error, f"{compiled.label}: {error} and {expected_error}"
+    if error is not None:
+        return
+    assert same(found, expected), compiled.label
+    again = compiled.encode(found)
+    assert again == reference.encode(expected), compiled.label
+    assert same(compiled.decode(again), found), compiled.label
+
+
+def check_memory(message: model.Message, version: int, data: bytes) -> None:
+    """Asserts that decoding does not allocate more than its input justifies."""
+    codec = registry.codec(message, version, "compiled")
+    tracemalloc.start()
+    verdict(codec, data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000 + MEMORY_PER_BYTE * len(data), f"{codec.label}: {peak} bytes for {len(data)}"
+
+
+def one(rng: random.Random) -> tuple[str, bytes]:
+    """One round: a message, damaged or not. What to print when an assertion fails."""
+    message, version = rng.choice(_layouts())
+    data = registry.codec(message, version).encode(random_message(message, version, rng))
+    if rng.random() < 0.9:
+        data = mutate(data, rng, rng.choice((1, 1, 2, 5)))
+    return f"{message.name} v{version}", data
+
+
+def run(rng: random.Random) -> None:
+    """One round."""
+    label, data = one(rng)
+    name, _, version = label.rpartition(" v")
+    try:
+        check(schema.message(name), int(version), data)
+        if rng.random() < 0.02:
+            check_memory(schema.message(name), int(version), data)
+    except Exception as error:
+        error.add_note(f"{label}: {data.hex()}")
+        raise
