@@ -69,6 +69,7 @@ def decode(
 class _Reader:
     def __init__(self, data: bytes, verify_crc: bool, limits: Limits, problems: list[DecodeError] | None) -> None:
         self.data = data
+        self.view = memoryview(data)
         self.verify_crc = verify_crc
         self.limits = limits
         self.problems = problems
@@ -143,7 +144,7 @@ class _Reader:
             base_sequence=base_sequence,
         )
         batch.crc = crc
-        batch.crc_ok = crc32c(data[pos + 21 : end]) == crc
+        batch.crc_ok = crc32c(self.view[pos + 21 : end]) == crc
         if not batch.crc_ok:
             self.corrupt(pos)
         body = data
@@ -151,7 +152,7 @@ class _Reader:
         # Inside compressed data, problems are reported at the batch.
         outside: int | None = None
         if attributes & 7 and count > 0:
-            unpacked = self.decompressed(attributes & 7, data[start:end], magic, pos)
+            unpacked = self.decompressed(attributes & 7, self.view[start:end], magic, pos)
             if unpacked is None:
                 return batch
             body, start, stop, outside = unpacked, 0, len(unpacked), pos
@@ -201,7 +202,7 @@ class _Reader:
         elif pos != end:
             self.problem(f"{end - pos} bytes behind the last of {count} records", where)
 
-    def decompressed(self, codec: int, data: bytes, magic: int, offset: int) -> bytes | None:
+    def decompressed(self, codec: int, data: bytes | memoryview, magic: int, offset: int) -> bytes | None:
         try:
             made = decompress(codec, data, min(self.limits.decompressed, self.left), magic=magic)
         except DecodeError as wrong:
@@ -216,7 +217,7 @@ class _Reader:
         offset, _, crc, magic, attributes = _MESSAGE.unpack_from(self.data, pos)
         batch = Batch(magic=magic, attributes=attributes, last_offset=offset)
         batch.crc = crc
-        batch.crc_ok = crc32(self.data[pos + 16 : end]) == crc
+        batch.crc_ok = crc32(self.view[pos + 16 : end]) == crc
         if not batch.crc_ok:
             self.corrupt(pos)
         if magic:

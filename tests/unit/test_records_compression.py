@@ -128,6 +128,18 @@ def test_gzip_members_follow_each_other_and_other_bytes_behind_them_are_ignored(
     assert decompress(GZIP, gzip.compress(b"a") + gzip.compress(b"b") + b"???", LIMIT) == b"ab"
 
 
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_large_data_has_the_same_limit(codec: int) -> None:
+    data = TEXT * 100
+    assert len(data) > 18 << 20
+    packed = compress(codec, data)
+    assert decompress(codec, packed, len(data)) == data
+    with pytest.raises(LimitError):
+        decompress(codec, packed, len(data) - 1)
+    with pytest.raises(DecodeError):
+        decompress(codec, packed[: len(packed) // 2 * 2 - 3], len(data) - 1)
+
+
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
 def test_a_codec_that_is_not_defined_is_refused(codec: int) -> None:
     with pytest.raises(DecodeError, match="not defined"):
