@@ -88,6 +88,7 @@ Array = Any
 
 STATUS_NAMES: Final = ("ok", "unpaired", "malformed", "unsupported", "cut_off", "gap", "encrypted", "sasl")
 """By ST_*."""
+RECORD_STATUS_NAMES: Final = ("ok", "corrupt", "malformed", "unreadable")
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -319,7 +320,7 @@ class Builder:
             "topic": of_set.text(topic),
             "topic_id": of_set.text(topic_id),
             "partition": of_set.number(1 + 2 * R_PARTITION, pa.int32()),
-            "status": pick(("ok", "corrupt", "malformed", "unreadable"), statuses),
+            "status": pick(RECORD_STATUS_NAMES, statuses),
             "error": texts,
         }
         return pa.RecordBatch.from_arrays([made[field.name] for field in RECORDS], schema=RECORDS)

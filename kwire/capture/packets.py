@@ -180,11 +180,12 @@ def pcap_packets(
 
 @kernel
 def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
-    """A pcapng timestamp in nanoseconds. Values that do not fit wrap around, they do not fail."""
-    units = (high << 32) | low
+    """A pcapng timestamp (64 bits, unsigned) in nanoseconds. Values that do not fit wrap around, they do not fail."""
     if resolution >= BINARY_UNITS:
         bits = resolution - BINARY_UNITS
-        whole = units >> bits
+        units = (high << 32) | low
+        # The shift of a signed number repeats its sign, which is not part of this one.
+        whole = (units >> bits) & ((1 << (63 - bits)) * 2 - 1) if bits > 0 else units
         rest = units & ((1 << bits) - 1)
         # 2**33 * 10**9 is the largest product that fits.
         if bits > 33:
@@ -192,11 +193,15 @@ def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
             bits = 33
         value = whole * 1_000_000_000 + ((rest * 1_000_000_000) >> bits)
     elif resolution >= FINE_UNITS:
-        value = units
-        for _ in range(resolution - FINE_UNITS - 9):
+        divisor = 1
+        for _ in range(min(9, resolution - FINE_UNITS - 9)):
+            divisor *= 10
+        # In two halves, since the number may use all 64 bits.
+        value = ((high // divisor) << 32) + (((high % divisor) << 32) | low) // divisor
+        for _ in range(resolution - FINE_UNITS - 18):
             value //= 10
     else:
-        value = units
+        value = (high << 32) | low
         for _ in range(9 - resolution):
             value *= 10
     return value + offset * 1_000_000_000

@@ -112,6 +112,8 @@ LARGEST_FRAME: Final = 128 << 20
 """Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB), a client asks for 50 MiB at once."""
 LARGEST_TOKEN: Final = 1 << 20
 """Bytes of a raw SASL token; a broker's limit is sasl.server.max.receive.size, 512 KiB."""
+SHORTEST_TOKEN: Final = 12
+"""Bytes of a GSSAPI token, with its size, that are needed to recognise it."""
 LONGEST_CLIENT_ID: Final = 4096
 MOST_UNANSWERED: Final = 10_000
 """Entries that one connection keeps. Clients have 5 requests in flight, or a few hundred."""
@@ -219,7 +221,7 @@ def _tls(buf: Array, at: int, end: int) -> bool:
 def _gssapi(buf: Array, at: int, end: int) -> bool:
     """Whether a raw GSSAPI token with its size begins here (RFC 2743, 3.1: tag 0x60, then the mechanism's OID, tag
     6)."""
-    if end - at < 12:
+    if end - at < SHORTEST_TOKEN:
         return False
     size = int32(buf, at)
     if size < 8 or size > LARGEST_TOKEN or buf[at + 4] != 0x60:
@@ -409,23 +411,24 @@ def _decide_role(
             continue
         at = pieces[p, P_OFF]
         stop = at + pieces[p, P_LEN]
-        # The bytes of the pieces that touch this one count as well: a header may be cut by a segment's end.
+        answer = plausible_request(data, at, stop, facts)
         q = p + 1
+        # A header may be cut by a segment's end: the pieces that touch this one count as well.
         while (
-            q < end
-            and q < p + 16
+            (answer == NEED_MORE or stop - at < SHORTEST_TOKEN)
+            and q < end
             and pieces[q, P_OFF] == stop
-            and pieces[q, P_POS] == pieces[q - 1, P_POS] + (pieces[q - 1, P_LEN])
+            and pieces[q, P_POS] == pieces[q - 1, P_POS] + pieces[q - 1, P_LEN]
         ):
             stop += pieces[q, P_LEN]
             q += 1
-        answer = plausible_request(data, at, stop, facts)
+            answer = plausible_request(data, at, stop, facts)
         if answer == YES or _gssapi(data, at, stop):
             conn[C_ROLE] = ROLE_A_REQUESTS if side == 0 else ROLE_B_REQUESTS
             if answer != YES:
                 conn[C_SASL] = 1
-            streams[stream, S_NEXT] = pieces[p, P_POS]
-            streams[stream, S_SYNC] = 1
+                streams[stream, S_NEXT] = pieces[p, P_POS]
+                streams[stream, S_SYNC] = 1
             return
         if p == first and _tls(data, at, stop):
             conn[C_ROLE] = ROLE_ENCRYPTED
@@ -694,6 +697,8 @@ def frames_and_pairs(
                     last = at_piece
                     while last + 1 < p_end and pieces[last, P_POS] + pieces[last, P_LEN] < last_pos:
                         last += 1
+                    if pieces[last, P_POS] >= last_pos and last > at_piece:
+                        last -= 1  # that one is behind the gap that has the frame's last byte
                     time = pieces[last, P_TIME]
                     start = at + 4
                     api = int64(ABSENT)
@@ -710,9 +715,10 @@ def frames_and_pairs(
                             if whole:
                                 waiting = _wait_for(conn, waiting, free, 0, SASL_TOKEN, 0, -1, time)
                         else:
-                            if seen >= 8:
+                            if seen >= 4:
                                 api = int16(data, start)
                                 version = int16(data, start + 2)
+                            if seen >= 8:
                                 number = int32(data, start + 4)
                             bare = api == CONTROLLED_SHUTDOWN and version == 0
                             readable = seen >= 8

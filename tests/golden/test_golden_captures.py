@@ -1,8 +1,8 @@
 """Captures of real brokers and clients, against what the clients said that they sent and read.
 
-Beside each capture stand ``NAME.json`` (what was recorded, and which ports are the broker's) and ``NAME.jsonl`` (one line
-per record: what a client sent with which acks, offset as acknowledged, or read from where). Nothing here knows the
-content of a particular capture.
+Beside each capture stand ``NAME.json`` (what was recorded, and which ports are the broker's) and ``NAME.jsonl``
+(one line per record: what a client sent with which acks, offset as acknowledged, or read from where). Nothing here
+knows the content of a particular capture.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 CAPTURES = sorted(
     one for one in HERE.glob("*/*.pcap*") if one.with_suffix(".json").exists() and one.with_suffix(".jsonl").exists()
 )
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 pytestmark = pytest.mark.parametrize("path", CAPTURES, ids=lambda one: f"{one.parent.name}/{one.name}")
 

@@ -1,8 +1,8 @@
 """A builder of captures for tests: TCP connections as lists of packets, and the files that hold them.
 
-``Connection`` turns bytes into segments with correct sequence numbers; ``ethernet``, ``sll``, ``sll2``, ``null`` and ``raw``
-wrap an IP packet for a link type; ``pcap`` and ``pcapng`` write files. Everything is explicit, so that a test can leave
-out, repeat, reorder or damage what it wants.
+``Connection`` turns bytes into segments with correct sequence numbers; ``ethernet``, ``sll``, ``sll2``, ``null``
+and ``raw`` wrap an IP packet for a link type; ``pcap`` and ``pcapng`` write files. Everything is explicit, so that
+a test can leave out, repeat, reorder or damage what it wants.
 """
 
 from __future__ import annotations
