@@ -23,7 +23,7 @@ from kwire import wire
 from kwire.errors import EncodeError
 from kwire.schema import model
 
-__all__ = ["WireMessage", "WireStruct", "default_expression", "make_classes", "slot_of"]
+__all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "make_classes", "slot_of"]
 
 
 class WireStruct:
@@ -139,10 +139,7 @@ class WireStruct:
 
     def to_json(self, version: int | None = None, *, indent: int | None = None) -> str:
         """JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD."""
-        separators = (",", ":") if indent is None else None
-        values = self.to_dict(version)
-        text = json.dumps(values, default=_json_default, ensure_ascii=False, separators=separators, indent=indent)
-        return wire.printable(text)
+        return dump_json(self.to_dict(version), indent=indent)
 
 
 class WireMessage(WireStruct):
@@ -151,6 +148,13 @@ class WireMessage(WireStruct):
     __slots__ = ()
 
     SCHEMA: ClassVar[model.Message]
+
+
+def dump_json(values: object, *, indent: int | None = None) -> str:
+    """What ``to_dict`` gives as JSON text, by the rules of ``to_json``."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(values, default=_json_default, ensure_ascii=False, separators=separators, indent=indent)
+    return wire.printable(text)
 
 
 def _show(value: object) -> str:

@@ -1,0 +1,178 @@
+"""Messages for people: error codes by name, and what Kafka embeds in bytes fields decoded as well.
+
+``describe(message, version)`` is ``to_dict`` with two differences, and ``undescribe`` takes them back:
+
+- A field named ``error_code`` holds the name (``"NOT_COORDINATOR"``); a code without a name stays a number.
+- Where the group protocol is ``consumer``, the subscriptions and assignments inside JoinGroup, SyncGroup and
+  DescribeGroups are dicts with their ``version`` instead of bytes. Bytes that are not what they should be stay bytes:
+  they belong to the group's members, and brokers do not look at them either.
+
+An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
+left over is ignored, as Kafka's own ConsumerProtocol does; so is a protocol type that the layout does not carry (it is
+in the request, or not on the wire at all): there the bytes must fit exactly to be taken for what they seem to be.
+
+Source: KIP-429, KIP-792, KIP-881 for the embedded schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.codec.objects import WireMessage, dump_json
+from kwire.errors import DecodeError, EncodeError
+from kwire.protocol.error_codes import ErrorCode, error_name
+from kwire.schema import model
+
+__all__ = ["decode_embedded", "describe", "encode_embedded", "to_json", "undescribe"]
+
+CONSUMER: Final = "consumer"
+
+SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
+ASSIGNMENT: Final = "ConsumerProtocolAssignment"
+
+Place = dict[str, Any]
+
+_EMBEDDED: Final[dict[str, Place]] = {
+    "JoinGroupRequest": {"protocols": {"metadata": SUBSCRIPTION}},
+    "JoinGroupResponse": {"members": {"metadata": SUBSCRIPTION}},
+    "SyncGroupRequest": {"assignments": {"assignment": ASSIGNMENT}},
+    "SyncGroupResponse": {"assignment": ASSIGNMENT},
+    "DescribeGroupsResponse": {
+        "groups": {"members": {"member_metadata": SUBSCRIPTION, "member_assignment": ASSIGNMENT}}
+    },
+}
+"""Message -> fields (through arrays) -> the schema inside."""
+
+
+def decode_embedded(name: str, data: bytes, *, exact: bool = False) -> dict[str, Any]:
+    """An int16 version and a message of the schema ``name`` in that version, as a dict with ``version`` first.
+
+    A version newer than the schema is read as its newest. With ``exact``, the version must be known and nothing may be
+    left over. Raises ``DecodeError``.
+    """
+    if len(data) < 2:
+        raise DecodeError(f"{len(data)} bytes are too few for a version", layout=name, offset=0)
+    version = int.from_bytes(data[:2], "big", signed=True)
+    message = schema.message(name)
+    if version < message.versions.low or (exact and version > message.versions.high):
+        raise DecodeError(f"version {version} is not known, versions {message.versions} are", layout=name, offset=0)
+    known = min(version, message.versions.high)
+    made, end = registry.codec(message, known).decode_prefix(data, 2)
+    if exact and end != len(data):
+        raise DecodeError(f"{len(data) - end} bytes after the end of the message", layout=name, offset=end)
+    return {"version": version, **made.to_dict(known)}
+
+
+def encode_embedded(name: str, values: Mapping[str, Any]) -> bytes:
+    """The reverse of ``decode_embedded``. Raises ``EncodeError``."""
+    left = dict(values)
+    version = left.pop("version", None)
+    message = schema.message(name)
+    if not isinstance(version, int) or version not in message.versions:
+        raise EncodeError(f"version {version!r} is not known, versions {message.versions} are", layout=name)
+    body = registry.codec(message, version).encode(registry.message_class(message).from_dict(left))
+    return version.to_bytes(2, "big", signed=True) + body
+
+
+def describe(message: WireMessage, version: int) -> dict[str, Any]:
+    """``message.to_dict(version)`` with names for error codes and with embedded schemas decoded."""
+    values = message.to_dict(version)
+    place = _EMBEDDED.get(message.SCHEMA.name)
+    if place is not None:
+        _expand(values, place, None)
+    if _has_error_code(message.SCHEMA):
+        _name_errors(values)
+    return values
+
+
+def to_json(message: WireMessage, version: int, *, indent: int | None = None) -> str:
+    """``describe`` as JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD."""
+    return dump_json(describe(message, version), indent=indent)
+
+
+def undescribe(name: str, values: Mapping[str, Any]) -> WireMessage:
+    """The message ``name`` of what ``describe`` (or ``to_json``, parsed) made of it. Raises ``EncodeError``."""
+    plain = _copy(values)
+    place = _EMBEDDED.get(name)
+    if place is not None:
+        _collapse(plain, place)
+    _number_errors(plain)
+    return registry.message_class(schema.message(name)).from_dict(plain)
+
+
+_WITH_ERRORS: Final[dict[str, bool]] = {}
+
+
+def _has_error_code(message: model.Message) -> bool:
+    found = _WITH_ERRORS.get(message.name)
+    if found is None:
+        every = [*message.fields, *(field for struct in message.structs.values() for field in struct.fields)]
+        found = _WITH_ERRORS[message.name] = any(field.name == "error_code" for field in every)
+    return found
+
+
+def _expand(values: dict[str, Any], place: Place, protocol_type: str | None) -> None:
+    protocol_type = values.get("protocol_type", protocol_type)
+    if protocol_type not in (None, CONSUMER):
+        return
+    for name, inside in place.items():
+        value = values.get(name)
+        if isinstance(value, list):
+            for one in value:
+                _expand(one, inside, protocol_type)
+        elif isinstance(value, bytes) and value:
+            try:
+                values[name] = decode_embedded(inside, value, exact=protocol_type is None)
+            except DecodeError:
+                continue
+
+
+def _collapse(values: dict[str, Any], place: Place) -> None:
+    for name, inside in place.items():
+        value = values.get(name)
+        if isinstance(value, list):
+            for one in value:
+                if isinstance(one, dict):
+                    _collapse(one, inside)
+        elif isinstance(value, dict):
+            values[name] = encode_embedded(inside, value)
+
+
+def _name_errors(values: Any) -> None:
+    if isinstance(values, list):
+        for one in values:
+            if not isinstance(one, (dict, list)):
+                return
+            _name_errors(one)
+        return
+    for name, value in values.items():
+        if name == "error_code":
+            values[name] = error_name(value) or value
+        elif isinstance(value, (dict, list)):
+            _name_errors(value)
+
+
+def _number_errors(values: Any) -> None:
+    if isinstance(values, list):
+        for one in values:
+            _number_errors(one)
+    elif isinstance(values, dict):
+        for name, value in values.items():
+            if name == "error_code" and isinstance(value, str):
+                try:
+                    values[name] = int(ErrorCode[value])
+                except KeyError:
+                    raise EncodeError(f"no error code is named {value!r}", path=f"$..{name}") from None
+            else:
+                _number_errors(value)
+
+
+def _copy(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {name: _copy(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [_copy(value) for value in values]
+    return values
