@@ -341,7 +341,8 @@ def write(frame: DataFrame, path: Path) -> str:
     size = sum(part.stat().st_size for part in parts)
     with contextlib.suppress(ValueError):
         path = path.relative_to(Path.cwd())
-    return f"{path}/  {rows:,} rows, {len(frame.columns)} columns, {len(parts)} {'file' if len(parts) == 1 else 'files'}, {size:,} bytes"
+    files = f"{len(parts)} {'file' if len(parts) == 1 else 'files'}"
+    return f"{path}/  {rows:,} rows, {len(frame.columns)} columns, {files}, {size:,} bytes"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
