@@ -7,6 +7,7 @@ export VENV
 # What to pass on, e.g.  make test ARGS="-k capture -x"
 ARGS ?=
 FUZZ_SECONDS ?= 60
+BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
@@ -38,12 +39,12 @@ test-exhaustive:  ## the property tests with many more examples
 
 .PHONY: test-broker
 test-broker:  ## tests that start a real Kafka broker
-	@.ci/setup --java dev bench
+	@.ci/setup --jdk dev bench
 	$(WITH_JAVA) $(PYTEST) tests/broker $(ARGS)
 
 .PHONY: test-kafka
 test-kafka:  ## the codecs against Kafka's own Java classes
-	@.ci/setup --java dev
+	@.ci/setup --jdk dev
 	$(WITH_JAVA) $(PYTEST) tests/kafka $(ARGS)
 
 .PHONY: check
@@ -62,9 +63,9 @@ format:  ## let ruff put the sources in order
 	$(PY) -m ruff format .
 
 .PHONY: bench
-bench:  ## benchmarks
+bench:  ## benchmarks, all or those in BENCH (BENCH=benchmarks/codec.py)
 	@.ci/setup dev bench
-	$(PY) -m benchmarks $(ARGS)
+	set -e; for one in $(BENCH); do echo "=== $$one"; $(PY) $$one $(ARGS); done
 
 .PHONY: fuzz
 fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
