@@ -14,6 +14,8 @@ A hole is given up, and becomes a gap, when
 - the first segment behind it has waited for ``LONGEST_WAIT``;
 - more than ``MOST_WAITING`` bytes wait behind it: this bounds the memory that one stream can take.
 
+The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
+
 Where segments overlap with different bytes, those with the lower position win, then those captured first. A
 receiver may decide otherwise; a capture cannot know.
 """
@@ -151,6 +153,7 @@ def place(
         lost_to = int64(-1)
         lost_time = int64(0)
         behind = int64(0)
+        latest = segs[order[first], SEG_TIME]
         for i in range(first, end):
             if segs[order[i], SEG_OFF] >= 0:
                 behind += segs[order[i], SEG_LEN]
@@ -187,7 +190,8 @@ def place(
             pieces[n_pieces, P_POS] = cursor
             pieces[n_pieces, P_LEN] = length
             pieces[n_pieces, P_OFF] = at
-            pieces[n_pieces, P_TIME] = segs[seg, SEG_TIME]
+            latest = max(latest, segs[seg, SEG_TIME])
+            pieces[n_pieces, P_TIME] = latest
             n_pieces += 1
             at += length
             cursor += length

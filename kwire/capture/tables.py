@@ -118,10 +118,11 @@ FRAMES: Final = pa.schema(
 )
 """One row per frame.
 
-``timestamp`` is when the packet with the frame's last byte was captured. ``size`` counts the bytes after the 4-byte
-length, as the length says (what was really seen of a frame that is cut off stands in ``error``). A response has the
-API, version and client_id of its request; ``latency_ms`` is the time in milliseconds from the last byte of the
-request to the last byte of its response, null in requests.
+``timestamp`` is when the capture had the frame's last byte and all bytes before it. ``size`` counts the bytes after the
+4-byte length, as the length says (what was really seen of a frame that is cut off stands in ``error``); of a
+``gap`` that holds no frame, the bytes skipped. A response has the API, version and client_id of its request;
+``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response, null
+in requests.
 """
 
 MESSAGES: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])

@@ -78,6 +78,7 @@ P_LEN: Final = 1
 P_OFF: Final = 2
 """Where the bytes stand in the joined data; -1 if there are none. Touching pieces touch there as well."""
 P_TIME: Final = 3
+"""When the capture had these bytes and all before them; it never decreases along a stream."""
 PIECE_COLUMNS: Final = 4
 
 # Columns of the table of streams that have pieces or waiting segments in this window, ordered by stream.
