@@ -166,6 +166,13 @@ NO: Final = 0
 YES: Final = 1
 NEED_MORE: Final = 2
 
+# How much a direction looks like requests, by its first plausible one; NO is 0.
+WEAK: Final = 1
+"""Without a client_id, or an empty one."""
+STRONG: Final = 2
+TOKEN: Final = 3
+"""A GSSAPI token."""
+
 Array = Any
 
 
@@ -400,12 +407,17 @@ def _forget(conn: Array, waiting: Array, free: Array, count: int) -> None:
 
 
 @kernel
-def _decide_role(
+def _looks_like_requests(
     data: Array, pieces: Array, first: int, end: int, stream: int, conn: Array, streams: Array, facts: Array
-) -> None:
-    """Looks at one direction of a connection of unknown kind and sets C_ROLE if it says what the connection is."""
+) -> int:
+    """How much one direction of a connection of unknown kind looks like requests: NO, WEAK, STRONG or TOKEN.
+
+    Sets C_ROLE where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
+    with a request.
+    """
     side = stream & 1
     start = streams[stream, S_START]
+    best = NO
     for p in range(first, end):
         if pieces[p, P_OFF] < 0:
             continue
@@ -423,20 +435,66 @@ def _decide_role(
             stop += pieces[q, P_LEN]
             q += 1
             answer = plausible_request(data, at, stop, facts)
-        if answer == YES or _gssapi(data, at, stop):
-            conn[C_ROLE] = ROLE_A_REQUESTS if side == 0 else ROLE_B_REQUESTS
-            if answer != YES:
-                conn[C_SASL] = 1
-                streams[stream, S_NEXT] = pieces[p, P_POS]
-                streams[stream, S_SYNC] = 1
-            return
-        if p == first and _tls(data, at, stop):
+        if answer == YES:
+            best = max(best, STRONG if stop - at >= 14 and int16(data, at + 12) > 0 else WEAK)
+        elif p == first and _gssapi(data, at, stop):
+            return TOKEN
+        elif p == first and _tls(data, at, stop):
             conn[C_ROLE] = ROLE_ENCRYPTED
+            return NO
+        elif start >= 0 and pieces[p, P_POS] == start and answer == NO and conn[C_CLIENT] == side:
+            conn[C_ROLE] = ROLE_OTHER
+            return NO
+        if best == STRONG or (start >= 0 and pieces[p, P_POS] == start):
+            break
+    return best
+
+
+@kernel
+def _decide_role(
+    data: Array, pieces: Array, active: Array, a: int, end: int, conn: Array, streams: Array, facts: Array, final: bool
+) -> None:
+    """Sets C_ROLE of a connection of unknown kind if what is there says what it is.
+
+    A short response can look like a request: its correlation id is read as API key and version, what follows as
+    correlation id and client_id. Where it was seen who opened the connection, only that end sends requests.
+    Otherwise both directions are looked at, a client_id counts more than none, and the lower port is taken for the
+    broker's.
+    """
+    looks = np.zeros(2, np.int64)
+    there = np.zeros(2, np.int64)
+    for x in range(a, end):
+        side = active[x, A_STREAM] & 1
+        there[side] = active[x, A_END] > active[x, A_FIRST]
+        if conn[C_CLIENT] >= 0 and conn[C_CLIENT] != side:
+            continue
+        looks[side] = _looks_like_requests(
+            data, pieces, active[x, A_FIRST], active[x, A_END], active[x, A_STREAM], conn, streams, facts
+        )
+        if conn[C_ROLE] != ROLE_UNKNOWN:
             return
-        if start >= 0 and pieces[p, P_POS] == start:
-            if answer == NO and conn[C_CLIENT] == side:
-                conn[C_ROLE] = ROLE_OTHER
-            return
+    winner = int64(-1)
+    if conn[C_CLIENT] >= 0:
+        if looks[conn[C_CLIENT]] != NO:
+            winner = conn[C_CLIENT]
+    elif looks[0] != looks[1] and min(looks[0], looks[1]) != NO:
+        winner = int64(0) if looks[0] > looks[1] else int64(1)
+    elif looks[0] != NO or looks[1] != NO:
+        likely = int64(0) if conn[C_A_PORT] >= conn[C_B_PORT] else int64(1)
+        if looks[likely] != NO:
+            winner = likely
+        elif looks[1 - likely] >= STRONG and (there[likely] == 1 or final):
+            winner = 1 - likely
+    if winner < 0:
+        return
+    conn[C_ROLE] = ROLE_A_REQUESTS if winner == 0 else ROLE_B_REQUESTS
+    if looks[winner] == TOKEN:
+        conn[C_SASL] = 1
+        for x in range(a, end):
+            stream = active[x, A_STREAM]
+            if stream & 1 == winner and active[x, A_FIRST] < active[x, A_END]:
+                streams[stream, S_NEXT] = pieces[active[x, A_FIRST], P_POS]
+                streams[stream, S_SYNC] = 1
 
 
 @kernel
@@ -478,11 +536,7 @@ def frames_and_pairs(
         group_end = b
 
         if conn[C_ROLE] == ROLE_UNKNOWN:
-            for x in range(a, group_end):
-                if conn[C_ROLE] == ROLE_UNKNOWN:
-                    _decide_role(
-                        data, pieces, active[x, A_FIRST], active[x, A_END], active[x, A_STREAM], conn, streams, facts
-                    )
+            _decide_role(data, pieces, active, a, group_end, conn, streams, facts, final)
             if conn[C_ROLE] == ROLE_UNKNOWN:
                 for x in range(a, group_end):
                     # Undecided: hold a little, let go of the rest.
