@@ -1,0 +1,251 @@
+"""``kwire explain``: one frame as an annotated tree, with the bytes of every field.
+
+A frame comes as hex, as base64, as a file that holds the raw bytes (or hex or base64), or out of a capture (``--frame
+N``). The tree is drawn from the reference codec (``kwire.codec.reference``), which knows where each field stands; a
+frame that cannot be read to its end is drawn as far as it goes, followed by the error, and the exit code is 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from kwire.codec.reference import Node
+    from kwire.schema.model import Message
+
+__all__ = ["register"]
+
+EPILOG = """\
+examples:
+  kwire explain 001200000000000100046b7769             a request, in hex
+  kwire explain --response ApiVersions --version 0 answer.bin
+  kwire explain --message OffsetCommitValue --version 3 AAMAAAAAAAAAKg==
+  kwire explain broker.pcap --frame 12                  the twelfth frame of a capture, counted from 0
+"""
+
+MAX_HEX: Final = 16
+"""Bytes of a field that are shown; longer ones are cut."""
+MAX_TEXT: Final = 60
+PCAP_MAGICS: Final = (
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\xc3\xd4",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x0a\x0d\x0d\x0a",
+)
+
+_HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "explain",
+        help="one frame as an annotated tree with byte ranges",
+        description="Draws one frame (without its 4-byte size, or with it) as a tree of fields and bytes.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("frame", metavar="FRAME", help="hex, base64, a file with either or with raw bytes, or a capture")
+    add("--frame", type=int, dest="number", metavar="N", help="frame N of a capture, counted from 0")
+    add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
+    add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
+    add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of the frame and the layout that it has: the header, or the body."""
+
+    title: str
+    message: Message
+    version: int
+    start: int
+    whole: bool
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command; the exit code."""
+    if (args.response or args.message) and args.api_version is None:
+        args.parser.error("--response and --message need --version")
+    if args.number is not None:
+        data, response, version = _of_capture(args.frame, args.number)
+    else:
+        data, response, version = _read(args.frame), args.response, args.api_version
+    return _draw(data, response, version, args.message)
+
+
+# -- where the bytes come from
+
+
+def _read(text: str) -> bytes:
+    path = Path(text)
+    try:
+        is_file = path.is_file()
+    except OSError:  # too long for a file name
+        is_file = False
+    if not is_file:
+        found = _of_text(text)
+        if found is None:
+            raise DecodeError(f"{text[:40]!r} is neither a file nor hex nor base64")
+        return found
+    content = path.read_bytes()
+    if content[:4] in PCAP_MAGICS:
+        raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
+    try:
+        return _of_text(content.decode("ascii")) or content
+    except UnicodeDecodeError:
+        return content
+
+
+def _of_text(text: str) -> bytes | None:
+    text = text.strip()
+    if _HEX.match(text):
+        return bytes.fromhex(re.sub(r"[\s:]", "", text.removeprefix("0x")))
+    try:
+        return base64.b64decode("".join(text.split()), validate=True) or None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
+    """Frame ``number`` of a capture: its bytes, and of a response the API key and version that it answers."""
+    try:
+        from kwire.capture.pipeline import Pipeline
+        from kwire.protocol import state
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("reading captures", "capture") from None
+        raise
+    count = 0
+    with Path(path).open("rb") as source:
+        for window in Pipeline(source).windows():
+            count = window.first + len(window.frames)
+            if not window.first <= number < count:
+                continue
+            row = window.frames[number - window.first].tolist()
+            start, size = row[state.F_OFF], row[state.F_SEEN]
+            if start < 0 or not size:
+                raise CaptureError(f"frame {number} has no bytes that could be explained", file=path)
+            data = bytes(window.data[start : start + size])
+            if not row[state.F_RESPONSE]:
+                return data, None, None
+            if row[state.F_API] < 0:
+                raise CaptureError(f"frame {number} is a response whose request is not in the capture", file=path)
+            return data, str(row[state.F_API]), row[state.F_VERSION]
+    raise CaptureError(f"no frame {number}: {count} frames, counted from 0", file=path)
+
+
+# -- drawing
+
+
+def _draw(data: bytes, response: str | None, version: int | None, message: str | None) -> int:
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from kwire.codec import reference
+
+    # A terminal wraps lines; a pipe gets them whole, whatever their length.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    failed: KwireError | None = None
+    position = 0
+    # A frame that was cut out of a stream often still has its size in front.
+    if not message and len(data) >= 8 and int.from_bytes(data[:4], "big") == len(data) - 4:
+        console.print(Text.assemble(("size", "bold"), f" = {len(data) - 4}", (f"  {_range(0, 4)}", "dim")))
+        position = 4
+    try:
+        for part in _parts(data, position, response, version, message):
+            node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
+            tree = Tree(Text.assemble((part.title, "bold"), (f"  {_range(part.start, node.end)}", "dim")))
+            _add(tree, node, data)
+            console.print(tree)
+            if error is not None:
+                raise error
+    except KwireError as error:
+        failed = error
+    if failed is not None:
+        print(f"kwire: {failed}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parts(data: bytes, start: int, response: str | None, version: int | None, message: str | None) -> Any:
+    """The parts of the frame, one after the other: where the body starts is known once the header was read."""
+    from kwire import schema
+    from kwire.cli.schema import messages_of
+    from kwire.codec import registry
+    from kwire.protocol import headers
+
+    if message is not None:
+        assert version is not None
+        (found,) = messages_of(message, None)[:1]
+        registry.codec(found, version)  # says so when the version is not known
+        yield Part(f"{found.name} v{version}", found, version, start, True)
+        return
+    if response is not None:
+        assert version is not None
+        (body,) = messages_of(response, "response")
+        assert body.api_key is not None
+        header_version = headers.response_header_version(body.api_key, version)
+        header = schema.message("ResponseHeader")
+    else:
+        if len(data) - start < 4:
+            raise DecodeError(f"{len(data) - start} bytes are too few for a request", offset=start)
+        api_key, version = (int.from_bytes(data[start + at : start + at + 2], "big", signed=True) for at in (0, 2))
+        header_version = headers.request_header_version(api_key, version)
+        header = schema.message("RequestHeader")
+        body = registry.request_codec(api_key, version).message
+    registry.codec(body, version)
+    yield Part(f"{header.name} v{header_version}", header, header_version, start, False)
+    _, end = registry.codec(header, header_version).decode_prefix(data, start)
+    yield Part(f"{body.name} v{version}", body, version, end, True)
+
+
+def _add(tree: Tree, node: Node, data: bytes) -> None:
+    from rich.text import Text
+
+    for child in node.children:
+        line = Text(child.step.removeprefix("."), "bold cyan")
+        if child.end >= 0 and not child.children:
+            line.append(f" = {_value(child.value)}", "none")
+        line.append(f"  {child.type}", "green")
+        line.append(f"  {_range(child.start, child.end)}", "dim")
+        if child.end >= 0 and not child.children:
+            line.append(f"  {_hex(data[child.start : child.end])}", "yellow")
+        if child.end < 0:
+            line.append("  <- reading stopped here", "bold red")
+        _add(tree.add(line), child, data)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return repr(text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "...")
+    if value is None:
+        return "null"
+    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _range(start: int, end: int) -> str:
+    return f"[{start}..]" if end < 0 else f"[{start}..{end})"
+
+
+def _hex(data: bytes) -> str:
+    shown = data[:MAX_HEX].hex(" ")
+    return shown if len(data) <= MAX_HEX else f"{shown} ..."
