@@ -20,22 +20,24 @@ import sys
 from collections.abc import Sequence
 
 from kwire import __version__
-from kwire.cli import decode
+from kwire.cli import decode, explain, schema
 from kwire.errors import KwireError
 
 __all__ = ["main", "report"]
 
-COMMANDS = (decode,)
+COMMANDS = (decode, explain, schema)
 
 BAD_INPUT = 2
 
 
-def report(error: KwireError | OSError) -> None:
-    """Says what went wrong, in one line on standard error."""
-    if isinstance(error, OSError) and not isinstance(error, KwireError) and error.strerror:
-        said = f"{os.fspath(error.filename)}: {error.strerror}" if error.filename is not None else error.strerror
-    else:
-        said = str(error)
+def report(error: KwireError | OSError, file: str | None = None) -> None:
+    """Says what went wrong, in one line on standard error. ``file``: what was read, for errors that do not name it."""
+    said = str(error)
+    if not isinstance(error, KwireError):
+        said = error.strerror or said
+        name = file if error.filename is None else os.fspath(error.filename)
+        if name is not None:
+            said = f"{name}: {said}"
     print(f"kwire: {' '.join(said.split())}", file=sys.stderr)
 
 

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             except (KwireError, OSError) as error:
                 # What was decoded comes first, then what is wrong with the rest.
                 output.flush()
-                report(error)
+                report(error, file)
                 code = BAD_INPUT
     return code
 

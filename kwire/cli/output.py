@@ -83,10 +83,10 @@ class JsonLinesOutput(Output):
 class ParquetOutput(Output):
     """A Parquet file, zstd-compressed."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
         import pyarrow.parquet as pq
 
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(file, schema, compression="zstd")
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
@@ -113,8 +113,7 @@ def open_output(format_: str, path: str | None, table: str, schema: pa.Schema) -
         partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
     try:
         if format_ == "parquet":
-            parquet = ParquetOutput(partial, schema)
-            with contextlib.closing(parquet):
+            with partial.open("wb") as binary, contextlib.closing(ParquetOutput(binary, schema)) as parquet:
                 yield parquet
         else:
             with partial.open("w", encoding="utf-8") as file:

@@ -35,13 +35,15 @@ SHOWN: Final = 200
 class Column:
     """A column of the table: its title, its text for a row, and how it is laid out.
 
-    ``shrink`` is the width down to which it may be cut (``None``: it may not), ``right``: numbers stand right.
+    ``shrink`` is the width down to which it may be cut (``None``: it may not), ``right``: numbers stand right,
+    ``least``: how wide it is even where the first rows need less.
     """
 
     title: str
     text: Callable[[Row], str]
     right: bool = False
     shrink: int | None = None
+    least: int = 0
     empty: str = "-"
     """A column of nothing else than this text is left out."""
 
@@ -105,7 +107,10 @@ def _fit(text: str, width: int, column: Column) -> str:
 
 def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
     """How wide each column is, so that all of them and the two spaces between take ``total`` cells where possible."""
-    found = [max([_width(column.title), *map(_width, texts)]) for column, texts in zip(columns, cells, strict=True)]
+    found = [
+        max([column.least, _width(column.title), *map(_width, texts)])
+        for column, texts in zip(columns, cells, strict=True)
+    ]
     excess = sum(found) + 2 * (len(found) - 1) - total
     while excess > 0:
         # The widest gives first, down to the next one, so that narrow columns stay whole.
@@ -243,10 +248,10 @@ FRAMES: Final = (
     Column("", _way),
     Column("broker", lambda row: _host(row, "broker"), shrink=12),
     Column("api", _api, shrink=12),
-    Column("correlation", _plain("correlation_id"), right=True),
+    Column("corr", _plain("correlation_id"), right=True),
     Column("client_id", _plain("client_id"), shrink=8),
-    Column("size", _plain("size"), right=True),
-    Column("ms", _latency, right=True),
+    Column("size", _plain("size"), right=True, least=7),
+    Column("ms", _latency, right=True, least=8),
     Column("status", _status, shrink=8),
 )
 
@@ -255,20 +260,20 @@ MESSAGES: Final = (
     Column("client", lambda row: _host(row, "client"), shrink=15),
     Column("", _way),
     Column("api", _api, shrink=12),
-    Column("correlation", _plain("correlation_id"), right=True),
+    Column("corr", _plain("correlation_id"), right=True),
     Column("status", _status, shrink=8, empty="ok"),
     Column("body", _plain("body"), shrink=30),
 )
 
 RECORDS: Final = (
-    Column("source", _plain("source")),
+    Column("source", _plain("source"), least=len("produce")),
     Column("partition", _partition, shrink=12),
-    Column("offset", _plain("offset"), right=True),
+    Column("offset", _plain("offset"), right=True, least=8),
     Column("timestamp", _time("timestamp")),
     Column("key", _plain("key", "null"), shrink=8, empty="null"),
     Column("value", _plain("value", "null"), shrink=16),
     Column("headers", _headers, shrink=12),
-    Column("format", _format),
+    Column("format", _format, least=len("v1 snappy")),
     Column("control", _plain("control_type")),
     Column("status", _status, shrink=8, empty="ok"),
 )
