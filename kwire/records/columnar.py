@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -108,6 +109,7 @@ _SENTENCES: Final = {
     Problem.RECORDS_MISSING: "{a} records are claimed, {b} are there",
 }
 
+_CHECKED: Final = [Table.POS, Table.END, Table.MAGIC, Table.CRC]
 _NO_CONTROL: Final = -100_000
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
@@ -308,13 +310,14 @@ class _Window:
 
     def _check(self, table: Ints, view: memoryview) -> None:
         """Computes the checksums that the kernel left to the libraries."""
-        for row in np.flatnonzero(table[:, Table.CRC] == 2).tolist():
-            pos, end = int(table[row, Table.POS]), int(table[row, Table.END])
-            if table[row, Table.MAGIC] == 2:
-                right = crc32c(view[pos + 21 : end]) == int.from_bytes(view[pos + 17 : pos + 21], "big")
-            else:
-                right = crc32(view[pos + 16 : end]) == int.from_bytes(view[pos + 12 : pos + 16], "big")
-            table[row, Table.CRC] = right
+        rows = np.flatnonzero(table[:, Table.CRC] > 1)
+        if not rows.size:
+            return
+        right = [
+            (crc32c(view[pos + 21 : end]) if magic == 2 else crc32(view[pos + 16 : end])) + 2 == wanted
+            for pos, end, magic, wanted in table[rows][:, _CHECKED].tolist()
+        ]
+        table[rows, Table.CRC] = right
 
     def _decompress(self, table: Ints, packed: Ints, view: memoryview, shift: int) -> tuple[Ints, Ints, Ints, Bytes]:
         """Fills a new piece of the arena, which will begin at ``shift`` in the whole of it.
@@ -400,23 +403,23 @@ def _larger(array: Any, used: int, least: int = 0) -> Any:
 class _Constants:
     """Arrow arrays that hold one value again and again, shared between calls.
 
-    A window whose batches all have the same codec, or no producer, needs no memory for these columns.
+    A window whose batches all have the same codec, or no producer, needs no memory for these columns. The values are
+    few: nulls, names, flags and the magic.
     """
 
     LIMIT: Final = 1 << 20
+    """Rows: for more, an array is made and not kept."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Any, Any], Any] = {}
 
     def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
-        key = (kind, value)
-        made = self._made.get(key)
+        made = self._made.get((kind, value))
         if made is None or len(made) < rows:
-            made = (
-                pa.nulls(max(rows, 1024), kind) if value is None else pa.repeat(pa.scalar(value, kind), max(rows, 1024))
-            )
-            if rows <= self.LIMIT and len(self._made) < 256:
-                self._made[key] = made
+            size = max(rows, 1024)
+            made = pa.nulls(size, kind) if value is None else pa.repeat(pa.scalar(value, kind), size)
+            if rows <= self.LIMIT:
+                self._made[kind, value] = made
         return made.slice(0, rows)
 
 
@@ -501,9 +504,10 @@ class _Columns:
         window.problems.sort(key=lambda one: one[:2])
         self.table = table
         self.rows = int(state[State.ROW])
-        # What was filled for rows that turned out to be wrong is not part of the columns.
+        self.uniform: Bytes = np.empty(Table.FIELDS, np.uint8)
+        kernels.uniform(table, len(table), self.uniform)
         batch = pa.RecordBatch.from_arrays(
-            [getattr(self, f"_{name}")() for name in names], schema=pa.schema([SCHEMA.field(name) for name in names])
+            [getattr(self, f"_{name}")() for name in names], schema=_schema(tuple(names))
         )
         return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
 
@@ -550,6 +554,8 @@ class _Columns:
 
     def _headers(self) -> pa.Array:
         count = int(self.state[State.HEADER])
+        if not count:
+            return _CONSTANTS.get(HEADERS, (), self.rows)
         nulls = int(self.state[State.NULL_HEADER_VALUES])
         names = self.header_key[: self.state[State.HEADER_KEY]]
         if names.size and names.max() >= 128:
@@ -592,35 +598,38 @@ class _Columns:
         kernels.spread(self.table, len(self.table), column, out)
         return out
 
-    def _chosen(self, column: Ints, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-        """``values[column[entry]]`` for the rows of each entry."""
+    def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
+        """``values[column[entry]]`` for the rows of each entry; ``same``: ``column`` holds one value only."""
         if not self.rows:
             return pa.array([], kind)
-        first = int(column[0])
-        if (column == first).all():
-            return _CONSTANTS.get(kind, values[first], self.rows)
+        if same:
+            return _CONSTANTS.get(kind, values[int(column[0])], self.rows)
         return pa.array(values, kind).take(pa.array(np.repeat(column, self.table[:, Table.ROWS])))
 
     def _number(self, column: int, kind: pa.DataType, none: int | None) -> pa.Array:
         """A column of the batch table over the rows; ``none`` is the number that means null."""
         if not self.rows:
             return pa.array([], kind)
-        numbers = self.table[:, column]
-        first = int(numbers[0])
-        if (numbers == first).all():
-            return _CONSTANTS.get(kind, None if first == none else first, self.rows)
+        if self.uniform[column]:
+            value = int(self.table[0, column])
+            if value == none:
+                return _CONSTANTS.get(kind, None, self.rows)
+            # Numbers are too many to be kept.
+            return _nullable(kind, np.full(self.rows, value, kind.to_pandas_dtype()), None)
         out = self._spread(column, kind.to_pandas_dtype())
         return _nullable(kind, out, None if none is None else out != none)
 
     def _timestamp_type(self) -> pa.Array:
+        same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
         kinds = np.where(self.table[:, Table.MAGIC] == 0, 2, self.table[:, Table.ATTRIBUTES] >> 3 & 1)
-        return self._chosen(kinds, pa.string(), (*_TIMESTAMP_TYPES, None))
+        return self._chosen(kinds, same, pa.string(), (*_TIMESTAMP_TYPES, None))
 
     def _magic(self) -> pa.Array:
-        return self._number(Table.MAGIC, pa.int8(), None)
+        return self._chosen(self.table[:, Table.MAGIC], bool(self.uniform[Table.MAGIC]), pa.int8(), (0, 1, 2))
 
     def _compression(self) -> pa.Array:
-        return self._chosen(self.table[:, Table.CODEC], pa.string(), (*CODECS, None, None, None))
+        codecs = self.table[:, Table.CODEC]
+        return self._chosen(codecs, bool(self.uniform[Table.CODEC]), pa.string(), (*CODECS, None, None, None))
 
     def _base_offset(self) -> pa.Array:
         return self._number(Table.BASE, pa.int64(), None)
@@ -641,8 +650,14 @@ class _Columns:
         return self._flag(32)
 
     def _flag(self, bit: int) -> pa.Array:
+        same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
         flags = (self.table[:, Table.ATTRIBUTES] & bit != 0) & (self.table[:, Table.MAGIC] == 2)
-        return self._chosen(flags.astype(np.int64), pa.bool_(), (False, True))
+        return self._chosen(flags.view(np.uint8), same, pa.bool_(), (False, True))
+
+
+@lru_cache(maxsize=64)
+def _schema(names: tuple[str, ...]) -> pa.Schema:
+    return SCHEMA if names == tuple(SCHEMA.names) else pa.schema([SCHEMA.field(name) for name in names])
 
 
 def _offsets(rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:

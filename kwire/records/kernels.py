@@ -1,4 +1,4 @@
-"""The loops of the columnar record reader, compiled by numba: ``scan``, ``read_records``, ``spread``.
+"""The loops of the columnar record reader, compiled by numba: ``scan``, ``read_records``, ``spread``, ``uniform``.
 
 All of them work on whole windows: a call costs some 20 microseconds whatever it does, so none is made per batch.
 
@@ -6,7 +6,7 @@ All of them work on whole windows: a call costs some 20 microseconds whatever it
 wrapper message (a compressed message of magic 0 or 1) and each run of neighbouring plain messages that share magic
 and timestamp type. ``read_records`` walks the table and writes the columns that differ from record to record, keys,
 values and headers included, in one go: a byte is copied while it is still in the cache from having been parsed.
-``spread`` repeats what is the same for a whole batch.
+``spread`` repeats what is the same for a whole batch; ``uniform`` tells what is the same for all of them.
 
 Rules kept here:
 
@@ -48,6 +48,7 @@ __all__ = [
     "read_records",
     "scan",
     "spread",
+    "uniform",
 ]
 
 SLACK: Final = 64
@@ -55,6 +56,9 @@ SLACK: Final = 64
 
 DONE: Final = 0
 GROW: Final = 1
+
+WIDE: Final = 512
+"""Up to this many bytes are copied in place; beyond, memcpy is called."""
 
 INLINE_CRC: Final = 4096
 """Batches up to this size have their CRC-32C computed by ``scan``; the library is faster for larger ones."""
@@ -79,7 +83,8 @@ class Table:
     COUNT: Final = 7
     """Records that the batch claims or messages in the run; -1 for a wrapper."""
     CRC: Final = 8
-    """1 right, 0 wrong, 2 not computed yet. Messages of a run are checked one by one in ``read_records``."""
+    """1 right, 0 wrong; while it is not computed yet, 2 more than what it should be. Messages of a run are checked one
+    by one in ``read_records``."""
     ORIGIN: Final = 9
     """Where the outermost entry starts in the input: what a problem inside compressed data is reported at."""
     BASE: Final = 10
@@ -169,6 +174,8 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
     def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
         target[to : to + size] = source[at : at + size]
 
+    copy_wide = copy
+
 else:
 
     @intrinsic
@@ -207,30 +214,29 @@ else:
         return types.void(source, types.int64, target, types.int64, types.int64), generate
 
     @intrinsic
-    def _copy32(typing_context: Any, source: Any, at: Any, target: Any, to: Any) -> Any:
-        """32 bytes with one unaligned vector load and store. The caller has checked both ranges."""
+    def copy_wide(typing_context: Any, source: Any, at: Any, target: Any, to: Any, size: Any) -> Any:
+        """``size`` bytes in steps of 32, so that up to 31 more are read and written. The caller has checked that."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = ir.VectorType(ir.IntType(64), 4).as_pointer()
             source_data = context.make_array(signature.args[0])(context, builder, args[0]).data
             target_data = context.make_array(signature.args[2])(context, builder, args[2]).data
-            loaded = builder.load(builder.bitcast(builder.gep(source_data, [args[1]]), vector), align=1)
-            builder.store(loaded, builder.bitcast(builder.gep(target_data, [args[3]]), vector), align=1)
+            from_here = builder.gep(source_data, [args[1]])
+            to_here = builder.gep(target_data, [args[3]])
+            steps = builder.ashr(builder.add(args[4], ir.Constant(ir.IntType(64), 31)), ir.Constant(ir.IntType(64), 5))
+            with cgutils.for_range(builder, steps) as loop:
+                done = builder.shl(loop.index, ir.Constant(ir.IntType(64), 5))
+                loaded = builder.load(builder.bitcast(builder.gep(from_here, [done]), vector), align=1)
+                builder.store(loaded, builder.bitcast(builder.gep(to_here, [done]), vector), align=1)
             return context.get_dummy_value()
 
-        return types.void(source, types.int64, target, types.int64), generate
+        return types.void(source, types.int64, target, types.int64, types.int64), generate
 
     @kernel
     def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
-        """``size`` bytes; may write up to 31 more, which is why targets have slack."""
-        if size > 512 or at + size + 32 > source.size or to + size + 32 > target.size:
-            if size > 0 and at >= 0 and to >= 0 and at + size <= source.size and to + size <= target.size:
-                _copy_exact(source, at, target, to, size)  # type: ignore[call-arg]
-            return
-        done = 0
-        while done < size:
-            _copy32(source, at + done, target, to + done)  # type: ignore[call-arg]
-            done += 32
+        """``size`` bytes, exactly, if both ranges are inside of their arrays."""
+        if size > 0 and at >= 0 and to >= 0 and at + size <= source.size and to + size <= target.size:
+            _copy_exact(source, at, target, to, size)  # type: ignore[call-arg]
 
 
 # --- checksums --------------------------------------------------------------------------------------------------------
@@ -353,28 +359,27 @@ def _long_varint(data: Any, pos: Any, end: Any, most: Any) -> Any:
 
 
 @kernel
-def _varint(data: Any, pos: Any, end: Any, most: Any) -> Any:
-    """A zigzag varint: its value and the position after it, which is -1 when it is too long or not there.
-
-    One load and masks for up to three bytes, a loop beyond. The position after it may lie behind ``end`` when the
-    varint crosses it; callers compare.
-    """
-    if pos + 8 <= data.size:
-        word = load64(data, pos)
-        if word & np.uint64(0x80) == np.uint64(0):
-            value = word & np.uint64(0x7F)
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 1)
-        if word & np.uint64(0x8000) == np.uint64(0):
-            value = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 2)
-        if word & np.uint64(0x800000) == np.uint64(0):
-            value = (
-                word & np.uint64(0x7F)
-                | (word >> np.uint64(1)) & np.uint64(0x3F80)
-                | (word >> np.uint64(2)) & np.uint64(0x1FC000)
-            )
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), np.int64(pos + 3)
-    return _long_varint(data, pos, end, most)
+def _short_varint(word: Any) -> Any:
+    """The zigzag varint that ``word`` starts with, as value * 256 + size; 0 when it has more than four bytes."""
+    if word & np.uint64(0x80) == np.uint64(0):
+        value = word & np.uint64(0x7F)
+        size = np.int64(1)
+    elif word & np.uint64(0x8000) == np.uint64(0):
+        value = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+        size = np.int64(2)
+    elif word & np.uint64(0x80000000) != np.uint64(0) and word & np.uint64(0x800000) != np.uint64(0):
+        return np.int64(0)
+    else:
+        value = (
+            word & np.uint64(0x7F)
+            | (word >> np.uint64(1)) & np.uint64(0x3F80)
+            | (word >> np.uint64(2)) & np.uint64(0x1FC000)
+        )
+        size = np.int64(3)
+        if word & np.uint64(0x800000) != np.uint64(0):
+            value |= (word >> np.uint64(3)) & np.uint64(0xFE00000)
+            size = np.int64(4)
+    return (np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1))) * 256 + size
 
 
 # --- scan -------------------------------------------------------------------------------------------------------------
@@ -459,10 +464,11 @@ def scan(
                 table[row, 5] = 2
                 table[row, 6] = attributes
                 table[row, 7] = _be32(data, pos + 57)
-                crc = np.int64(2)
+                crc = _be32(data, pos + 17) & 0xFFFFFFFF
                 if size <= INLINE_CRC:
-                    crc = np.int64(_crc32c(data, pos + 21, after) == (_be32(data, pos + 17) & 0xFFFFFFFF))
-                table[row, 8] = crc
+                    table[row, 8] = np.int64(_crc32c(data, pos + 21, after) == crc)
+                else:
+                    table[row, 8] = crc + 2
                 table[row, 9] = pos
                 table[row, 10] = _be64(data, pos)
                 table[row, 11] = _be64(data, pos + 35) if attributes & 8 else _be64(data, pos + 27)
@@ -527,7 +533,7 @@ def scan(
             table[row, 5] = magic
             table[row, 6] = attributes
             table[row, 7] = 1 if codec == 0 else -1
-            table[row, 8] = 1 if codec == 0 else 2
+            table[row, 8] = 1 if codec == 0 else (_be32(data, pos + 12) & 0xFFFFFFFF) + 2
             table[row, 9] = where
             table[row, 10] = 0
             table[row, 11] = _be64(data, pos + 18) if magic == 1 else np.int64(-1)
@@ -610,6 +616,8 @@ def read_records(
         first_problem = state[2]
         state[0] = entry
         source = arena if table[entry, 2] else data
+        room = source.size - 8
+        wide_room = source.size - 32
         pos = table[entry, 3]
         end = table[entry, 4]
         count = table[entry, 7]
@@ -669,7 +677,12 @@ def read_records(
             order = np.int64(-1)
             row_right = right
             if magic == 2:
-                size, pos = _varint(source, pos, end, 5)
+                quick = _short_varint(load64(source, pos)) if pos <= room else np.int64(0)
+                if quick != 0:
+                    size = quick >> 8
+                    pos = pos + (quick & 255)
+                else:
+                    size, pos = _long_varint(source, pos, end, 5)
                 if pos < 0 or pos > end or size < 0 or size > end - pos:
                     # Where the next record starts is not known: the rest of the batch is lost.
                     if code == 0:
@@ -679,37 +692,76 @@ def read_records(
                         bad_b = size
                     break
                 after = pos + size
-                delta, at = _varint(source, pos + 1, after, 10)
+                quick = _short_varint(load64(source, pos + 1)) if pos + 1 <= room else np.int64(0)
+                if quick != 0:
+                    delta = quick >> 8
+                    at = pos + 1 + (quick & 255)
+                else:
+                    delta, at = _long_varint(source, pos + 1, after, 10)
                 step = np.int64(0)
                 if at >= 0:
-                    step, at = _varint(source, at, after, 5)
+                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                    if quick != 0:
+                        step = quick >> 8
+                        at = at + (quick & 255)
+                    else:
+                        step, at = _long_varint(source, at, after, 5)
                 if at >= 0:
-                    key_size, at = _varint(source, at, after, 5)
+                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                    if quick != 0:
+                        key_size = quick >> 8
+                        at = at + (quick & 255)
+                    else:
+                        key_size, at = _long_varint(source, at, after, 5)
                 if at < 0 or at > after or key_size > after - at:
                     failed = np.int64(12)
                 else:
                     key_from = at
                     if key_size > 0:
                         at += key_size
-                    value_size, at = _varint(source, at, after, 5)
+                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                    if quick != 0:
+                        value_size = quick >> 8
+                        at = at + (quick & 255)
+                    else:
+                        value_size, at = _long_varint(source, at, after, 5)
                     if at < 0 or at > after or value_size > after - at:
                         failed = np.int64(12)
                     else:
                         value_from = at
                         if value_size > 0:
                             at += value_size
-                        headers, at = _varint(source, at, after, 5)
+                        quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                        if quick != 0:
+                            headers = quick >> 8
+                            at = at + (quick & 255)
+                        else:
+                            headers, at = _long_varint(source, at, after, 5)
                         if at < 0 or at > after or headers < 0 or headers > (after - at) // 2:
                             failed = np.int64(13)
                             fail_b = headers
                         else:
                             while headers > 0:
                                 headers -= 1
-                                name_size, name = _varint(source, at, after, 5)
+                                quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                                if quick != 0:
+                                    name_size = quick >> 8
+                                    name = at + (quick & 255)
+                                else:
+                                    name_size, name = _long_varint(source, at, after, 5)
                                 if name < 0 or name > after or name_size < 0 or name_size > after - name:
                                     failed = np.int64(14)
                                     break
-                                content_size, content = _varint(source, name + name_size, after, 5)
+                                quick = (
+                                    _short_varint(load64(source, name + name_size))
+                                    if name + name_size <= room
+                                    else np.int64(0)
+                                )
+                                if quick != 0:
+                                    content_size = quick >> 8
+                                    content = name + name_size + (quick & 255)
+                                else:
+                                    content_size, content = _long_varint(source, name + name_size, after, 5)
                                 if content < 0 or content > after or content_size > after - content:
                                     failed = np.int64(14)
                                     break
@@ -722,14 +774,28 @@ def read_records(
                                     ):
                                         state[2] = first_problem
                                         return GROW
-                                    copy(source, name, header_key, header_key_pos, name_size)
+                                    if (
+                                        name_size <= WIDE
+                                        and name + name_size <= wide_room
+                                        and header_key_pos + name_size + 32 <= header_key.size
+                                    ):
+                                        copy_wide(source, name, header_key, header_key_pos, name_size)
+                                    else:
+                                        copy(source, name, header_key, header_key_pos, name_size)
                                     header_key_pos += name_size
                                     header_value_valid[header] = np.uint8(1)
                                     if content_size < 0:
                                         header_value_valid[header] = np.uint8(0)
                                         null_header_values += 1
                                     else:
-                                        copy(source, content, header_value, header_value_pos, content_size)
+                                        if (
+                                            content_size <= WIDE
+                                            and content + content_size <= wide_room
+                                            and header_value_pos + content_size + 32 <= header_value.size
+                                        ):
+                                            copy_wide(source, content, header_value, header_value_pos, content_size)
+                                        else:
+                                            copy(source, content, header_value, header_value_pos, content_size)
                                         header_value_pos += content_size
                                     header += 1
                                     header_key_at[header] = header_key_pos
@@ -814,7 +880,10 @@ def read_records(
                     if key_pos + key_size + 64 > key.size:
                         state[2] = first_problem
                         return GROW
-                    copy(source, key_from, key, key_pos, key_size)
+                    if key_size <= WIDE and key_from + key_size <= wide_room and key_pos + key_size + 32 <= key.size:
+                        copy_wide(source, key_from, key, key_pos, key_size)
+                    else:
+                        copy(source, key_from, key, key_pos, key_size)
                     key_pos += key_size
                 key_at[row + 1] = key_pos
             if want_value:
@@ -822,7 +891,14 @@ def read_records(
                     _clear(value_valid, row)
                     null_values += 1
                 else:
-                    copy(source, value_from, value, value_pos, value_size)
+                    if (
+                        value_size <= WIDE
+                        and value_from + value_size <= wide_room
+                        and value_pos + value_size + 32 <= value.size
+                    ):
+                        copy_wide(source, value_from, value, value_pos, value_size)
+                    else:
+                        copy(source, value_from, value, value_pos, value_size)
                     value_pos += value_size
                 value_at[row + 1] = value_pos
             if want_headers:
@@ -868,3 +944,18 @@ def spread(table: Any, entries: Any, column: Any, out: Any) -> None:
         value = table[entry, column]
         for row in range(first, first + table[entry, 20]):
             out[row] = value
+
+
+@kernel
+def uniform(table: Any, entries: Any, out: Any) -> None:
+    """``out[c]`` becomes 1 where column ``c`` has the same value in all of the first ``entries`` rows, else 0."""
+    for column in range(out.size):
+        out[column] = 1
+    left = out.size
+    for entry in range(1, entries):
+        for column in range(out.size):
+            if out[column] != 0 and table[entry, column] != table[0, column]:
+                out[column] = 0
+                left -= 1
+        if left == 0:
+            return
