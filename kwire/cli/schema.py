@@ -196,7 +196,8 @@ def _history(message: model.Message) -> Iterator[str]:
     if message.doc:
         yield from (f"  {line}" for line in message.doc.split("\n"))
     for version, note in sorted(message.notes.items()):
-        yield f"  {f'v{version}':<4} {_KIPS.sub(r'(\g<0>)', note)}"
+        text = _KIPS.sub(r"(\g<0>)", note)
+        yield f"  {f'v{version}':<4} {text}"
     yield ""
 
 

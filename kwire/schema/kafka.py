@@ -166,6 +166,7 @@ class _Definition:
         fields = self.items(values, "fields")
         for one in self.items(values, "commonStructs"):
             self.bodies[self.text(one, "name")] = self.items(one, "fields")
+        self.gather(fields)
         self.collect(fields, versions, ())
         made = Message(
             name=name,
@@ -212,18 +213,23 @@ class _Definition:
         # A field that is tagged wherever it exists may leave out its versions.
         return self.range(one.get("versions", one.get("taggedVersions")), f"versions of {one.get('name')}")
 
-    def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
-        """Notes the fields of each struct and the versions in which anything refers to it."""
+    def gather(self, fields: list[Any]) -> None:
+        """Notes the fields of each struct that is defined where it is used."""
         for one in fields:
             self.known(one, _FIELD_KEYS, "a field")
+            body = self.items(one, "fields")
+            if body:
+                self.bodies.setdefault(self.text(one, "type").removeprefix("[]"), body)
+                self.gather(body)
+
+    def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
+        """Notes the versions in which anything refers to a struct."""
+        for one in fields:
             struct = self.text(one, "type").removeprefix("[]")
             if struct in model.PRIMITIVES:
                 continue
             if struct in inside:
                 raise self.fail(f"struct {struct} contains itself")
-            body = self.items(one, "fields")
-            if body:
-                self.bodies.setdefault(struct, body)
             if struct not in self.bodies:
                 raise self.fail(f"unknown type {struct!r}")
             here = self.versions(one) & within
