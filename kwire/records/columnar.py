@@ -28,6 +28,7 @@ Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/rec
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -109,6 +110,7 @@ _SENTENCES: Final = {
     Problem.RECORDS_MISSING: "{a} records are claimed, {b} are there",
 }
 
+_PACKED: Final = [Table.BODY, Table.END, Table.MAGIC, Table.ATTRIBUTES]
 _CHECKED: Final = [Table.POS, Table.END, Table.MAGIC, Table.CRC]
 _NO_CONTROL: Final = -100_000
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
@@ -187,7 +189,10 @@ def decode_sets(
         raise ValueError("starts and lengths must be arrays of the same length")
     window = _Window(buffer, starts, lengths, limits)
     window.find()
-    return _Columns(window, names).made()
+    made = _Columns(window, names).made()
+    if window.arena.size <= _Scratch.KEPT:
+        _scratch.arena = window.arena
+    return made
 
 
 class _Memory:
@@ -216,7 +221,20 @@ def _as_array(data: bytes | bytearray | memoryview) -> Bytes:
     return np.frombuffer(data, np.uint8)
 
 
-_NOTHING: Final[Bytes] = np.zeros(0, np.uint8)
+class _Scratch(threading.local):
+    """The arena of the last call in this thread, to be used again: fresh memory costs more than decompressing into it.
+
+    Nothing that leaves this module refers to it, since keys and values are copied.
+    """
+
+    KEPT: Final = 64 << 20
+    """An arena larger than this is given back."""
+
+    def __init__(self) -> None:
+        self.arena: Bytes = np.empty(1 << 16, np.uint8)
+
+
+_scratch: Final = _Scratch()
 _NO_TABLE: Final[Ints] = np.zeros((0, Table.FIELDS), np.int64)
 
 
@@ -230,54 +248,45 @@ class _Window:
         self.limits = limits
         self.consumed: Ints = np.zeros(starts.size, np.int64)
         self.problems: list[tuple[int, int, str]] = []
-        self.arena: Bytes = _NOTHING
+        self.arena: Bytes = _scratch.arena
+        self._used = 0
         self.table: Ints = _NO_TABLE
         self._left = limits.total
 
     def find(self) -> None:
         table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
-        data, view = self.buffer, self.buffer.data
+        data = self.buffer
         tables: list[Ints] = []
         paths: list[list[Ints]] = []
         path: list[Ints] = [np.arange(len(table))]
-        arenas: list[Bytes] = []
-        size = 0
-        level = 0
         while True:
-            self._check(table, view)
-            packed = np.flatnonzero(
-                (table[:, Table.COUNT] < 0) & (table[:, Table.MAGIC] < 2)
-                | (table[:, Table.ATTRIBUTES] & 7 != 0) & (table[:, Table.COUNT] > 0) & (table[:, Table.MAGIC] == 2)
-            )
+            self._check(table, data.data)
+            compressed = (table[:, Table.MAGIC] == 2) & (table[:, Table.ATTRIBUTES] & 7 != 0)
             # Some writers compress nothing into something. There are no records to miss.
-            empty = (table[:, Table.MAGIC] == 2) & (table[:, Table.ATTRIBUTES] & 7 != 0) & (table[:, Table.COUNT] == 0)
+            empty = compressed & (table[:, Table.COUNT] == 0)
             table[empty, Table.END] = table[empty, Table.BODY]
+            packed = np.flatnonzero(
+                compressed & (table[:, Table.COUNT] > 0) | (table[:, Table.COUNT] < 0) & (table[:, Table.MAGIC] < 2)
+            )
             tables.append(table)
             paths.append(path)
             if not packed.size:
                 break
-            if level == self.limits.nesting and (deep := packed[table[packed, Table.COUNT] < 0]).size:
+            if len(tables) > self.limits.nesting and (deep := packed[table[packed, Table.COUNT] < 0]).size:
                 text = f"compressed messages inside each other beyond the limit of {self.limits.nesting}"
                 for row in deep.tolist():
                     self._drop(table, row, text)
                 packed = packed[table[packed, Table.COUNT] != 0]
-            wrappers, starts, lengths, arena = self._decompress(table, packed, view, size)
-            arenas.append(arena)
+            wrappers, starts, lengths = self._decompress(table, packed, data.data)
             if not wrappers.size:
                 break
+            data = self.arena
             parents = table[wrappers]
-            inner = self._scan(arena, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
-            _relative(parents, inner)
-            # Positions count from the beginning of the final arena, in which the levels follow each other.
-            view = arena.data
-            which = inner[:, Table.PARENT]
-            path = [*(one[wrappers][which] for one in path), np.arange(len(inner))]
-            table = inner
-            data = arena
-            size += arena.size
-            level += 1
-        del data
-        self._merge(tables, paths, arenas)
+            table = self._scan(data, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
+            _relative(parents, table)
+            which = table[:, Table.PARENT]
+            path = [*(one[wrappers][which] for one in path), np.arange(len(table))]
+        self._merge(tables, paths)
 
     def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Ints, consumed: Ints) -> Ints:
         state = np.zeros(State.FIELDS, np.int64)
@@ -319,55 +328,49 @@ class _Window:
         ]
         table[rows, Table.CRC] = right
 
-    def _decompress(self, table: Ints, packed: Ints, view: memoryview, shift: int) -> tuple[Ints, Ints, Ints, Bytes]:
-        """Fills a new piece of the arena, which will begin at ``shift`` in the whole of it.
+    def _decompress(self, table: Ints, packed: Ints, data: memoryview) -> tuple[Ints, Ints, Ints]:
+        """Appends what the given rows hold to the arena.
 
-        Returns the wrappers' rows, the message sets that they held as positions in this piece, and the piece.
+        Returns the rows of wrappers among them, and the message sets that they held as positions in the arena.
         """
-        parts: list[bytes] = []
-        at = 0
         wrappers: list[int] = []
         starts: list[int] = []
         lengths: list[int] = []
-        for row in packed.tolist():
-            _, _, _, body, end, magic, attributes = table[row, :7].tolist()
+        view = self.arena.data
+        at = self._used
+        for row, (body, end, magic, attributes) in zip(
+            packed.tolist(), table[packed][:, _PACKED].tolist(), strict=True
+        ):
             limit = min(self.limits.decompressed, self._left)
             try:
-                part = decompress(attributes & 7, view[body:end], limit, magic=magic)
+                part = decompress(attributes & 7, data[body:end], limit, magic=magic)
             except DecodeError as wrong:
                 self._drop(table, row, wrong.message)
                 continue
-            self._left -= len(part)
-            parts.append(part)
+            size = len(part)
+            self._left -= size
+            if at + size > len(view):
+                self.arena = _larger(self.arena, at, at + size)
+                view = self.arena.data
+            view[at : at + size] = part
             if magic == 2:
-                table[row, Table.ARENA] = 1
-                table[row, Table.BODY] = shift + at
-                table[row, Table.END] = shift + at + len(part)
+                table[row, Table.ARENA : Table.END + 1] = (1, at, at + size)
             else:
                 wrappers.append(row)
                 starts.append(at)
-                lengths.append(len(part))
-            at += len(part)
-        arena = np.frombuffer(bytearray().join(parts), np.uint8)
-        return np.array(wrappers, np.int64), np.array(starts, np.int64), np.array(lengths, np.int64), arena
+                lengths.append(size)
+            at += size
+        self._used = at
+        return np.array(wrappers, np.int64), np.array(starts, np.int64), np.array(lengths, np.int64)
 
-    def _merge(self, tables: list[Ints], paths: list[list[Ints]], arenas: list[Bytes]) -> None:
+    def _merge(self, tables: list[Ints], paths: list[list[Ints]]) -> None:
         """Puts the rows of all levels into one table, those of a wrapper in its place."""
-        self.arena = arenas[0] if len(arenas) == 1 else np.concatenate(arenas) if arenas else _NOTHING
         if len(tables) == 1:
             self.table = tables[0]
             return
-        size = 0
-        for level, table in enumerate(tables):
-            if level:
-                # What came out of wrappers is in the arena; batches of magic 2 are only found on the first level.
-                table[:, Table.BODY] += size
-                table[:, Table.END] += size
-                size += arenas[level - 1].size
-        depth = len(tables)
         keys = [
             np.concatenate([one[level] if level < len(one) else np.zeros(len(one[0]), np.int64) for one in paths])
-            for level in range(depth)
+            for level in range(len(tables))
         ]
         table = np.concatenate(tables)
         order = np.lexsort(keys[::-1])
