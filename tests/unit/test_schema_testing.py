@@ -1,0 +1,64 @@
+"""``kwire.testing``: what it draws is valid, what it damages is damaged."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kwire
+from kwire import schema
+from kwire.codec import registry
+from kwire.testing import Frame, frames, messages, mutate, mutations
+
+FETCH = schema.message("FetchRequest")
+
+
+@given(frames())
+def test_every_frame_decodes_to_what_it_was_made_from(frame: Frame):
+    if frame.kind == "request":
+        request = kwire.decode_request(frame.data)
+        assert request.header.request_api_key == frame.api_key
+        assert request.header.request_api_version == frame.api_version
+        assert request.header.correlation_id == frame.correlation_id
+        assert request.body == frame.body
+    else:
+        response = kwire.decode_response(frame.data, api_key=frame.api_key, api_version=frame.api_version)
+        assert response.header.correlation_id == frame.correlation_id
+        assert response.body == frame.body
+
+
+@given(frames(api_key=1, kinds=("request",)))
+def test_frames_can_be_of_one_api_and_kind(frame: Frame):
+    assert (frame.kind, frame.api_key) == ("request", 1)
+
+
+@given(messages(FETCH, 12, unknown_tags=False))
+def test_messages_without_unknown_tags_have_none(drawn: object):
+    data = registry.codec(FETCH, 12).encode(drawn)
+    decoded = registry.codec(FETCH, 12, "reference").decode(data)
+    assert decoded.unknown_tagged_fields is None
+    assert all(one.unknown_tagged_fields is None for one in decoded.topics)
+
+
+def test_a_version_that_a_message_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="versions 0-18, not 99"):
+        messages(FETCH, 99)
+
+
+@given(st.binary(max_size=40), st.data())
+def test_mutations_are_bytes_of_about_the_same_size(data: bytes, draw: st.DataObject):
+    mutated = draw.draw(mutations(data, max_times=3))
+    assert isinstance(mutated, bytes)
+    assert len(mutated) <= len(data) + 3 * 8
+
+
+def test_mutate_is_repeatable_and_nearly_always_changes_something():
+    data = bytes(range(64))
+    once = [mutate(data, random.Random(seed)) for seed in range(500)]
+    assert once == [mutate(data, random.Random(seed)) for seed in range(500)]
+    assert sum(one != data for one in once) > 450
+    assert {len(one) - len(data) for one in once} >= {0, 1, -1, 8}
+    assert isinstance(mutate(b"", random.Random(1), times=20), bytes)
