@@ -1,0 +1,247 @@
+"""Eclipse Hono telemetry in Kafka records: the Telemetry API for Kafka, and what in a record goes against it.
+
+    message = hono.read(topic, key, headers, value)        # None where the topic is no telemetry topic
+    message.device_id, message.creation_time, message.violations
+    devices = hono.Devices()                               # rules over several records
+    devices.see(message, partition, producer)
+
+The same rules as Spark expressions, and those about producers that need frames (acks, requests in flight), are in
+``kwire.spark.events``, which reads the names of the rules and their wording from here.
+
+Rules kept here:
+
+- Nothing raises: what is wrong with a record is a violation, a rule's name and a sentence, and the rest is read.
+- Numbers are decimal text, as Hono writes them, or big-endian integers of the size of their type (``int`` 4 bytes,
+  ``long`` 8), as a serializer of Kafka's Java client writes them. Bytes that are digits are text: as an integer they
+  would be a ``qos`` beyond 1 or times millions of years away. Anything else is reported.
+- Of a header that is there twice the first counts, as in Hono, and it is reported.
+- A message is expired when creation time plus time-to-live is before now. The document's sentence has it the other
+  way round ("is greater than the current time"), which would discard every message that is still alive.
+- ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time that a
+  timestamp in microseconds cannot hold is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kwire.events import media
+
+__all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read"]
+
+TOPIC_PREFIX: Final = "hono.telemetry."
+
+INT: Final = 4
+LONG: Final = 8
+"""Bytes of the two number types."""
+
+DECIMAL: Final = "-?[0-9]{1,19}"
+
+NUMBERS: Final = {"creation-time": LONG, "qos": INT, "ttd": INT, "ttl": LONG}
+TEXTS: Final = ("content-type", "content-encoding", "device_id")
+HEADERS: Final = ("content-type", "content-encoding", "creation-time", "device_id", "qos", "ttd", "ttl")
+"""The headers of the document's table, in its order."""
+MANDATORY: Final = ("content-type", "device_id")
+
+PATTERNS: Final = {"content-type": media.MEDIA_TYPE, "content-encoding": media.CONTENT_CODING}
+
+MICROS: Final = ((1 << 63) - 1) // 1000
+"""Milliseconds since 1970 that a timestamp in microseconds can hold, either way."""
+
+RANGES: Final = {
+    "creation-time": (-MICROS, MICROS),
+    "qos": (0, 1),
+    "ttd": (-1, (1 << 31) - 1),
+    "ttl": (0, (1 << 63) - 1),
+}
+
+RULES: Final = {
+    "bad_topic": "the topic names a tenant: hono.telemetry.${tenant_id}",
+    "missing_header": "content-type and device_id are mandatory",
+    "bad_header": "a header has the type and a value of the document's table",
+    "repeated_header": "a header appears once",
+    "creation_time_missing": "creation-time is mandatory if ttd or ttl is set",
+    "key_is_not_device_id": "the key of the message is the device id",
+    "no_value": "the value is a byte array with the telemetry data",
+    "two_partitions": "messages with the same key always go to the same partition",
+    "two_producers": "no two producers send telemetry data for the same device",
+    "order_not_kept": "a producer keeps the order: idempotent with at most 5 requests in flight, or one, or no retries",
+    "qos_1_at_most_once": "a producer that sends messages with qos 1 waits for the acknowledgements of all replicas",
+}
+"""Names of the rules, and what each asks."""
+
+NULL: Final = "is null"
+NOT_UTF8: Final = "is not UTF-8"
+EMPTY: Final = "is empty"
+NOT_MEDIA: Final = "is not a MIME type"
+NOT_CODING: Final = "is not a content encoding"
+NOT_NUMBER: Final = {
+    INT: "is neither a decimal number nor 4 bytes of an int",
+    LONG: "is neither a decimal number nor 8 bytes of a long",
+}
+OUT_OF_RANGE: Final = "is out of range"
+MISSING: Final = "is missing"
+TWICE: Final = "appears more than once"
+NO_TENANT: Final = "the topic has no tenant"
+NO_CREATION_TIME: Final = "creation-time is missing beside ttd or ttl"
+NO_KEY: Final = "the key is null"
+OTHER_KEY: Final = "the key is not the device id"
+NO_VALUE: Final = "the value is null"
+
+
+class Violation(NamedTuple):
+    """A rule, one of ``RULES``, and a sentence about the record."""
+
+    rule: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Message:
+    """A telemetry message: what its headers say, typed, and what is wrong with it.
+
+    ``creation_time`` is in ms since 1970, ``ttl`` in ms, ``ttd`` in seconds (-1: until further notice). A header that
+    is absent or wrong is None.
+    """
+
+    tenant: str
+    device_id: str | None = None
+    content_type: str | None = None
+    content_encoding: str | None = None
+    creation_time: int | None = None
+    qos: int | None = None
+    ttd: int | None = None
+    ttl: int | None = None
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def error(self) -> str | None:
+        """The violations' sentences, separated by semicolons; None where there are none."""
+        return "; ".join(detail for _, detail in self.violations) or None
+
+
+def number(value: bytes, size: int) -> int | None:
+    """A signed integer of ``size`` bytes from decimal text or from its big-endian bytes; None where it is neither."""
+    if re.fullmatch(DECIMAL.encode(), value):
+        found = int(value)
+        return found if -(1 << 8 * size - 1) <= found < 1 << 8 * size - 1 else None
+    return int.from_bytes(value, "big", signed=True) if len(value) == size else None
+
+
+def expired(creation_time: int | None, ttl: int | None, now: int) -> bool | None:
+    """Whether a consumer should discard a message at ``now`` (ms since 1970); None where the message does not say."""
+    return None if creation_time is None or ttl is None else creation_time + ttl < now
+
+
+def read(
+    topic: str | None, key: bytes | None, headers: Iterable[tuple[str, bytes | None]], value: bytes | None
+) -> Message | None:
+    """A record as a telemetry message; None where its topic is no telemetry topic. Never raises."""
+    if topic is None or not topic.startswith(TOPIC_PREFIX):
+        return None
+    message = Message(topic[len(TOPIC_PREFIX) :])
+    wrong = message.violations
+    if not message.tenant:
+        wrong.append(Violation("bad_topic", NO_TENANT))
+    given: dict[str, bytes | None] = {}
+    repeated = set()
+    for name, content in headers:
+        if name in given:
+            repeated.add(name)
+        elif name in HEADERS:
+            given[name] = content
+    found: dict[str, Any] = {}
+    for name in HEADERS:
+        if name in repeated:
+            wrong.append(Violation("repeated_header", f"{name} {TWICE}"))
+        if name not in given:
+            if name in MANDATORY:
+                wrong.append(Violation("missing_header", f"{name} {MISSING}"))
+            continue
+        made, words = _header(name, given[name])
+        if words is not None:
+            wrong.append(Violation("bad_header", f"{name} {words}"))
+        else:
+            found[name.replace("-", "_")] = made
+    for name, made in found.items():
+        setattr(message, name, made)
+    if "creation-time" not in given and ("ttd" in given or "ttl" in given):
+        wrong.append(Violation("creation_time_missing", NO_CREATION_TIME))
+    if key is None:
+        wrong.append(Violation("key_is_not_device_id", NO_KEY))
+    elif message.device_id is not None and key != message.device_id.encode():
+        wrong.append(Violation("key_is_not_device_id", OTHER_KEY))
+    if value is None:
+        wrong.append(Violation("no_value", NO_VALUE))
+    return message
+
+
+def _header(name: str, value: bytes | None) -> tuple[Any, str | None]:
+    """The typed value of a header, or what is wrong with it."""
+    if value is None:
+        return None, NULL
+    if name in NUMBERS:
+        size = NUMBERS[name]
+        found = number(value, size)
+        if found is None:
+            return None, NOT_NUMBER[size]
+        low, high = RANGES[name]
+        return (found, None) if low <= found <= high else (None, OUT_OF_RANGE)
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None, NOT_UTF8
+    if not text:
+        return None, EMPTY
+    if name in PATTERNS and re.fullmatch(PATTERNS[name], text) is None:
+        return None, NOT_MEDIA if name == "content-type" else NOT_CODING
+    return text, None
+
+
+class Devices:
+    """The rules over several messages: a device stays on one partition and with one producer.
+
+    Keeps a few values per device; for traffic that is larger than memory there is ``kwire.spark.hono_violations``.
+    """
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[str, str], set[int]] = {}
+        self._producers: dict[tuple[str, str], set[str]] = {}
+
+    def see(self, message: Message, partition: int | None, producer: str | None) -> list[Violation]:
+        """The rules that this message breaks: its device was seen on another partition, or from another producer.
+
+        ``producer`` names who sent it, in any way that tells two apart; None where that is not known. Each further
+        partition and producer of a device is reported once. The violations are added to the message's own.
+        """
+        if message.device_id is None:
+            return []
+        device = (message.tenant, message.device_id)
+        wrong = []
+        if partition is not None:
+            partitions = self._partitions.setdefault(device, set())
+            if partition not in partitions:
+                partitions.add(partition)
+                if len(partitions) > 1:
+                    wrong.append(Violation("two_partitions", on_partitions(sorted(partitions))))
+        if producer is not None:
+            producers = self._producers.setdefault(device, set())
+            if producer not in producers:
+                producers.add(producer)
+                if len(producers) > 1:
+                    wrong.append(Violation("two_producers", from_producers(sorted(producers))))
+        message.violations += wrong
+        return wrong
+
+
+def on_partitions(partitions: Iterable[int]) -> str:
+    """The sentence about a device on several partitions."""
+    return f"the device is on partitions {', '.join(map(str, partitions))}"
+
+
+def from_producers(producers: Iterable[str]) -> str:
+    """The sentence about a device with several producers."""
+    return f"the device has the producers {', '.join(producers)}"
