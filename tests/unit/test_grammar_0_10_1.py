@@ -1,8 +1,8 @@
 """The layouts of Kafka 0.10.1 against the grammar of its protocol guide.
 
 ``data/grammar-0.10.1.json`` holds what the guide's grammars say, reduced to types and nesting (``int32 [string
-[int32]]``), for each request and response of its 21 APIs. Where the guide itself lies beside the project, the file is held
-against it as well.
+[int32]]``), for each request and response of its 21 APIs. Where the guide itself lies beside the project, the file is
+held against it as well.
 """
 
 from __future__ import annotations
