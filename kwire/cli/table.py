@@ -236,6 +236,25 @@ def _headers(row: Row) -> str:
     )
 
 
+def _attributes(row: Row) -> str:
+    if not row["attributes"]:
+        return "-"
+    return ", ".join(
+        f"{readable(key)}={'null' if value is None else readable(value)}" for key, value in row["attributes"].items()
+    )
+
+
+def _measured(row: Row) -> str:
+    """The value of a gauge or a sum; of a distribution, how many values it has and their sum."""
+    if row["count"] is not None:
+        return str(row["count"]) if row["sum"] is None else f"{row['count']} sum {row['sum']}"
+    return "-" if row["value"] is None else str(row["value"])
+
+
+def _last(row: Row) -> str:
+    return "yes" if row["terminating"] else "-"
+
+
 def _format(row: Row) -> str:
     if row["magic"] is None:
         return "-"
@@ -278,4 +297,19 @@ RECORDS: Final = (
     Column("status", _status, shrink=8, empty="ok"),
 )
 
-COLUMNS: Final = {"frames": FRAMES, "messages": MESSAGES, "records": RECORDS}
+CLIENT_METRICS: Final = (
+    Column("time", _time("timestamp")),
+    Column("client_id", _plain("client_id"), shrink=8),
+    Column("instance", _plain("client_instance_id"), shrink=8),
+    Column("metric", _plain("metric"), shrink=24),
+    Column("attributes", _attributes, shrink=12),
+    Column("type", _plain("type"), shrink=5),
+    Column("value", _measured, right=True),
+    Column("unit", _plain("unit")),
+    Column("temporality", _plain("temporality"), shrink=5),
+    Column("last", _last),
+    Column("compression", _plain("compression"), shrink=4),
+    Column("status", _status, shrink=8, empty="ok"),
+)
+
+COLUMNS: Final = {"frames": FRAMES, "messages": MESSAGES, "records": RECORDS, "client_metrics": CLIENT_METRICS}
