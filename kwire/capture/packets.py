@@ -38,6 +38,7 @@ from kwire.protocol.state import (
     C_CLOSED,
     C_FAMILY,
     C_FIRST_ID,
+    C_LAST_CLIENT,
     C_NUMBER,
     C_PENDING_HEAD,
     C_PENDING_TAIL,
@@ -570,6 +571,7 @@ def tcp_segments(
             conns[slot, C_PENDING_HEAD] = -1
             conns[slot, C_PENDING_TAIL] = -1
             conns[slot, C_FIRST_ID] = -1
+            conns[slot, C_LAST_CLIENT] = -1
             streams[slot * 2] = -1
             streams[slot * 2 + 1] = -1
             if ports.shape[0] > 0:

@@ -84,6 +84,8 @@ _VARINT: Final = 5
 _NULL: Final = 6
 _DEPTH: Final = 7
 _TRAILING: Final = 8
+FULL: Final = 9
+"""Not a problem of the input."""
 
 # Columns of the table of frames to look at.
 JOB_START: Final = 0
@@ -120,9 +122,13 @@ class _Assembler:
         self.registers = registers
         self.emit = emit
         self.stop = stop
+        self.target = -1
+        """The instruction that a jump leads to, of those that may still be added."""
 
     def add(self, path: str, op: int, a: int = 0, b: int = 0, c: int = 0) -> int:
-        # Neighbouring skips become one, but not across the target of a jump: those are only made by add() of other ops.
+        if op == _SKIP and self.rows and self.rows[-1][0] == _SKIP and self.target != len(self.rows):
+            self.rows[-1][1] += a
+            return len(self.rows) - 1
         self.rows.append([op, a, b, c])
         self.paths.append(path)
         return len(self.rows) - 1
@@ -133,7 +139,7 @@ class _Assembler:
             if isinstance(one.type, StructLayout) and one.nullable:
                 test = self.add(name, _IF_PRESENT)
                 self.struct(one.type, name)
-                self.rows[test][3] = len(self.rows)
+                self.target = self.rows[test][3] = len(self.rows)
             else:
                 self.value(one.type, one.nullable, name)
             if name == self.emit:
@@ -153,7 +159,7 @@ class _Assembler:
             first = len(self.rows)
             self.value(type_.element, False, path)
             self.add(path, _NEXT, c=first)
-            self.rows[begin][3] = len(self.rows)
+            self.target = self.rows[begin][3] = len(self.rows)
             return
         register = self.registers.get(path, -1)
         width = FIXED_SIZES.get(type_.name)
@@ -210,7 +216,7 @@ class ProgramSet:
             parts.append(code)
             self._starts[key] = begin
             self._paths.extend(program.paths)
-        self.code = np.ascontiguousarray(np.concatenate(parts)) if parts else np.zeros((1, 4), np.int64)
+        self.code = np.concatenate(parts) if parts else np.zeros((1, 4), np.int64)
 
     def start(self, api_key: int, api_version: int) -> int:
         """The first instruction of a program in ``code``, or -1."""
@@ -259,24 +265,24 @@ def _signed(buf: Array, pos: int, width: int) -> int:
 
 @kernel
 def interpret(
-    buf: Array, start: int, end: int, code: Array, pc: int, regs: Array, rows: Array, n_rows: int, tag: int
-) -> tuple[Array, int, int, int, int]:
+    buf: Array, start: int, end: int, code: Array, pc: int, regs: Array, left: Array, rows: Array, n_rows: int, tag: int
+) -> tuple[int, int, int, int]:
     """Runs the program at instruction ``pc`` over ``buf[start:end]``.
 
-    ``regs`` (int64, two for each captured field) is set to ``ABSENT`` first and holds the last values afterwards. Each
-    emitted row is ``tag`` and the registers; ``rows`` is replaced by a bigger table when it is full. Returns (rows,
-    n_rows, problem, position, instruction); a problem of 0 means that the program reached its end.
+    ``left`` (int64, MAX_DEPTH) is scratch. ``regs`` (int64, two for each captured field) is set to ``ABSENT`` first and
+    holds the last values afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, problem, position,
+    instruction); a problem of 0 means that the program reached its end, FULL that ``rows`` has no room for the next
+    one. It neither makes nor returns an array: in a kernel that costs more than a short program.
     """
     for k in range(regs.shape[0]):
         regs[k] = ABSENT
-    left = np.zeros(MAX_DEPTH, np.int64)
     depth = 0
     pos = int64(start)
     while True:
         op = code[pc, 0]
         if op == _SKIP:
             if code[pc, 1] > end - pos:
-                return rows, n_rows, _SHORT, pos, pc
+                return n_rows, _SHORT, pos, pc
             pos += code[pc, 1]
             pc += 1
         elif op == _BYTES:
@@ -285,19 +291,19 @@ def interpret(
             if kind == 1:
                 length, pos = _uvarint(buf, pos, end)
                 if pos < 0:
-                    return rows, n_rows, length, at, pc
+                    return n_rows, length, at, pc
                 length -= 1
             else:
                 if kind > end - pos:
-                    return rows, n_rows, _SHORT, at, pc
+                    return n_rows, _SHORT, at, pc
                 length = _signed(buf, pos, kind)
                 pos += kind
             if length < -1:
-                return rows, n_rows, _NEGATIVE, at, pc
+                return n_rows, _NEGATIVE, at, pc
             if length == -1 and code[pc, 3] == 0:
-                return rows, n_rows, _NULL, at, pc
+                return n_rows, _NULL, at, pc
             if length > end - pos:
-                return rows, n_rows, _LONG, at, pc
+                return n_rows, _LONG, at, pc
             register = code[pc, 2]
             if register >= 0:
                 regs[2 * register] = pos
@@ -308,7 +314,7 @@ def interpret(
         elif op == _INT:
             width = code[pc, 1]
             if width > end - pos:
-                return rows, n_rows, _SHORT, pos, pc
+                return n_rows, _SHORT, pos, pc
             register = code[pc, 2]
             regs[2 * register] = _signed(buf, pos, width)
             regs[2 * register + 1] = 0
@@ -316,7 +322,7 @@ def interpret(
             pc += 1
         elif op == _UUID:
             if end - pos < 16:
-                return rows, n_rows, _SHORT, pos, pc
+                return n_rows, _SHORT, pos, pc
             register = code[pc, 2]
             regs[2 * register] = pos
             regs[2 * register + 1] = 16
@@ -327,22 +333,22 @@ def interpret(
             if code[pc, 1] == 1:
                 count, pos = _uvarint(buf, pos, end)
                 if pos < 0:
-                    return rows, n_rows, count, at, pc
+                    return n_rows, count, at, pc
                 count -= 1
             else:
                 if end - pos < 4:
-                    return rows, n_rows, _SHORT, at, pc
+                    return n_rows, _SHORT, at, pc
                 count = _signed(buf, pos, 4)
                 pos += 4
             if count < -1:
-                return rows, n_rows, _NEGATIVE, at, pc
+                return n_rows, _NEGATIVE, at, pc
             if count > (end - pos) // code[pc, 2]:
-                return rows, n_rows, _COUNT, at, pc
+                return n_rows, _COUNT, at, pc
             if count <= 0:
                 pc = code[pc, 3]
             else:
                 if depth == MAX_DEPTH:
-                    return rows, n_rows, _DEPTH, at, pc
+                    return n_rows, _DEPTH, at, pc
                 left[depth] = count
                 depth += 1
                 pc += 1
@@ -357,32 +363,30 @@ def interpret(
             at = pos
             count, pos = _uvarint(buf, pos, end)
             if pos < 0:
-                return rows, n_rows, count, at, pc
+                return n_rows, count, at, pc
             if count > (end - pos) // 2:
-                return rows, n_rows, _COUNT, at, pc
+                return n_rows, _COUNT, at, pc
             for _ in range(count):
                 at = pos
                 number, pos = _uvarint(buf, pos, end)
                 if pos < 0:
-                    return rows, n_rows, number, at, pc
+                    return n_rows, number, at, pc
                 size, pos = _uvarint(buf, pos, end)
                 if pos < 0:
-                    return rows, n_rows, size, at, pc
+                    return n_rows, size, at, pc
                 if size > end - pos:
-                    return rows, n_rows, _LONG, at, pc
+                    return n_rows, _LONG, at, pc
                 pos += size
             pc += 1
         elif op == _IF_PRESENT:
             if pos >= end:
-                return rows, n_rows, _SHORT, pos, pc
+                return n_rows, _SHORT, pos, pc
             flag = _signed(buf, pos, 1)
             pos += 1
             pc = code[pc, 3] if flag < 0 else pc + 1
         elif op == _EMIT:
             if n_rows == rows.shape[0]:
-                bigger = np.empty((max(16, rows.shape[0] * 2), rows.shape[1]), np.int64)
-                bigger[: rows.shape[0]] = rows
-                rows = bigger
+                return n_rows, FULL, pos, pc
             rows[n_rows, 0] = tag
             for k in range(regs.shape[0]):
                 rows[n_rows, 1 + k] = regs[k]
@@ -390,8 +394,8 @@ def interpret(
             pc += 1
         else:  # _STOP
             if pos != end and code[pc, 1] == 0:
-                return rows, n_rows, _TRAILING, pos, pc
-            return rows, n_rows, OK, pos, pc
+                return n_rows, _TRAILING, pos, pc
+            return n_rows, OK, pos, pc
 
 
 @kernel
@@ -402,14 +406,22 @@ def locate(buf: Array, jobs: Array, code: Array, registers: int) -> tuple[Array,
     FAILURE_COLUMNS numbers.
     """
     regs = np.empty(2 * registers, np.int64)
+    left = np.empty(MAX_DEPTH, np.int64)
     rows = np.empty((max(16, jobs.shape[0] * 2), 1 + 2 * registers), np.int64)
     failures = np.empty((jobs.shape[0], FAILURE_COLUMNS), np.int64)
     n_rows = 0
     n_failures = 0
     for job in range(jobs.shape[0]):
-        rows, n_rows, problem, pos, pc = interpret(
-            buf, jobs[job, JOB_START], jobs[job, JOB_END], code, jobs[job, JOB_CODE], regs, rows, n_rows, job
-        )
+        before = n_rows
+        while True:
+            n_rows, problem, pos, pc = interpret(
+                buf, jobs[job, JOB_START], jobs[job, JOB_END], code, jobs[job, JOB_CODE], regs, left, rows, before, job
+            )
+            if problem != FULL:
+                break
+            bigger = np.empty((rows.shape[0] * 2, rows.shape[1]), np.int64)
+            bigger[:before] = rows[:before]
+            rows = bigger
         if problem != OK:
             failures[n_failures, FAIL_JOB] = job
             failures[n_failures, FAIL_OFFSET] = pos

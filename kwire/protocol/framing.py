@@ -34,7 +34,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.codec.locate import ABSENT, interpret
+from kwire.codec.locate import ABSENT, MAX_DEPTH, interpret
 from kwire.jit import be16, int16, int32, int64, kernel
 from kwire.protocol.state import (
     A_END,
@@ -46,6 +46,7 @@ from kwire.protocol.state import (
     C_CLIENT,
     C_CLOSED,
     C_FIRST_ID,
+    C_LAST_CLIENT,
     C_PENDING,
     C_PENDING_HEAD,
     C_PENDING_TAIL,
@@ -290,6 +291,14 @@ def _plausible_response(buf: Array, at: int, end: int, touching: bool, conn: Arr
 
 
 @kernel
+def _same(one: Array, at: int, other: Array, where: int, length: int) -> bool:
+    same = True
+    for k in range(length):
+        same = same and one[at + k] == other[where + k]
+    return same
+
+
+@kernel
 def _intern(
     buf: Array, off: int, length: int, pool: Array, names: Array, table: Array, used: Array
 ) -> tuple[int, Array, Array, Array]:
@@ -306,15 +315,8 @@ def _intern(
     place = hashed & mask
     while table[place] >= 0:
         number = table[place]
-        if names[number, 1] == length:
-            begin = names[number, 0]
-            same = True
-            for k in range(length):
-                if pool[begin + k] != buf[off + k]:
-                    same = False
-                    break
-            if same:
-                return number, pool, names, table
+        if names[number, 1] == length and _same(buf, off, pool, names[number, 0], length):
+            return number, pool, names, table
         place = (place + 1) & mask
     number = used[0]
     if number == names.shape[0]:
@@ -363,16 +365,15 @@ def intern_all(
 @kernel
 def _wait_for(
     conn: Array, waiting: Array, free: Array, wanted: int, api: int, version: int, client: int, time: int
-) -> Array:
-    """Appends an entry to a connection's list. ``free`` is [first free row, rows in use so far]."""
+) -> None:
+    """Appends an entry to a connection's list. ``free`` is [first free row, rows in use so far]; there must be one
+    left."""
     if conn[C_PENDING] >= MOST_UNANSWERED:
         _forget(conn, waiting, free, 1)
     row = free[0]
     if row >= 0:
         free[0] = waiting[row, W_NEXT]
     else:
-        if free[1] == waiting.shape[0]:
-            waiting = _grown(waiting)
         row = free[1]
         free[1] += 1
     waiting[row, W_ID] = wanted
@@ -387,7 +388,6 @@ def _wait_for(
         conn[C_PENDING_HEAD] = row
     conn[C_PENDING_TAIL] = row
     conn[C_PENDING] += 1
-    return waiting
 
 
 @kernel
@@ -525,6 +525,7 @@ def frames_and_pairs(
     rows = np.empty((max(64, data.shape[0] // 512), FRAME_COLUMNS), np.int64)
     n = 0
     regs = np.empty(2, np.int64)
+    left = np.empty(MAX_DEPTH, np.int64)
     no_rows = np.empty((0, 3), np.int64)
     a = 0
     while a < active.shape[0]:
@@ -767,7 +768,9 @@ def frames_and_pairs(
                         if token:
                             status = ST_SASL
                             if whole:
-                                waiting = _wait_for(conn, waiting, free, 0, SASL_TOKEN, 0, -1, time)
+                                if free[0] < 0 and free[1] == waiting.shape[0]:
+                                    waiting = _grown(waiting)
+                                _wait_for(conn, waiting, free, 0, SASL_TOKEN, 0, -1, time)
                         else:
                             if seen >= 4:
                                 api = int16(data, start)
@@ -790,9 +793,17 @@ def frames_and_pairs(
                                         why = WHY_CLIENT_ID
                                         detail = length
                                     elif length >= 0 and 10 + length <= seen:
-                                        client, pool, names, name_table = _intern(
-                                            data, start + 10, length, pool, names, name_table, names_used
-                                        )
+                                        # A connection has one client_id, nearly always.
+                                        client = conn[C_LAST_CLIENT]
+                                        if (
+                                            client < 0
+                                            or names[client, 1] != length
+                                            or not _same(data, start + 10, pool, names[client, 0], length)
+                                        ):
+                                            client, pool, names, name_table = _intern(
+                                                data, start + 10, length, pool, names, name_table, names_used
+                                            )
+                                            conn[C_LAST_CLIENT] = client
                             if readable:
                                 if conn[C_FIRST_ID] < 0:
                                     conn[C_FIRST_ID] = max(int64(0), number)
@@ -807,12 +818,23 @@ def frames_and_pairs(
                                         detail = version
                                 answered = True
                                 if api == PRODUCE and 0 <= version < acks_starts.shape[0] and acks_starts[version] >= 0:
-                                    no_rows, _none, problem, _where, _pc = interpret(
-                                        data, start, start + seen, acks_code, acks_starts[version], regs, no_rows, 0, 0
+                                    _emitted, problem, _where, _pc = interpret(
+                                        data,
+                                        start,
+                                        start + seen,
+                                        acks_code,
+                                        acks_starts[version],
+                                        regs,
+                                        left,
+                                        no_rows,
+                                        0,
+                                        0,
                                     )
                                     answered = problem != 0 or regs[0] != 0
                                 if answered:
-                                    waiting = _wait_for(conn, waiting, free, number, api, version, client, time)
+                                    if free[0] < 0 and free[1] == waiting.shape[0]:
+                                        waiting = _grown(waiting)
+                                    _wait_for(conn, waiting, free, number, api, version, client, time)
                                 if api == SASL_HANDSHAKE and version == 0:
                                     conn[C_SASL] = 1
                     elif token:

@@ -35,7 +35,9 @@ C_FIRST_ID: Final = 15
 """Correlation id of the first request seen, -1 before that."""
 C_TOLD: Final = 16
 """1 when the row of an encrypted connection has been written."""
-CONN_COLUMNS: Final = 17
+C_LAST_CLIENT: Final = 17
+"""Number of the client_id of its latest request, -1 before that."""
+CONN_COLUMNS: Final = 18
 
 ROLE_UNKNOWN: Final = 0
 ROLE_A_REQUESTS: Final = 1
