@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kwire.capture.tables import Table
     from kwire.cli.output import Output
 
 __all__ = ["register"]
 
-TABLES = ("frames", "messages", "records")
+TABLES = ("frames", "messages", "records", "client_metrics")
 FORMATS = ("table", "jsonl", "parquet")
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -59,7 +63,7 @@ def register(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "decode",
-        help="captures as tables of frames, messages or records",
+        help="captures as tables of frames, messages, records or client metrics",
         description="Decodes captures (pcap, pcapng; also .gz, .bz2, .zst, .lz4) of Kafka traffic.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -86,8 +90,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
     try:
-        from kwire.capture.tables import SCHEMAS
         from kwire.cli.output import open_output
+
+        schema, read = _table(args.table)
     except ModuleNotFoundError as missing:
         if missing.name in ("numpy", "pyarrow"):
             raise MissingExtraError("kwire decode", "capture") from None
@@ -95,10 +100,10 @@ def run(args: argparse.Namespace) -> int:
     from kwire.cli import BAD_INPUT, report
 
     code = 0
-    with open_output(args.format, args.output, args.table, SCHEMAS[args.table]) as output:
+    with open_output(args.format, args.output, args.table, schema) as output:
         for file in files:
             try:
-                _decode(file, args, output)
+                _decode(file, args, read, output)
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
@@ -109,14 +114,25 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _decode(file: str, args: argparse.Namespace, output: Output) -> None:
-    from kwire.capture import read
+def _table(name: str) -> tuple[pa.Schema, Callable[..., Iterator[pa.RecordBatch]]]:
+    """The schema of a table, and what reads it."""
+    if name == "client_metrics":
+        from kwire.events import telemetry
 
+        return telemetry.CLIENT_METRICS, telemetry.read
+    from kwire.capture import read
+    from kwire.capture.tables import SCHEMAS
+
+    table = cast("Table", name)
+    return SCHEMAS[table], functools.partial(read, table=table)
+
+
+def _decode(file: str, args: argparse.Namespace, read: Callable[..., Iterator[pa.RecordBatch]], output: Output) -> None:
     name = "standard input" if file == "-" else file
     notes: list[str] = []
     rows = 0
     with _open(file) as (stream, size), _progress(name, size, output) as progress:
-        for batch in read(stream, args.table, ports=args.port, name=name, progress=progress, on_note=notes.append):
+        for batch in read(stream, ports=args.port, name=name, progress=progress, on_note=notes.append):
             rows += batch.num_rows
             output.write(batch)
     if not rows and not _has_frames(file, args):
@@ -128,10 +144,10 @@ def _decode(file: str, args: argparse.Namespace, output: Output) -> None:
 
 
 def _has_frames(file: str, args: argparse.Namespace) -> bool:
-    """Whether a capture without a row has frames all the same: there may be no records in them."""
+    """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
     from kwire.capture import read
 
-    if args.table != "records":
+    if args.table not in ("records", "client_metrics"):
         return False
     if file == "-":
         # Standard input is gone; nothing wrong is better than something wrong said.

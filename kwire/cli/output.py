@@ -4,6 +4,7 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
 
 - JSON lines: one object per row with every column; bytes are base64, as Kafka's own JSON converters write them; times
   are ISO 8601 in UTC with microseconds; ``body``, JSON text in the tables, is a nested object.
+- NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
 - A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
   file, and an existing one is replaced only by a whole one.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -138,11 +140,34 @@ def _base64(value: object) -> str:
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with times as text."""
     columns = [
-        texts_of_times(column) if pa.types.is_timestamp(column.type) else column.to_pylist() for column in batch.columns
+        texts_of_times(column) if pa.types.is_timestamp(column.type) else _plain(column.type, column.to_pylist())
+        for column in batch.columns
     ]
     names = batch.schema.names
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
+
+
+def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
+    """``values`` with maps as dicts, and with NaN and the infinities as words, since JSON has no numbers for them."""
+    if pa.types.is_map(type_):
+        return [None if pairs is None else dict(pairs) for pairs in values]
+    return [_finite(value) for value in values] if _has_floats(type_) else values
+
+
+def _has_floats(type_: pa.DataType) -> bool:
+    return pa.types.is_floating(type_) or any(_has_floats(type_.field(i).type) for i in range(type_.num_fields))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        # The words of protobuf's JSON mapping.
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return value
 
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999

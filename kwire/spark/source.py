@@ -1,4 +1,4 @@
-"""The Spark data source ``kwire``: captures as the tables ``frames``, ``messages`` and ``records``.
+"""The Spark data source ``kwire``: captures as the tables ``frames``, ``messages``, ``records`` and ``client_metrics``.
 
 Spark asks in three places. On the driver, ``schema`` names the columns and ``partitions`` lists the files, one
 partition each; both run again for every action, so they touch no file's content. On a worker, ``read`` opens its file
@@ -6,8 +6,8 @@ and yields what ``kwire.capture.read`` yields, as Arrow batches. Only there are 
 
 Rules kept here:
 
-- The columns are those of ``kwire.capture.tables``, with every one but ``capture`` and ``status`` nullable, because of
-  the next rule.
+- The columns are those of ``kwire.capture.tables`` and ``kwire.events.telemetry``, with every one but ``capture`` and
+  ``status`` nullable, because of the next rule.
 - A file that cannot be read, or not to its end, is a last row with ``status`` ``bad_file``, ``error`` that says why,
   and nothing else but ``capture``. What was read before it stays. A bug, or a worker without the ``capture`` extra,
   fails the job: neither is bad input.
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -45,11 +46,17 @@ ALWAYS = ("capture", "status")
 
 TABLE, PORTS, PATH, PATHS = "table", "ports", "path", "paths"
 
+CLIENT_METRICS = "client_metrics"
+"""The table that is made by ``kwire.events``, not by ``kwire.capture``."""
+
 prefer_drivers_python()
 
 
 def table_schema(table: str) -> StructType:
-    """The Spark schema of a table: ``frames``, ``messages`` or ``records``. Raises ``KwireError`` for another name."""
+    """The Spark schema of ``frames``, ``messages``, ``records`` or ``client_metrics``.
+
+    Raises ``KwireError`` for another name.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(_arrow_schema(table))
@@ -59,16 +66,30 @@ def table_schema(table: str) -> StructType:
 def _arrow_schema(table: str) -> Any:
     from kwire.capture.tables import SCHEMAS
 
+    if table == CLIENT_METRICS:
+        from kwire.events import telemetry
+
+        return telemetry.CLIENT_METRICS
     if table not in SCHEMAS:
-        raise KwireError(f"no table {table!r}: the option 'table' is one of {', '.join(SCHEMAS)}")
+        raise KwireError(f"no table {table!r}: the option 'table' is one of {', '.join([*SCHEMAS, CLIENT_METRICS])}")
     return SCHEMAS[table]
+
+
+def _reader(table: str) -> Any:
+    if table == CLIENT_METRICS:
+        from kwire.events import telemetry
+
+        return telemetry.read
+    from kwire.capture import read
+
+    return partial(read, table=cast("Table", table))
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a read, checked. ``ports``: the broker ports to look at; none means to find out."""
 
-    table: Table
+    table: str
     ports: tuple[int, ...] | None
     paths: tuple[str, ...]
 
@@ -84,7 +105,7 @@ class Options:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
         table = options.get(TABLE, "frames")
         _arrow_schema(table)
-        return cls(cast("Table", table), _ports(options.get(PORTS)), tuple(paths))
+        return cls(table, _ports(options.get(PORTS)), tuple(paths))
 
 
 def _ports(text: str | None) -> tuple[int, ...] | None:
@@ -153,13 +174,12 @@ class CaptureReader(DataSourceReader):
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from kwire.capture import read
-
+        read = _reader(self.options.table)
         schema = to_arrow_schema(self.schema, timezone="UTC")
         file = partition.file
         try:
             with file.open() as stream:
-                for batch in read(stream, self.options.table, ports=self.options.ports, name=file.name):
+                for batch in read(stream, ports=self.options.ports, name=file.name):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:
