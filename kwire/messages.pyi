@@ -17,6 +17,22 @@ class AbortTransactionRecord(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class AbortedTxn(WireMessage):
+    SCHEMA: ClassVar[Message]
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    def __init__(
+        self,
+        *,
+        producer_id: int = ...,
+        first_offset: int = ...,
+        last_offset: int = ...,
+        last_stable_offset: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class AccessControlEntryRecord(WireMessage):
     SCHEMA: ClassVar[Message]
     id: UUID
@@ -796,11 +812,15 @@ class ApiVersionsRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     client_software_name: str
     client_software_version: str
+    cluster_id: str | None
+    node_id: int
     def __init__(
         self,
         *,
         client_software_name: str = ...,
         client_software_version: str = ...,
+        cluster_id: str | None = ...,
+        node_id: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -1127,6 +1147,7 @@ class BrokerRegistrationChangeRecord(WireMessage):
     fenced: int
     in_controlled_shutdown: int
     log_dirs: list[UUID]
+    cordoned_log_dirs: list[UUID] | None
     def __init__(
         self,
         *,
@@ -1135,6 +1156,7 @@ class BrokerRegistrationChangeRecord(WireMessage):
         fenced: int = ...,
         in_controlled_shutdown: int = ...,
         log_dirs: list[UUID] = ...,
+        cordoned_log_dirs: list[UUID] | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -1207,6 +1229,16 @@ class BrokerRegistrationResponse(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class ClearElrRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+    topic_name: str
+    def __init__(
+        self,
+        *,
+        topic_name: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class ClientQuotaRecord(WireMessage):
     SCHEMA: ClassVar[Message]
 
@@ -1269,11 +1301,13 @@ class ConsumerGroupCurrentMemberAssignmentValue(WireMessage):
     class TopicPartitions(WireStruct):
         topic_id: UUID
         partitions: list[int]
+        assignment_epochs: list[int] | None
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
             partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1551,10 +1585,12 @@ class ConsumerGroupMetadataKey(WireMessage):
 class ConsumerGroupMetadataValue(WireMessage):
     SCHEMA: ClassVar[Message]
     epoch: int
+    metadata_hash: int
     def __init__(
         self,
         *,
         epoch: int = ...,
+        metadata_hash: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -1605,6 +1641,32 @@ class ConsumerGroupPartitionMetadataValue(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class ConsumerGroupRegularExpressionKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    regular_expression: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        regular_expression: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class ConsumerGroupRegularExpressionValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+    topics: list[str]
+    version: int
+    timestamp: int
+    def __init__(
+        self,
+        *,
+        topics: list[str] = ...,
+        version: int = ...,
+        timestamp: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class ConsumerGroupTargetAssignmentMemberKey(WireMessage):
     SCHEMA: ClassVar[Message]
     group_id: str
@@ -1652,10 +1714,12 @@ class ConsumerGroupTargetAssignmentMetadataKey(WireMessage):
 class ConsumerGroupTargetAssignmentMetadataValue(WireMessage):
     SCHEMA: ClassVar[Message]
     assignment_epoch: int
+    assignment_timestamp: int
     def __init__(
         self,
         *,
         assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -1710,6 +1774,16 @@ class ConsumerProtocolSubscription(WireMessage):
         owned_partitions: list[ConsumerProtocolSubscription.TopicPartition] = ...,
         generation_id: int = ...,
         rack_id: str | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class ControlRecordTypeSchema(WireMessage):
+    SCHEMA: ClassVar[Message]
+    type: int
+    def __init__(
+        self,
+        *,
+        type: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -2229,11 +2303,13 @@ class DeleteGroupsResponse(WireMessage):
     class DeletableGroupResult(WireStruct):
         group_id: str
         error_code: int
+        error_message: str | None
         def __init__(
             self,
             *,
             group_id: str = ...,
             error_code: int = ...,
+            error_message: str | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3731,6 +3807,16 @@ class EndTransactionRecord(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class EndTxnMarker(WireMessage):
+    SCHEMA: ClassVar[Message]
+    coordinator_epoch: int
+    def __init__(
+        self,
+        *,
+        coordinator_epoch: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class EndTxnRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     transactional_id: str
@@ -4838,6 +4924,34 @@ class LeaveGroupResponse(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class LegacyOffsetCommitKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group: str
+    topic: str
+    partition: int
+    def __init__(
+        self,
+        *,
+        group: str = ...,
+        topic: str = ...,
+        partition: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class LegacyOffsetCommitValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+    offset: int
+    metadata: str
+    commit_timestamp: int
+    def __init__(
+        self,
+        *,
+        offset: int = ...,
+        metadata: str = ...,
+        commit_timestamp: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class ListConfigResourcesRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     resource_types: list[int]
@@ -5338,6 +5452,7 @@ class OffsetCommitValue(WireMessage):
     metadata: str
     commit_timestamp: int
     expire_timestamp: int
+    topic_id: UUID
     def __init__(
         self,
         *,
@@ -5346,6 +5461,7 @@ class OffsetCommitValue(WireMessage):
         metadata: str = ...,
         commit_timestamp: int = ...,
         expire_timestamp: int = ...,
+        topic_id: UUID = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -5846,6 +5962,42 @@ class ProducerIdsRecord(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class ProducerSnapshot(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class ProducerEntry(WireStruct):
+        producer_id: int
+        epoch: int
+        last_sequence: int
+        last_offset: int
+        offset_delta: int
+        timestamp: int
+        coordinator_epoch: int
+        current_txn_first_offset: int
+        def __init__(
+            self,
+            *,
+            producer_id: int = ...,
+            epoch: int = ...,
+            last_sequence: int = ...,
+            last_offset: int = ...,
+            offset_delta: int = ...,
+            timestamp: int = ...,
+            coordinator_epoch: int = ...,
+            current_txn_first_offset: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    crc: int
+    producer_entries: list[ProducerSnapshot.ProducerEntry]
+    def __init__(
+        self,
+        *,
+        crc: int = ...,
+        producer_entries: list[ProducerSnapshot.ProducerEntry] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class PushTelemetryRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     client_instance_id: UUID
@@ -6118,6 +6270,7 @@ class RegisterBrokerRecord(WireMessage):
     fenced: bool
     in_controlled_shutdown: bool
     log_dirs: list[UUID]
+    cordoned_log_dirs: list[UUID] | None
     def __init__(
         self,
         *,
@@ -6131,6 +6284,7 @@ class RegisterBrokerRecord(WireMessage):
         fenced: bool = ...,
         in_controlled_shutdown: bool = ...,
         log_dirs: list[UUID] = ...,
+        cordoned_log_dirs: list[UUID] | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -6178,6 +6332,187 @@ class RegisterControllerRecord(WireMessage):
         zk_migration_ready: bool = ...,
         end_points: list[RegisterControllerRecord.ControllerEndpoint] = ...,
         features: list[RegisterControllerRecord.ControllerFeature] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class RemoteLogSegmentMetadataRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class RemoteLogSegmentIdEntry(WireStruct):
+        topic_id_partition: RemoteLogSegmentMetadataRecord.TopicIdPartitionEntry
+        id: UUID
+        def __init__(
+            self,
+            *,
+            topic_id_partition: RemoteLogSegmentMetadataRecord.TopicIdPartitionEntry = ...,
+            id: UUID = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopicIdPartitionEntry(WireStruct):
+        name: str
+        id: UUID
+        partition: int
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            id: UUID = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class SegmentLeaderEpochEntry(WireStruct):
+        leader_epoch: int
+        offset: int
+        def __init__(
+            self,
+            *,
+            leader_epoch: int = ...,
+            offset: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    remote_log_segment_id: RemoteLogSegmentMetadataRecord.RemoteLogSegmentIdEntry
+    start_offset: int
+    end_offset: int
+    broker_id: int
+    max_timestamp_ms: int
+    event_timestamp_ms: int
+    segment_leader_epochs: list[RemoteLogSegmentMetadataRecord.SegmentLeaderEpochEntry]
+    segment_size_in_bytes: int
+    custom_metadata: bytes | None
+    remote_log_segment_state: int
+    txn_index_empty: bool
+    def __init__(
+        self,
+        *,
+        remote_log_segment_id: RemoteLogSegmentMetadataRecord.RemoteLogSegmentIdEntry = ...,
+        start_offset: int = ...,
+        end_offset: int = ...,
+        broker_id: int = ...,
+        max_timestamp_ms: int = ...,
+        event_timestamp_ms: int = ...,
+        segment_leader_epochs: list[RemoteLogSegmentMetadataRecord.SegmentLeaderEpochEntry] = ...,
+        segment_size_in_bytes: int = ...,
+        custom_metadata: bytes | None = ...,
+        remote_log_segment_state: int = ...,
+        txn_index_empty: bool = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class RemoteLogSegmentMetadataSnapshotRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class SegmentLeaderEpochEntry(WireStruct):
+        leader_epoch: int
+        offset: int
+        def __init__(
+            self,
+            *,
+            leader_epoch: int = ...,
+            offset: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    segment_id: UUID
+    start_offset: int
+    end_offset: int
+    broker_id: int
+    max_timestamp_ms: int
+    event_timestamp_ms: int
+    segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecord.SegmentLeaderEpochEntry]
+    segment_size_in_bytes: int
+    custom_metadata: bytes | None
+    remote_log_segment_state: int
+    txn_index_empty: bool
+    def __init__(
+        self,
+        *,
+        segment_id: UUID = ...,
+        start_offset: int = ...,
+        end_offset: int = ...,
+        broker_id: int = ...,
+        max_timestamp_ms: int = ...,
+        event_timestamp_ms: int = ...,
+        segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecord.SegmentLeaderEpochEntry] = ...,
+        segment_size_in_bytes: int = ...,
+        custom_metadata: bytes | None = ...,
+        remote_log_segment_state: int = ...,
+        txn_index_empty: bool = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class RemoteLogSegmentMetadataUpdateRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class RemoteLogSegmentIdEntry(WireStruct):
+        topic_id_partition: RemoteLogSegmentMetadataUpdateRecord.TopicIdPartitionEntry
+        id: UUID
+        def __init__(
+            self,
+            *,
+            topic_id_partition: RemoteLogSegmentMetadataUpdateRecord.TopicIdPartitionEntry = ...,
+            id: UUID = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopicIdPartitionEntry(WireStruct):
+        name: str
+        id: UUID
+        partition: int
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            id: UUID = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecord.RemoteLogSegmentIdEntry
+    broker_id: int
+    event_timestamp_ms: int
+    custom_metadata: bytes | None
+    remote_log_segment_state: int
+    def __init__(
+        self,
+        *,
+        remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecord.RemoteLogSegmentIdEntry = ...,
+        broker_id: int = ...,
+        event_timestamp_ms: int = ...,
+        custom_metadata: bytes | None = ...,
+        remote_log_segment_state: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class RemotePartitionDeleteMetadataRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TopicIdPartitionEntry(WireStruct):
+        name: str
+        id: UUID
+        partition: int
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            id: UUID = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    topic_id_partition: RemotePartitionDeleteMetadataRecord.TopicIdPartitionEntry
+    broker_id: int
+    event_timestamp_ms: int
+    remote_partition_delete_state: int
+    def __init__(
+        self,
+        *,
+        topic_id_partition: RemotePartitionDeleteMetadataRecord.TopicIdPartitionEntry = ...,
+        broker_id: int = ...,
+        event_timestamp_ms: int = ...,
+        remote_partition_delete_state: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -6888,10 +7223,12 @@ class ShareGroupMetadataKey(WireMessage):
 class ShareGroupMetadataValue(WireMessage):
     SCHEMA: ClassVar[Message]
     epoch: int
+    metadata_hash: int
     def __init__(
         self,
         *,
         epoch: int = ...,
+        metadata_hash: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -6979,11 +7316,13 @@ class ShareGroupStatePartitionMetadataValue(WireMessage):
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
+    initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
     initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
     deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo]
     def __init__(
         self,
         *,
+        initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
         initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
         deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo] = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
@@ -7036,10 +7375,12 @@ class ShareGroupTargetAssignmentMetadataKey(WireMessage):
 class ShareGroupTargetAssignmentMetadataValue(WireMessage):
     SCHEMA: ClassVar[Message]
     assignment_epoch: int
+    assignment_timestamp: int
     def __init__(
         self,
         *,
         assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -7079,6 +7420,9 @@ class ShareSnapshotValue(WireMessage):
     state_epoch: int
     leader_epoch: int
     start_offset: int
+    delivery_complete_count: int
+    create_timestamp: int
+    write_timestamp: int
     state_batches: list[ShareSnapshotValue.StateBatch]
     def __init__(
         self,
@@ -7087,6 +7431,9 @@ class ShareSnapshotValue(WireMessage):
         state_epoch: int = ...,
         leader_epoch: int = ...,
         start_offset: int = ...,
+        delivery_complete_count: int = ...,
+        create_timestamp: int = ...,
+        write_timestamp: int = ...,
         state_batches: list[ShareSnapshotValue.StateBatch] = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
@@ -7126,6 +7473,7 @@ class ShareUpdateValue(WireMessage):
     snapshot_epoch: int
     leader_epoch: int
     start_offset: int
+    delivery_complete_count: int
     state_batches: list[ShareUpdateValue.StateBatch]
     def __init__(
         self,
@@ -7133,6 +7481,7 @@ class ShareUpdateValue(WireMessage):
         snapshot_epoch: int = ...,
         leader_epoch: int = ...,
         start_offset: int = ...,
+        delivery_complete_count: int = ...,
         state_batches: list[ShareUpdateValue.StateBatch] = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
@@ -7256,15 +7605,69 @@ class StopReplicaResponse(WireMessage):
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
+class StreamsGroupCurrentMemberAssignmentKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        member_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupCurrentMemberAssignmentValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TaskIds(WireStruct):
+        subtopology_id: str
+        partitions: list[int]
+        assignment_epochs: list[int] | None
+        def __init__(
+            self,
+            *,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
+    def __init__(
+        self,
+        *,
+        member_epoch: int = ...,
+        previous_member_epoch: int = ...,
+        state: int = ...,
+        active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
 class StreamsGroupDescribeRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     group_ids: list[str]
     include_authorized_operations: bool
+    include_topology_description: bool
     def __init__(
         self,
         *,
         group_ids: list[str] = ...,
         include_authorized_operations: bool = ...,
+        include_topology_description: bool = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -7281,6 +7684,9 @@ class StreamsGroupDescribeResponse(WireMessage):
         topology: StreamsGroupDescribeResponse.Topology | None
         members: list[StreamsGroupDescribeResponse.Member]
         authorized_operations: int
+        topology_description: StreamsGroupDescribeResponse.TopologyDescription | None
+        topology_description_status: int
+        assignor_name: str | None
         def __init__(
             self,
             *,
@@ -7293,6 +7699,9 @@ class StreamsGroupDescribeResponse(WireMessage):
             topology: StreamsGroupDescribeResponse.Topology | None = ...,
             members: list[StreamsGroupDescribeResponse.Member] = ...,
             authorized_operations: int = ...,
+            topology_description: StreamsGroupDescribeResponse.TopologyDescription | None = ...,
+            topology_description_status: int = ...,
+            assignor_name: str | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7432,6 +7841,58 @@ class StreamsGroupDescribeResponse(WireMessage):
             *,
             subtopology_id: str = ...,
             partitions: list[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescription(WireStruct):
+        subtopologies: list[StreamsGroupDescribeResponse.TopologyDescriptionSubtopology]
+        global_stores: list[StreamsGroupDescribeResponse.TopologyDescriptionGlobalStore]
+        def __init__(
+            self,
+            *,
+            subtopologies: list[StreamsGroupDescribeResponse.TopologyDescriptionSubtopology] = ...,
+            global_stores: list[StreamsGroupDescribeResponse.TopologyDescriptionGlobalStore] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionSubtopology(WireStruct):
+        subtopology_id: str
+        nodes: list[StreamsGroupDescribeResponse.TopologyDescriptionNode]
+        def __init__(
+            self,
+            *,
+            subtopology_id: str = ...,
+            nodes: list[StreamsGroupDescribeResponse.TopologyDescriptionNode] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionNode(WireStruct):
+        name: str
+        node_type: int
+        source_topics: list[str]
+        sink_topic: str | None
+        stores: list[str]
+        successors: list[str]
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            node_type: int = ...,
+            source_topics: list[str] = ...,
+            sink_topic: str | None = ...,
+            stores: list[str] = ...,
+            successors: list[str] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionGlobalStore(WireStruct):
+        source: StreamsGroupDescribeResponse.TopologyDescriptionNode
+        processor: StreamsGroupDescribeResponse.TopologyDescriptionNode
+        def __init__(
+            self,
+            *,
+            source: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...,
+            processor: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7660,12 +8121,14 @@ class StreamsGroupHeartbeatResponse(WireMessage):
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int
-    acceptable_recovery_lag: int
+    acceptable_recovery_lag_legacy: int
     task_offset_interval_ms: int
+    acceptable_recovery_lag: int
     status: list[StreamsGroupHeartbeatResponse.Status] | None
     active_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
     standby_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
     warmup_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
+    topology_description_required: bool
     endpoint_information_epoch: int
     partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None
     def __init__(
@@ -7677,14 +8140,424 @@ class StreamsGroupHeartbeatResponse(WireMessage):
         member_id: str = ...,
         member_epoch: int = ...,
         heartbeat_interval_ms: int = ...,
-        acceptable_recovery_lag: int = ...,
+        acceptable_recovery_lag_legacy: int = ...,
         task_offset_interval_ms: int = ...,
+        acceptable_recovery_lag: int = ...,
         status: list[StreamsGroupHeartbeatResponse.Status] | None = ...,
         active_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
         standby_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
         warmup_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
+        topology_description_required: bool = ...,
         endpoint_information_epoch: int = ...,
         partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupMemberMetadataKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        member_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupMemberMetadataValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class Endpoint(WireStruct):
+        host: str
+        port: int
+        def __init__(
+            self,
+            *,
+            host: str = ...,
+            port: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class KeyValue(WireStruct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            *,
+            key: str = ...,
+            value: str = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    topology_epoch: int
+    process_id: str
+    user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None
+    client_tags: list[StreamsGroupMemberMetadataValue.KeyValue]
+    def __init__(
+        self,
+        *,
+        instance_id: str | None = ...,
+        rack_id: str | None = ...,
+        client_id: str = ...,
+        client_host: str = ...,
+        rebalance_timeout_ms: int = ...,
+        topology_epoch: int = ...,
+        process_id: str = ...,
+        user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None = ...,
+        client_tags: list[StreamsGroupMemberMetadataValue.KeyValue] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupMetadataKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupMetadataValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class LastAssignmentConfig(WireStruct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            *,
+            key: str = ...,
+            value: str = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int
+    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None
+    stored_description_topology_epoch: int
+    failed_description_topology_epoch: int
+    def __init__(
+        self,
+        *,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+        validated_topology_epoch: int = ...,
+        last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...,
+        stored_description_topology_epoch: int = ...,
+        failed_description_topology_epoch: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMemberKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    member_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        member_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMemberValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TaskIds(WireStruct):
+        subtopology_id: str
+        partitions: list[int]
+        def __init__(
+            self,
+            *,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
+    def __init__(
+        self,
+        *,
+        active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+        standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+        warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMetadataKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTargetAssignmentMetadataValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+    assignment_epoch: int
+    assignment_timestamp: int
+    def __init__(
+        self,
+        *,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyDescriptionUpdateRequest(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TopologyDescription(WireStruct):
+        subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology]
+        global_stores: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionGlobalStore]
+        def __init__(
+            self,
+            *,
+            subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology] = ...,
+            global_stores: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionGlobalStore] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionSubtopology(WireStruct):
+        subtopology_id: str
+        nodes: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode]
+        def __init__(
+            self,
+            *,
+            subtopology_id: str = ...,
+            nodes: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionNode(WireStruct):
+        name: str
+        node_type: int
+        source_topics: list[str]
+        sink_topic: str | None
+        stores: list[str]
+        successors: list[str]
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            node_type: int = ...,
+            source_topics: list[str] = ...,
+            sink_topic: str | None = ...,
+            stores: list[str] = ...,
+            successors: list[str] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionGlobalStore(WireStruct):
+        source: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode
+        processor: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode
+        def __init__(
+            self,
+            *,
+            source: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...,
+            processor: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    group_id: str
+    member_id: str
+    topology_epoch: int
+    topology_description: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        member_id: str = ...,
+        topology_epoch: int = ...,
+        topology_description: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyDescriptionUpdateResponse(WireMessage):
+    SCHEMA: ClassVar[Message]
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyKey(WireMessage):
+    SCHEMA: ClassVar[Message]
+    group_id: str
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyValue(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class Subtopology(WireStruct):
+        subtopology_id: str
+        source_topics: list[str]
+        source_topic_regex: list[str]
+        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo]
+        repartition_sink_topics: list[str]
+        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo]
+        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup]
+        def __init__(
+            self,
+            *,
+            subtopology_id: str = ...,
+            source_topics: list[str] = ...,
+            source_topic_regex: list[str] = ...,
+            state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
+            repartition_sink_topics: list[str] = ...,
+            repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
+            copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopicInfo(WireStruct):
+        name: str
+        partitions: int
+        replication_factor: int
+        topic_configs: list[StreamsGroupTopologyValue.TopicConfig]
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            partitions: int = ...,
+            replication_factor: int = ...,
+            topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TopicConfig(WireStruct):
+        key: str
+        value: str
+        def __init__(
+            self,
+            *,
+            key: str = ...,
+            value: str = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class CopartitionGroup(WireStruct):
+        source_topics: list[int]
+        source_topic_regex: list[int]
+        repartition_source_topics: list[int]
+        def __init__(
+            self,
+            *,
+            source_topics: list[int] = ...,
+            source_topic_regex: list[int] = ...,
+            repartition_source_topics: list[int] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    epoch: int
+    subtopologies: list[StreamsGroupTopologyValue.Subtopology]
+    def __init__(
+        self,
+        *,
+        epoch: int = ...,
+        subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class SubscriptionInfoData(WireMessage):
+    SCHEMA: ClassVar[Message]
+
+    class TaskId(WireStruct):
+        topic_group_id: int
+        partition: int
+        def __init__(
+            self,
+            *,
+            topic_group_id: int = ...,
+            partition: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class TaskOffsetSum(WireStruct):
+        topic_group_id: int
+        partition: int
+        offset_sum: int
+        named_topology: str | None
+        partition_to_offset_sum: list[SubscriptionInfoData.PartitionToOffsetSum]
+        def __init__(
+            self,
+            *,
+            topic_group_id: int = ...,
+            partition: int = ...,
+            offset_sum: int = ...,
+            named_topology: str | None = ...,
+            partition_to_offset_sum: list[SubscriptionInfoData.PartitionToOffsetSum] = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class PartitionToOffsetSum(WireStruct):
+        partition: int
+        offset_sum: int
+        def __init__(
+            self,
+            *,
+            partition: int = ...,
+            offset_sum: int = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class ClientTag(WireStruct):
+        key: bytes
+        value: bytes
+        def __init__(
+            self,
+            *,
+            key: bytes = ...,
+            value: bytes = ...,
+            unknown_tagged_fields: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    version: int
+    latest_supported_version: int
+    process_id: UUID
+    prev_tasks: list[SubscriptionInfoData.TaskId]
+    standby_tasks: list[SubscriptionInfoData.TaskId]
+    user_end_point: bytes
+    task_offset_sums: list[SubscriptionInfoData.TaskOffsetSum]
+    unique_field: int
+    error_code: int
+    client_tags: list[SubscriptionInfoData.ClientTag]
+    def __init__(
+        self,
+        *,
+        version: int = ...,
+        latest_supported_version: int = ...,
+        process_id: UUID = ...,
+        prev_tasks: list[SubscriptionInfoData.TaskId] = ...,
+        standby_tasks: list[SubscriptionInfoData.TaskId] = ...,
+        user_end_point: bytes = ...,
+        task_offset_sums: list[SubscriptionInfoData.TaskOffsetSum] = ...,
+        unique_field: int = ...,
+        error_code: int = ...,
+        client_tags: list[SubscriptionInfoData.ClientTag] = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -7780,6 +8653,7 @@ class TransactionLogValue(WireMessage):
     previous_producer_id: int
     next_producer_id: int
     producer_epoch: int
+    next_producer_epoch: int
     transaction_timeout_ms: int
     transaction_status: int
     transaction_partitions: list[TransactionLogValue.PartitionsSchema] | None
@@ -7793,6 +8667,7 @@ class TransactionLogValue(WireMessage):
         previous_producer_id: int = ...,
         next_producer_id: int = ...,
         producer_epoch: int = ...,
+        next_producer_epoch: int = ...,
         transaction_timeout_ms: int = ...,
         transaction_status: int = ...,
         transaction_partitions: list[TransactionLogValue.PartitionsSchema] | None = ...,
@@ -7807,11 +8682,13 @@ class TxnOffsetCommitRequest(WireMessage):
 
     class TxnOffsetCommitRequestTopic(WireStruct):
         name: str
+        topic_id: UUID
         partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]
         def __init__(
             self,
             *,
             name: str = ...,
+            topic_id: UUID = ...,
             partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
@@ -7835,7 +8712,7 @@ class TxnOffsetCommitRequest(WireMessage):
     group_id: str
     producer_id: int
     producer_epoch: int
-    generation_id: int
+    generation_id_or_member_epoch: int
     member_id: str
     group_instance_id: str | None
     topics: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic]
@@ -7846,7 +8723,7 @@ class TxnOffsetCommitRequest(WireMessage):
         group_id: str = ...,
         producer_id: int = ...,
         producer_epoch: int = ...,
-        generation_id: int = ...,
+        generation_id_or_member_epoch: int = ...,
         member_id: str = ...,
         group_instance_id: str | None = ...,
         topics: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = ...,
@@ -7858,11 +8735,13 @@ class TxnOffsetCommitResponse(WireMessage):
 
     class TxnOffsetCommitResponseTopic(WireStruct):
         name: str
+        topic_id: UUID
         partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition]
         def __init__(
             self,
             *,
             name: str = ...,
+            topic_id: UUID = ...,
             partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
@@ -7923,6 +8802,40 @@ class UnregisterBrokerRequest(WireMessage):
     ) -> None: ...
 
 class UnregisterBrokerResponse(WireMessage):
+    SCHEMA: ClassVar[Message]
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class UnregisterControllerRecord(WireMessage):
+    SCHEMA: ClassVar[Message]
+    controller_id: int
+    def __init__(
+        self,
+        *,
+        controller_id: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class UnregisterControllerRequest(WireMessage):
+    SCHEMA: ClassVar[Message]
+    controller_id: int
+    def __init__(
+        self,
+        *,
+        controller_id: int = ...,
+        unknown_tagged_fields: dict[int, bytes] | None = ...,
+    ) -> None: ...
+
+class UnregisterControllerResponse(WireMessage):
     SCHEMA: ClassVar[Message]
     throttle_time_ms: int
     error_code: int
