@@ -90,6 +90,8 @@ the offsets that were read are relative to (0 for magic 0 and for messages outsi
 columns are null where the batch has -1 or no such field. ``control_type`` is null except in control records.
 """
 
+_NAMES: Final = tuple(SCHEMA.names)
+
 _SENTENCES: Final = {
     Problem.SIZE: "an entry of {a} bytes: what follows cannot be read",
     Problem.MAGIC: "magic {a} is not known",
@@ -178,10 +180,10 @@ def decode_sets(
     name, in the order given; what is not chosen is not copied. Never raises for what is in the buffer, with one
     exception: ``LimitError`` when one batch of columns cannot hold it (2 GiB of keys and values).
     """
-    names = SCHEMA.names if columns is None else list(columns)
+    names = _NAMES if columns is None else tuple(columns)
     for name in names:
-        if name not in SCHEMA.names:
-            raise ValueError(f"there is no column {name!r}; there are {', '.join(SCHEMA.names)}")
+        if name not in _NAMES:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(_NAMES)}")
     buffer = _writable(buffer)
     starts = np.ascontiguousarray(starts, np.int64)
     lengths = np.ascontiguousarray(lengths, np.int64)
@@ -432,7 +434,7 @@ _CONSTANTS: Final = _Constants()
 class _Columns:
     """Reads the records of a window and puts their columns together."""
 
-    def __init__(self, window: _Window, names: list[str]) -> None:
+    def __init__(self, window: _Window, names: tuple[str, ...]) -> None:
         self.window = window
         self.names = names
 
@@ -509,9 +511,7 @@ class _Columns:
         self.rows = int(state[State.ROW])
         self.uniform: Bytes = np.empty(Table.FIELDS, np.uint8)
         kernels.uniform(table, len(table), self.uniform)
-        batch = pa.RecordBatch.from_arrays(
-            [getattr(self, f"_{name}")() for name in names], schema=_schema(tuple(names))
-        )
+        batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
 
     def _grow(self, problems: Ints, body: Ints) -> Ints:
@@ -624,7 +624,8 @@ class _Columns:
 
     def _timestamp_type(self) -> pa.Array:
         same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
-        kinds = np.where(self.table[:, Table.MAGIC] == 0, 2, self.table[:, Table.ATTRIBUTES] >> 3 & 1)
+        table = self.table[:1] if same else self.table
+        kinds = np.where(table[:, Table.MAGIC] == 0, 2, table[:, Table.ATTRIBUTES] >> 3 & 1)
         return self._chosen(kinds, same, pa.string(), (*_TIMESTAMP_TYPES, None))
 
     def _magic(self) -> pa.Array:
@@ -654,13 +655,14 @@ class _Columns:
 
     def _flag(self, bit: int) -> pa.Array:
         same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
-        flags = (self.table[:, Table.ATTRIBUTES] & bit != 0) & (self.table[:, Table.MAGIC] == 2)
+        table = self.table[:1] if same else self.table
+        flags = (table[:, Table.ATTRIBUTES] & bit != 0) & (table[:, Table.MAGIC] == 2)
         return self._chosen(flags.view(np.uint8), same, pa.bool_(), (False, True))
 
 
 @lru_cache(maxsize=64)
 def _schema(names: tuple[str, ...]) -> pa.Schema:
-    return SCHEMA if names == tuple(SCHEMA.names) else pa.schema([SCHEMA.field(name) for name in names])
+    return SCHEMA if names == _NAMES else pa.schema([SCHEMA.field(name) for name in names])
 
 
 def _offsets(rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:
