@@ -29,7 +29,7 @@ def test_spark_examples_run(
         # The session runs already, in the folder of the tests; the examples stand in that of their captures.
         exec(compile(block.replace('"captures/', f'"{tmp_path}/captures/'), "README.md", "exec"), namespace)
     shown = capsys.readouterr().out
-    assert "kafka-python-pin..." in shown
+    assert "kafka-python-pinn..." in shown
     assert "ApiVersions|    kwire" in shown
     assert namespace["records"].count() == 516  # type: ignore[attr-defined]
     assert namespace["messages"].count() == 208  # type: ignore[attr-defined]

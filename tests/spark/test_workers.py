@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 
 
 def test_workers_run_the_same_python_as_the_driver(spark: SparkSession) -> None:
-    worker = sql.udf(lambda _: __import__("sys").executable)
+    worker = sql.udf(lambda _: __import__("sys").executable, useArrow=False)
     assert {row[0] for row in spark.range(4).select(worker("id")).collect()} == {sys.executable}
 
 
