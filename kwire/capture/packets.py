@@ -79,6 +79,11 @@ PACKET_COLUMNS: Final = 4
 
 FIRST_POSITION: Final = 1 << 33
 
+FARTHEST_AHEAD: Final = 1 << 30
+"""Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
+FARTHEST_BEHIND: Final = 1 << 26
+"""Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
+
 # Why a boundary kernel stopped.
 MORE: Final = 0
 """The window ends in the middle of a packet or block."""
@@ -531,6 +536,14 @@ def tcp_segments(
             place = (place + 1) & mask
 
         fresh = slot < 0
+        if not fresh and not syn and captured > 0:
+            # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
+            reference = streams[slot * 2 + side, S_REFERENCE]
+            if reference >= 0:
+                step = (seq - reference) & 0xFFFFFFFF
+                fresh = FARTHEST_AHEAD < step < 0x100000000 - FARTHEST_BEHIND
+                if fresh:
+                    conns[slot, C_CLOSED] = 1
         if not fresh and syn:
             # The same ports again, or a repeated SYN? A repeated one has the sequence number of the first.
             stream = slot * 2 + side

@@ -14,8 +14,8 @@ Rules kept here:
 - The source is read, never sought; nothing is written.
 - After the last byte, or at damage that cannot be passed, everything that is left is dealt with as if the capture ended
   there; only then a ``CaptureError`` is raised. Good data before bad is not lost.
-- Memory is bounded by the window, by what ``streams`` lets wait, by unfinished frames (``framing.LARGEST_FRAME``
-  each), and grows by some 250 bytes per connection.
+- Memory is bounded by the window and by what is unfinished (``MOST_HELD``); beyond that it grows by some 300 bytes
+  for each connection, and with the number of different client ids.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from kwire.protocol.headers import request_header_version
 from kwire.protocol.state import (
     CONN_COLUMNS,
     F_TIME,
+    SEG_STREAM,
     SEGMENT_COLUMNS,
     STREAM_COLUMNS,
     WAITING_COLUMNS,
@@ -47,6 +48,11 @@ __all__ = ["WINDOW", "Pipeline", "Source", "Window"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once. Less costs calls, more costs cache misses and memory."""
+
+MOST_HELD: Final = 256 << 20
+"""Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
+LEAST_RATION: Final = 64 << 10
+"""Bytes that each stream may hold all the same."""
 
 MOST_API_KEYS: Final = 128
 
@@ -163,14 +169,18 @@ class Pipeline:
             rest = buf[pos:].copy()
             if table.shape[0]:
                 self._now = max(self._now, int(table[:, packets.PKT_TIME].max()))
-            found, held, segs = self._through(buf, segs, table, final)
+            found, held, segs = self._through(buf, start, segs, table, final)
             yield found
             if final:
                 break
         if error is not None:
             raise error
 
-    def _through(self, buf: Array, segs: Array, table: Array, final: bool) -> tuple[Window, Array, Array]:
+    def _through(self, buf: Array, held: int, segs: Array, table: Array, final: bool) -> tuple[Window, Array, Array]:
+        # What is unfinished is copied from window to window. Where it is too much, each stream gets an equal share.
+        ration = framing.LARGEST_FRAME + 4
+        if held > MOST_HELD:
+            ration = max(LEAST_RATION, MOST_HELD // max(1, len(np.unique(segs[:, SEG_STREAM]))))
         n_segs = segs.shape[0]
         room = np.empty((n_segs + table.shape[0] + 2, SEGMENT_COLUMNS), np.int64)
         room[:n_segs] = segs
@@ -188,7 +198,7 @@ class Pipeline:
             n_segs,
         )
         data, pieces, active, order = streams.place(
-            buf, segs, n_segs, self.conns, self.streams, 2 * self.n_conns, self._now, final
+            buf, segs, n_segs, self.conns, self.streams, 2 * self.n_conns, self._now, ration, final
         )
         acks_code, acks_starts = acks_programs()
         frames, self._waiting, self.pool, self.names, self._name_table = framing.frames_and_pairs(
@@ -208,13 +218,14 @@ class Pipeline:
             acks_starts,
             self._ports.shape[0] > 0,
             self._now,
+            ration,
             final,
         )
-        held, kept = streams.keep(buf, segs, order, active, self.conns, self.streams, final)
+        left, kept = streams.keep(buf, segs, order, active, self.conns, self.streams, final)
         frames = frames[np.argsort(frames[:, F_TIME], kind="stable")]
         made = Window(frames, data, self._frames)
         self._frames += frames.shape[0]
-        return made, held, kept
+        return made, left, kept
 
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was."""

@@ -12,7 +12,8 @@ A hole is given up, and becomes a gap, when
 - the capture has ended, the connection was closed, or the bytes are known to be lost (snapshot length);
 - the receiver has acknowledged what stands behind it, ``ACKED_WAIT`` ago: it got the bytes, the capture did not;
 - the first segment behind it has waited for ``LONGEST_WAIT``;
-- more than ``MOST_WAITING`` bytes wait behind it: this bounds the memory that one stream can take.
+- more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
+  memory.
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
@@ -73,11 +74,20 @@ Array = Any
 
 @kernel
 def place(
-    buf: Array, segs: Array, n_segs: int, conns: Array, streams: Array, n_streams: int, now: int, final: bool
+    buf: Array,
+    segs: Array,
+    n_segs: int,
+    conns: Array,
+    streams: Array,
+    n_streams: int,
+    now: int,
+    ration: int,
+    final: bool,
 ) -> tuple[Array, Array, Array, Array]:
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
-    ``now`` is the time of the newest packet, ``final`` that no packet will follow. ``order`` holds the numbers of the
+    ``now`` is the time of the newest packet, ``ration`` how many bytes of a stream may wait behind a hole (if less than
+    ``MOST_WAITING``), ``final`` that no packet will follow. ``order`` holds the numbers of the
     segments by stream and position. Columns as in ``kwire.protocol.state``.
     """
     # Counting sort by stream.
@@ -173,7 +183,11 @@ def place(
             if pos > cursor:
                 if lost_to < pos and not over:
                     waited = now - segs[seg, SEG_TIME]
-                    if not ((acked >= pos and waited > ACKED_WAIT) or waited > LONGEST_WAIT or behind > MOST_WAITING):
+                    if not (
+                        (acked >= pos and waited > ACKED_WAIT)
+                        or waited > LONGEST_WAIT
+                        or behind > min(MOST_WAITING, ration)
+                    ):
                         active[a, A_WAITING] = 1
                         break
                 if lost_to > cursor:

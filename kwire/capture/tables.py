@@ -58,7 +58,7 @@ FRAME_STATUSES: Final = {
     "unpaired": "a response whose request is not in the capture, so that its API and version are not known",
     "malformed": "the header cannot be read, or (in messages) the body is not what its version says",
     "unsupported": "an API key or version that kwire has no layout for",
-    "cut_off": "the stream ended, or the capture did, in the middle of this frame",
+    "cut_off": "the stream ended, or the capture did, in the middle of this frame; or it was given up to bound memory",
     "gap": "packets are missing from the capture: what is left of a frame, or bytes skipped up to the next one",
     "encrypted": "TLS: no frame can be seen; one row for the connection",
     "sasl": "a raw SASL token: a length and opaque bytes, no header (after SaslHandshake v0, or GSSAPI of 0.9 clients)",

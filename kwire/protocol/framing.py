@@ -137,7 +137,7 @@ WHY: Final = (
     "API key %d is unknown",
     "version %d of this API is unknown",
     "the request header is cut short at %d bytes",
-    "%d bytes skipped after a malformed frame",
+    "%d bytes of this frame were kept, then too many frames were unfinished at once",
 )
 WHY_SIZE: Final = 1
 WHY_CLIENT_ID: Final = 2
@@ -148,6 +148,7 @@ WHY_UNPAIRED: Final = 6
 WHY_API: Final = 7
 WHY_VERSION: Final = 8
 WHY_SHORT: Final = 9
+WHY_LARGE: Final = 10
 
 # Columns of the table of facts about an API, by API key.
 FACT_LATEST: Final = 0
@@ -515,12 +516,14 @@ def frames_and_pairs(
     acks_starts: Array,
     forced: bool,
     now: int,
+    ration: int,
     final: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The frames of a window: (frame rows, waiting, pool, names, name_table).
 
     ``acks_code`` and ``acks_starts`` are the programs that read acks of a Produce request, by version. ``forced``
-    says that the caller named the ports. ``S_NEXT`` of each stream is moved behind what was consumed.
+    says that the caller named the ports. ``ration`` is how many bytes of an unfinished frame each stream may keep.
+    ``S_NEXT`` of each stream is moved behind what was consumed.
     """
     rows = np.empty((max(64, data.shape[0] // 512), FRAME_COLUMNS), np.int64)
     n = 0
@@ -540,13 +543,13 @@ def frames_and_pairs(
             _decide_role(data, pieces, active, a, group_end, conn, streams, facts, final)
             if conn[C_ROLE] == ROLE_UNKNOWN:
                 for x in range(a, group_end):
-                    # Undecided: hold a little, let go of the rest.
+                    # Undecided: hold a little, once; let go of the rest.
                     held = int64(0)
                     for p in range(active[x, A_FIRST], active[x, A_END]):
                         held += pieces[p, P_LEN]
-                    if held > UNDECIDED:
+                    stream = active[x, A_STREAM]
+                    if held > UNDECIDED or (held > 0 and streams[stream, S_SKIPPED] > 0):
                         last = active[x, A_END] - 1
-                        stream = active[x, A_STREAM]
                         streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + held
                         streams[stream, S_NEXT] = pieces[last, P_POS] + pieces[last, P_LEN]
                         streams[stream, S_SYNC] = 0
@@ -743,7 +746,8 @@ def frames_and_pairs(
                             pos += 4
                             continue
                     whole = available >= 4 and available - 4 >= size
-                    if not whole and not ends_here:
+                    too_large = not whole and available > ration
+                    if not whole and not ends_here and not too_large:
                         break
 
                     # What of it is there, and when its last byte was captured.
@@ -872,6 +876,8 @@ def frames_and_pairs(
                     if not whole and status != ST_MALFORMED:
                         status = ST_GAP if gap_follows else ST_CUT_OFF
                         why = WHY_HOLE if gap_follows else WHY_END
+                        if too_large and not ends_here:
+                            why = WHY_LARGE
                         detail = available
                     if n == rows.shape[0]:
                         rows = _grown(rows)

@@ -754,3 +754,53 @@ def test_schemas_use_only_types_that_spark_takes() -> None:
 def test_a_syn_alone_is_a_connection_without_frames() -> None:
     packet = Packet(("10.0.0.1", 1), ("10.0.0.2", 9092), 5, flags=SYN)
     assert read(pcap([packet]), ports=[9092]) == []
+
+
+# Bounds
+
+
+def test_unfinished_frames_are_given_up_when_all_together_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kwire.capture.pipeline.MOST_HELD", 20_000)
+    monkeypatch.setattr("kwire.capture.pipeline.LEAST_RATION", 2_000)
+    every = []
+    for k in range(10):
+        connection = Connection(client=("10.0.0.1", 41000 + k)).open()
+        connection.send(metadata(1)).answer(metadata_answer(1))
+        connection.send(request(3, 0, 2, bytes(30_000))).answer(metadata_answer(2))
+        every.append(connection.packets)
+    packets = [one for together in zip(*every, strict=True) for one in together]
+    found = read(pcap(packets), window=10_000)
+    given_up = [row for row in found if row["status"] != "ok"]
+    assert given_up
+    for row in given_up:
+        assert (row["status"], row["api_name"], row["correlation_id"]) == ("cut_off", "Metadata", 2)
+        assert "too many frames were unfinished" in row["error"]
+    # What follows is read and paired as if nothing had happened.
+    assert sum(row["direction"] == "response" and row["status"] == "ok" for row in found) == 20
+
+
+def test_a_connection_without_syn_far_from_what_was_on_its_ports_is_a_new_one() -> None:
+    first = exchange(Connection(client_isn=2_000_000_000, broker_isn=10).open(), 2)
+    for isn in (1_000_000, 3_900_000_000):
+        second = exchange(Connection(client_isn=isn, broker_isn=3_000_000_000, time=first.time).open(), 2)
+        found = read(pcap(first.packets + second.packets[3:]))
+        assert brief(found) == several(2) * 2
+        assert [row["connection"] for row in found] == [0] * 4 + [1] * 4
+
+
+def test_other_traffic_in_the_middle_of_its_connections_is_not_held() -> None:
+    other = Connection(client=("10.0.0.1", 50000), broker=("10.0.0.2", 5432)).answer_raw(bytes(300_000))
+    held: list[int] = []
+    from kwire.capture.pipeline import Pipeline
+
+    pipeline = Pipeline(io.BytesIO(pcap(other.packets)), window=20_000)
+    through = pipeline._through
+
+    def watched(buf: Any, kept: int, *rest: Any) -> Any:
+        held.append(kept)
+        return through(buf, kept, *rest)
+
+    pipeline._through = watched  # type: ignore[method-assign]
+    assert sum(len(window.frames) for window in pipeline.windows()) == 0
+    assert max(held) < 90_000
+    assert held[-1] == 0
