@@ -295,7 +295,7 @@ class _Decoder(_Source):
                 self.add(f"{target} = data[pos:e].decode()")
             elif type_.name == "records":
                 self.views = True
-                self.add(f"{target} = data[pos:e] if e - pos < {VIEW_FROM} else view[pos:e]")
+                self.add(f"{target} = data[pos:e] if n < {VIEW_FROM + type_.compact} else view[pos:e]")
             else:
                 self.add(f"{target} = data[pos:e]")
             self.add("pos = e")

@@ -296,14 +296,15 @@ def _make_class(
 
 
 def _made_when_read(slot: str, struct: type[WireStruct]) -> property:
-    def read(self: WireStruct) -> Any:
-        value = getattr(self, slot)
-        if value is None:
-            value = struct()
-            setattr(self, slot, value)
-        return value
-
-    def write(self: WireStruct, value: Any) -> None:
-        setattr(self, slot, value)
-
-    return property(read, write, doc=f"A ``{struct.__qualname__}``; ``None`` stands for one that holds the defaults.")
+    """The property over ``slot``. Generated: whoever reads all fields of a Fetch response comes by here often."""
+    namespace: dict[str, Any] = {"new": object.__new__, "struct": struct}
+    lines = ["def read(self):", f"    value = self.{slot}", "    if value is None:"]
+    lines.append(f"        self.{slot} = value = new(struct)")
+    for field in struct.FIELDS:
+        expression = default_expression(field, namespace, struct.STRUCTS.get(field.name))
+        lines.append(f"        value.{slot_of(field)} = {expression}")
+    lines += ["        value.unknown_tagged_fields = None", "    return value"]
+    lines += ["def write(self, value):", f"    self.{slot} = value"]
+    exec(compile("\n".join(lines), f"<kwire {struct.__qualname__} in {slot}>", "exec"), namespace)
+    doc = f"A ``{struct.__qualname__}``; ``None`` stands for one that holds the defaults."
+    return property(namespace["read"], namespace["write"], doc=doc)
