@@ -281,18 +281,9 @@ class Builder:
         texts: pa.Array = pa.nulls(n, pa.string())
         if statuses[:n].any():
             texts = pa.array(["the checksum does not match", None]).take(pa.array(1 - statuses[:n]))
-        frame_texts = []
-        for k, failure in enumerate(failures):
-            row = of_frame[k]
-            name = (
-                f"{_api_names()[int(api[row])]}{'Response' if response[row] else 'Request'} v{frames[row, F_VERSION]}"
-            )
-            problem = self._sets.joined.explain(int(failure[FAIL_CODE]), int(failure[FAIL_WHY]))
-            path, _, what = problem.partition(": ")
-            at = int(failure[FAIL_OFFSET]) - int(frames[row, F_OFF])
-            frame_texts.append(f"{name} {path} at byte {at}: {what}")
-            statuses[n + n_sets + k] = 2 if status[row] == ST_OK else 3
-        texts = pa.concat_arrays([texts, pa.array([*problems, *frame_texts], pa.string())])
+        statuses[n + n_sets :] = np.where(status[np.array(of_frame, np.int64)] == ST_OK, 2, 3)
+        problems += [self._what_failed(frames[row], failure) for row, failure in zip(of_frame, failures, strict=True)]
+        texts = pa.concat_arrays([texts, pa.array(problems, pa.string())])
 
         order = None
         if n_sets or n_frames:
@@ -324,6 +315,13 @@ class Builder:
             "error": texts,
         }
         return pa.RecordBatch.from_arrays([made[field.name] for field in RECORDS], schema=RECORDS)
+
+    def _what_failed(self, frame: Array, failure: list[int]) -> str:
+        """Which field of a frame could not be read while record sets were looked for, and why."""
+        path, _, what = self._sets.joined.explain(failure[FAIL_CODE], failure[FAIL_WHY]).partition(": ")
+        kind = "Response" if frame[F_RESPONSE] else "Request"
+        at = failure[FAIL_OFFSET] - int(frame[F_OFF])
+        return f"{_api_names()[int(frame[F_API])]}{kind} v{frame[F_VERSION]} {path} at byte {at}: {what}"
 
     def _topic_columns(self, data: Array, sets: Array) -> tuple[pa.Array, pa.Array]:
         """Name and id of the topic of each record set; a name that is not in the frame is looked up by the id."""
@@ -472,6 +470,11 @@ class Spread:
 
     def text(self, values: pa.Array) -> pa.Array:
         """A column of text."""
+        # Often all sets of a window have the same value, and none is missing.
+        if len(values) and self._index.null_count == 0 and values.null_count in (0, len(values)):
+            only = values[0]
+            if pc.all(pc.equal(values, only), skip_nulls=False).as_py() is not False:
+                return pa.repeat(only, len(self._index))
         return values.take(self._index)
 
     def number(self, column: int, type_: pa.DataType) -> pa.Array:
@@ -547,6 +550,8 @@ def constant(value: str, n: int) -> pa.Array:
 
 def pick(values: Sequence[str], numbers_: Array) -> pa.Array:
     """``values[number]`` for each row."""
+    if len(numbers_) and numbers_.min() == numbers_.max():
+        return constant(values[int(numbers_[0])], len(numbers_))
     return pa.array(values, pa.string()).take(pa.array(np.ascontiguousarray(numbers_)))
 
 

@@ -121,7 +121,8 @@ def place(
     data = np.empty(total + SLACK, np.uint8)
     data[total:] = 0
     at = 0
-    pieces = np.empty((used, PIECE_COLUMNS), np.int64)
+    # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
+    pieces = np.empty((2 * used + n_active, PIECE_COLUMNS), np.int64)
     n_pieces = 0
     active = np.empty((n_active, ACTIVE_COLUMNS), np.int64)
     a = 0

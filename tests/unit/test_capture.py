@@ -804,3 +804,12 @@ def test_other_traffic_in_the_middle_of_its_connections_is_not_held() -> None:
     assert sum(len(window.frames) for window in pipeline.windows()) == 0
     assert max(held) < 90_000
     assert held[-1] == 0
+
+
+def test_bytes_that_the_capture_cut_off_may_be_there_in_part_from_retransmissions() -> None:
+    connection = Connection().open().send(request(3, 0, 1, bytes(3000))).answer(metadata_answer(1))
+    first = connection.packets[3]
+    # The second packet is cut to 40 bytes of payload, but small parts of the rest were sent again.
+    parts = [replace(first, seq=first.seq + at, payload=first.payload[at : at + 20]) for at in range(100, 900, 60)]
+    found = read(pcap([*connection.packets[:4], *parts, *connection.packets[4:]], snaplen=94))
+    assert brief(found) == [("request", "Metadata", 1, "gap"), ("response", "Metadata", 1, "ok")]
