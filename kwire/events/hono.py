@@ -12,13 +12,14 @@ Rules kept here:
 
 - Nothing raises: what is wrong with a record is a violation, a rule's name and a sentence, and the rest is read.
 - Numbers are decimal text, as Hono writes them, or big-endian integers of the size of their type (``int`` 4 bytes,
-  ``long`` 8), as a serializer of Kafka's Java client writes them. Bytes that are digits are text: as an integer they
-  would be a ``qos`` beyond 1 or times millions of years away. Anything else is reported.
+  ``long`` 8), as a serializer of Kafka's Java client writes them. Bytes that are all printable ASCII are text and never
+  an integer: it would be a ``qos`` beyond 1, a ``ttd`` of 17 years or more, a time 73 million years away. Anything else
+  is reported.
 - Of a header that is there twice the first counts, as in Hono, and it is reported.
 - A message is expired when creation time plus time-to-live is before now. The document's sentence has it the other
   way round ("is greater than the current time"), which would discard every message that is still alive.
-- ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time that a
-  timestamp in microseconds cannot hold is reported.
+- ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time outside
+  of the years 1 to 9999 is reported.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ LONG: Final = 8
 """Bytes of the two number types."""
 
 DECIMAL: Final = "-?[0-9]{1,19}"
+PRINTABLE: Final = "[ -~]*"
 
 NUMBERS: Final = {"creation-time": LONG, "qos": INT, "ttd": INT, "ttl": LONG}
 TEXTS: Final = ("content-type", "content-encoding", "device_id")
@@ -48,11 +50,11 @@ MANDATORY: Final = ("content-type", "device_id")
 
 PATTERNS: Final = {"content-type": media.MEDIA_TYPE, "content-encoding": media.CONTENT_CODING}
 
-MICROS: Final = ((1 << 63) - 1) // 1000
-"""Milliseconds since 1970 that a timestamp in microseconds can hold, either way."""
+FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, in milliseconds since 1970: what a timestamp can hold in Python and SQL."""
 
 RANGES: Final = {
-    "creation-time": (-MICROS, MICROS),
+    "creation-time": (FIRST, LAST),
     "qos": (0, 1),
     "ttd": (-1, (1 << 31) - 1),
     "ttl": (0, (1 << 63) - 1),
@@ -125,7 +127,9 @@ class Message:
 
 def number(value: bytes, size: int) -> int | None:
     """A signed integer of ``size`` bytes from decimal text or from its big-endian bytes; None where it is neither."""
-    if re.fullmatch(DECIMAL.encode(), value):
+    if re.fullmatch(PRINTABLE.encode(), value):
+        if re.fullmatch(DECIMAL.encode(), value) is None:
+            return None
         found = int(value)
         return found if -(1 << 8 * size - 1) <= found < 1 << 8 * size - 1 else None
     return int.from_bytes(value, "big", signed=True) if len(value) == size else None

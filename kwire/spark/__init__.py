@@ -9,7 +9,7 @@ does the same by hand: for a session that has used a Python data source before k
 package makes Spark's workers run the same Python as the driver (``kwire.spark.workers``).
 
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``files`` (what a path stands
-for), ``functions`` (column functions), ``workers`` (their Python).
+for), ``functions`` (column functions), ``events`` (CloudEvents and Hono), ``workers`` (their Python).
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ try:
 except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
+from kwire.spark.events import (
+    cloudevent,
+    cloudevents,
+    hono_message,
+    hono_messages,
+    hono_producers,
+    hono_violations,
+)
 from kwire.spark.functions import decode_records, decode_request, decode_response
 from kwire.spark.source import KwireDataSource, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
@@ -30,7 +38,20 @@ from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KwireDataSource", "decode_records", "decode_request", "decode_response", "register", "table_schema"]
+__all__ = [
+    "KwireDataSource",
+    "cloudevent",
+    "cloudevents",
+    "decode_records",
+    "decode_request",
+    "decode_response",
+    "hono_message",
+    "hono_messages",
+    "hono_producers",
+    "hono_violations",
+    "register",
+    "table_schema",
+]
 
 del pyspark
 prefer_drivers_python()
