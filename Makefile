@@ -29,12 +29,12 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 
 .PHONY: test
 test:  ## unit, property (quick), golden and Spark tests
-	@.ci/setup --java dev
+	@.ci/setup --java dev bench
 	$(WITH_JAVA) $(PYTEST) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
 
 .PHONY: test-exhaustive
 test-exhaustive:  ## the property tests with many more examples
-	@.ci/setup dev
+	@.ci/setup dev bench
 	$(PYTEST) tests/property --hypothesis-profile=exhaustive $(ARGS)
 
 .PHONY: test-broker
