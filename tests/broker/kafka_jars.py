@@ -5,13 +5,15 @@ in the checkout (``KWIRE_KAFKA_CACHE`` moves it). Rules:
 
 - Maven, configured as the machine has it, decides where artifacts come from.
 - A folder appears in the cache complete or not at all: jars are copied beside it and renamed into place, under a lock.
-- Failures keep two cases apart, since a test run may skip for the first only: ``RegistryUnreachableError`` (the network or
-  the registry is not there) and ``KafkaUnavailableError`` (no Java, no Maven, an unknown release: the machine's set-up).
+- Failures keep two cases apart, since a test run may skip for the first only: ``RegistryUnreachableError`` (the network
+  or the registry is not there) and ``KafkaUnavailableError`` (no Java, no Maven, an unknown release: the set-up).
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -19,7 +21,17 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["KRAFT3", "NEWEST", "ZOOKEEPER", "KafkaUnavailableError", "RegistryUnreachableError", "install", "java"]
+__all__ = [
+    "KRAFT3",
+    "NEWEST",
+    "NEWEST_BROKER",
+    "ZOOKEEPER",
+    "KafkaUnavailableError",
+    "RegistryUnreachableError",
+    "compile_java",
+    "install",
+    "java",
+]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -29,6 +41,10 @@ ZOOKEEPER = "3.9.2"
 KRAFT3 = "3.9.2"
 NEWEST = os.environ.get("KWIRE_KAFKA_NEWEST", "4.3.1")
 """The newest release whose artifacts are all published."""
+NEWEST_BROKER = os.environ.get("KWIRE_KAFKA_NEWEST", "4.4.0")
+"""The newest release whose broker is published; its tools may not be."""
+TOOLS_OF = {"4.4.0": "4.3.1"}
+"""Release -> the release whose command-line tools and Streams are put beside its broker, where its own are missing."""
 
 MAVEN_SECONDS = 420
 JAVA_MAJOR = 17
@@ -100,6 +116,31 @@ def install(version: str) -> Path:
     return target
 
 
+def compile_java(version: str) -> Path:
+    """The folder with the classes of ``tests/broker/java``, compiled against Kafka ``version`` on first use.
+
+    Sources in ``java/kafka4`` use what only Kafka 4 has.
+    """
+    jars = install(version)
+    sources = sorted((HERE / "java").glob("*.java"))
+    if int(version.split(".")[0]) >= 4:
+        sources += sorted((HERE / "java" / "kafka4").glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    target = cache_folder() / f"{version}-classes-{digest}"
+    if target.is_dir():
+        return target
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f".{version}.") as scratch:
+        classes = Path(scratch) / "classes"
+        command = [jdk_tool("javac"), "--release", str(JAVA_MAJOR), "-nowarn", "-encoding", "UTF-8"]
+        command += ["-cp", f"{jars}/*", "-d", str(classes), *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise KafkaUnavailableError(f"javac failed: {done.stderr[:2000]}")
+        with contextlib.suppress(OSError):  # somebody else was faster
+            classes.rename(target)
+    return target
+
+
 def _copy_dependencies(version: str, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None and _apt("maven"):
@@ -109,6 +150,8 @@ def _copy_dependencies(version: str, folder: Path) -> None:
     command = [maven, "-B", "-q", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
     if int(version.split(".")[0]) >= 4:
         command.append("-Pkafka4")
+    if version in TOOLS_OF:
+        command.append(f"-Dkafka.tools.version={TOOLS_OF[version]}")
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS, stdin=subprocess.DEVNULL)
