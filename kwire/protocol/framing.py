@@ -120,6 +120,8 @@ MOST_UNANSWERED: Final = 10_000
 """Entries that one connection keeps. Clients have 5 requests in flight, or a few hundred."""
 DISORDER: Final = 20_000_000
 """Nanoseconds by which a capture may show a response before its request."""
+HTTPS: Final = 443
+"""TLS to this port is not reported unless the caller names the port."""
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
 NEAR: Final = 1000
@@ -499,6 +501,104 @@ def _decide_role(
 
 
 @kernel
+def _mark(
+    rows: Array, n: int, slot: int, direction: int, client_side: int, time: int, size: int, status: int, why: int
+) -> Array:
+    """Writes row ``n`` for bytes in which no frame can be seen, and returns the table, grown if it was full."""
+    if n == rows.shape[0]:
+        rows = _grown(rows)
+    rows[n] = ABSENT
+    rows[n, F_SLOT] = slot
+    rows[n, F_RESPONSE] = direction
+    rows[n, F_CLIENT_SIDE] = client_side
+    rows[n, F_TIME] = time
+    rows[n, F_OFF] = -1
+    rows[n, F_SEEN] = 0
+    rows[n, F_SIZE] = size
+    rows[n, F_CLIENT] = -1
+    rows[n, F_STATUS] = status
+    rows[n, F_WHY] = why
+    rows[n, F_DETAIL] = size
+    return rows
+
+
+@kernel
+def _search(
+    data: Array,
+    pieces: Array,
+    piece: int,
+    pos: int,
+    end: int,
+    shift: int,
+    direction: int,
+    conn: Array,
+    waiting: Array,
+    facts: Array,
+) -> tuple[int, int, int]:
+    """The next position at which a frame can begin: (YES, NEED_MORE or NO, position, piece that it is in).
+
+    ``shift`` makes an offset in ``data`` of a position; ``piece`` is the one that ``pos`` is in.
+    """
+    stop = end + shift
+    while pos < end:
+        at = pos + shift
+        # The first byte of a size of at most LARGEST_FRAME: text, and most other data, is passed over here.
+        if data[at] <= LARGEST_FRAME >> 24:
+            while pieces[piece, P_POS] + pieces[piece, P_LEN] <= pos:
+                piece += 1
+            touching = pieces[piece, P_POS] == pos
+            if direction == 0:
+                answer = plausible_request(data, at, stop, facts)
+                if answer == YES and not touching:
+                    # In the middle of a segment, one header is not enough: what follows must fit.
+                    following = at + 4 + int32(data, at)
+                    if following < stop:
+                        if plausible_request(data, following, stop, facts) == NO:
+                            answer = NO
+                    elif following > stop and int32(data, at + 8) < 0:
+                        answer = NO
+            else:
+                answer = _plausible_response(data, at, stop, touching, conn, waiting, pieces[piece, P_TIME] + DISORDER)
+            if answer != NO:
+                return answer, pos, piece
+        pos += 1
+    return NO, end, piece
+
+
+@kernel
+def _not_readable(conn: Array, active: Array, a: int, end: int, data: Array, pieces: Array, streams: Array) -> None:
+    """Looks for TLS, and for a GSSAPI token, at the beginning of a connection whose ports were given."""
+    for x in range(a, end):
+        first = active[x, A_FIRST]
+        if first == active[x, A_END] or pieces[first, P_OFF] < 0:
+            continue
+        at = pieces[first, P_OFF]
+        stop = at + pieces[first, P_LEN]
+        stream = active[x, A_STREAM]
+        if _tls(data, at, stop):
+            conn[C_ROLE] = ROLE_ENCRYPTED
+            return
+        asks = (stream & 1) == conn[C_ROLE] - ROLE_A_REQUESTS
+        if asks and streams[stream, S_START] == pieces[first, P_POS] and _gssapi(data, at, stop):
+            conn[C_SASL] = 1
+
+
+@kernel
+def _let_go(active: Array, a: int, end: int, pieces: Array, streams: Array) -> None:
+    """Bytes of a connection of unknown kind: a little is held, once; the rest is let go."""
+    for x in range(a, end):
+        held = int64(0)
+        for p in range(active[x, A_FIRST], active[x, A_END]):
+            held += pieces[p, P_LEN]
+        stream = active[x, A_STREAM]
+        if held > UNDECIDED or (held > 0 and streams[stream, S_SKIPPED] > 0):
+            last = active[x, A_END] - 1
+            streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + held
+            streams[stream, S_NEXT] = pieces[last, P_POS] + pieces[last, P_LEN]
+            streams[stream, S_SYNC] = 0
+
+
+@kernel
 def frames_and_pairs(
     data: Array,
     pieces: Array,
@@ -542,31 +642,9 @@ def frames_and_pairs(
         if conn[C_ROLE] == ROLE_UNKNOWN:
             _decide_role(data, pieces, active, a, group_end, conn, streams, facts, final)
             if conn[C_ROLE] == ROLE_UNKNOWN:
-                for x in range(a, group_end):
-                    # Undecided: hold a little, once; let go of the rest.
-                    held = int64(0)
-                    for p in range(active[x, A_FIRST], active[x, A_END]):
-                        held += pieces[p, P_LEN]
-                    stream = active[x, A_STREAM]
-                    if held > UNDECIDED or (held > 0 and streams[stream, S_SKIPPED] > 0):
-                        last = active[x, A_END] - 1
-                        streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + held
-                        streams[stream, S_NEXT] = pieces[last, P_POS] + pieces[last, P_LEN]
-                        streams[stream, S_SYNC] = 0
+                _let_go(active, a, group_end, pieces, streams)
         elif conn[C_FIRST_ID] < 0 and conn[C_TOLD] == 0 and conn[C_SASL] == 0:
-            # The ports were given, and nothing has been read yet: TLS, or a GSSAPI token, may stand here all the same.
-            for x in range(a, group_end):
-                first = active[x, A_FIRST]
-                if first < active[x, A_END] and pieces[first, P_OFF] >= 0:
-                    at = pieces[first, P_OFF]
-                    if _tls(data, at, at + pieces[first, P_LEN]):
-                        conn[C_ROLE] = ROLE_ENCRYPTED
-                    elif (
-                        streams[active[x, A_STREAM], S_START] == pieces[first, P_POS]
-                        and (active[x, A_STREAM] & 1) == conn[C_ROLE] - ROLE_A_REQUESTS
-                        and _gssapi(data, at, at + pieces[first, P_LEN])
-                    ):
-                        conn[C_SASL] = 1
+            _not_readable(conn, active, a, group_end, data, pieces, streams)
 
         if conn[C_ROLE] == ROLE_ENCRYPTED and conn[C_TOLD] == 0:
             conn[C_TOLD] = 1
@@ -574,20 +652,11 @@ def frames_and_pairs(
             if client < 0:
                 client = 0 if conn[C_A_PORT] >= conn[C_B_PORT] else 1
             broker_port = conn[C_B_PORT] if client == 0 else conn[C_A_PORT]
-            if forced or broker_port != 443:
-                if n == rows.shape[0]:
-                    rows = _grown(rows)
-                rows[n] = ABSENT
-                rows[n, F_SLOT] = slot
-                rows[n, F_RESPONSE] = 0 if (active[a, A_STREAM] & 1) == client else 1
-                rows[n, F_CLIENT_SIDE] = client
-                rows[n, F_TIME] = pieces[active[a, A_FIRST], P_TIME] if active[a, A_FIRST] < pieces.shape[0] else now
-                rows[n, F_OFF] = -1
-                rows[n, F_SEEN] = 0
-                rows[n, F_SIZE] = 0
-                rows[n, F_CLIENT] = -1
-                rows[n, F_STATUS] = ST_ENCRYPTED
-                rows[n, F_WHY] = 0
+            if forced or broker_port != HTTPS:
+                first = active[a, A_FIRST]
+                time = pieces[first, P_TIME] if first < active[a, A_END] else now
+                direction = 0 if (active[a, A_STREAM] & 1) == client else 1
+                rows = _mark(rows, n, slot, direction, client, time, 0, ST_ENCRYPTED, 0)
                 n += 1
         if conn[C_ROLE] != ROLE_A_REQUESTS and conn[C_ROLE] != ROLE_B_REQUESTS:
             a = group_end
@@ -641,37 +710,9 @@ def frames_and_pairs(
                         at_piece += 1
 
                     if streams[stream, S_SYNC] != 1:
-                        # Look for the next plausible frame.
-                        answer = NO
-                        probe = pos
-                        probe_piece = at_piece
-                        while probe < run_end:
-                            while pieces[probe_piece, P_POS] + pieces[probe_piece, P_LEN] <= probe:
-                                probe_piece += 1
-                            touching = pieces[probe_piece, P_POS] == probe
-                            if direction == 0:
-                                answer = plausible_request(data, probe + shift, end_off, facts)
-                                if answer == YES and not touching:
-                                    # In the middle of a segment, one header is not enough: what follows must fit.
-                                    following = probe + shift + 4 + int32(data, probe + shift)
-                                    if following < end_off:
-                                        if plausible_request(data, following, end_off, facts) == NO:
-                                            answer = NO
-                                    elif following > end_off and int32(data, probe + shift + 8) < 0:
-                                        answer = NO
-                            else:
-                                answer = _plausible_response(
-                                    data,
-                                    probe + shift,
-                                    end_off,
-                                    touching,
-                                    conn,
-                                    waiting,
-                                    pieces[probe_piece, P_TIME] + DISORDER,
-                                )
-                            if answer != NO:
-                                break
-                            probe += 1
+                        answer, probe, at_piece = _search(
+                            data, pieces, at_piece, pos, run_end, shift, direction, conn, waiting, facts
+                        )
                         streams[stream, S_SKIPPED] = max(int64(0), streams[stream, S_SKIPPED]) + probe - pos
                         pos = probe
                         if answer != YES:
@@ -680,21 +721,10 @@ def frames_and_pairs(
                                 pos = run_end
                             break
                         streams[stream, S_SYNC] = 1
-                        if streams[stream, S_SKIPPED] > 0:
-                            if n == rows.shape[0]:
-                                rows = _grown(rows)
-                            rows[n] = ABSENT
-                            rows[n, F_SLOT] = slot
-                            rows[n, F_RESPONSE] = direction
-                            rows[n, F_CLIENT_SIDE] = client_side
-                            rows[n, F_TIME] = pieces[probe_piece, P_TIME]
-                            rows[n, F_OFF] = -1
-                            rows[n, F_SEEN] = 0
-                            rows[n, F_SIZE] = streams[stream, S_SKIPPED]
-                            rows[n, F_CLIENT] = -1
-                            rows[n, F_STATUS] = ST_GAP
-                            rows[n, F_WHY] = WHY_SKIPPED
-                            rows[n, F_DETAIL] = streams[stream, S_SKIPPED]
+                        skipped = streams[stream, S_SKIPPED]
+                        if skipped > 0:
+                            time = pieces[at_piece, P_TIME]
+                            rows = _mark(rows, n, slot, direction, client_side, time, skipped, ST_GAP, WHY_SKIPPED)
                             n += 1
                         streams[stream, S_SKIPPED] = 0
                         continue
@@ -726,20 +756,8 @@ def frames_and_pairs(
                         least = 0 if token else (8 if direction == 0 else 4)
                         most = LARGEST_TOKEN if token else LARGEST_FRAME
                         if size < least or size > most:
-                            if n == rows.shape[0]:
-                                rows = _grown(rows)
-                            rows[n] = ABSENT
-                            rows[n, F_SLOT] = slot
-                            rows[n, F_RESPONSE] = direction
-                            rows[n, F_CLIENT_SIDE] = client_side
-                            rows[n, F_TIME] = pieces[at_piece, P_TIME]
-                            rows[n, F_OFF] = at + 4
-                            rows[n, F_SEEN] = 0
-                            rows[n, F_SIZE] = size
-                            rows[n, F_CLIENT] = -1
-                            rows[n, F_STATUS] = ST_MALFORMED
-                            rows[n, F_WHY] = WHY_SIZE
-                            rows[n, F_DETAIL] = size
+                            time = pieces[at_piece, P_TIME]
+                            rows = _mark(rows, n, slot, direction, client_side, time, size, ST_MALFORMED, WHY_SIZE)
                             n += 1
                             streams[stream, S_SYNC] = 0
                             streams[stream, S_SKIPPED] = 4
@@ -908,22 +926,11 @@ def frames_and_pairs(
                 if not ends_here:
                     break
                 p = q
-            if over and streams[stream, S_SKIPPED] > 0 and streams[stream, S_SYNC] != 1:
+            skipped = streams[stream, S_SKIPPED]
+            if over and skipped > 0 and streams[stream, S_SYNC] != 1:
                 # No frame was found any more in what was skipped.
-                if n == rows.shape[0]:
-                    rows = _grown(rows)
-                rows[n] = ABSENT
-                rows[n, F_SLOT] = slot
-                rows[n, F_RESPONSE] = direction
-                rows[n, F_CLIENT_SIDE] = client_side
-                rows[n, F_TIME] = pieces[p_end - 1, P_TIME] if p_end > active[x, A_FIRST] else now
-                rows[n, F_OFF] = -1
-                rows[n, F_SEEN] = 0
-                rows[n, F_SIZE] = streams[stream, S_SKIPPED]
-                rows[n, F_CLIENT] = -1
-                rows[n, F_STATUS] = ST_GAP
-                rows[n, F_WHY] = WHY_SKIPPED
-                rows[n, F_DETAIL] = streams[stream, S_SKIPPED]
+                time = pieces[p_end - 1, P_TIME] if p_end > active[x, A_FIRST] else now
+                rows = _mark(rows, n, slot, direction, client_side, time, skipped, ST_GAP, WHY_SKIPPED)
                 n += 1
                 streams[stream, S_SKIPPED] = 0
         a = group_end
