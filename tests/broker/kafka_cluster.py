@@ -202,25 +202,51 @@ class Cluster:
 
     def start(self) -> None:
         """Start every node and wait until each broker knows all the others."""
-        if any("SSL" in spec.protocol for spec in self.listeners.values()):
-            self.tls = make_tls(self.folder)
-        (self.folder / "log4j.properties").write_text(LOG4J)
         for attempt in range(3):
-            self._plan()
+            self.prepare()
             try:
-                self._launch_all()
+                self.launch()
                 return
             except BrokerError as error:
-                self._kill_all()
+                self.halt()
                 if attempt == 2 or "BindException" not in str(error):
                     raise
+
+    def prepare(self) -> None:
+        """Choose ports and write all that the nodes need, without starting one: ``start`` is this and ``launch``.
+
+        Recordings use the two halves, since a sniffer wants to know the ports before the first connection is made.
+        """
+        if self.tls is None and any("SSL" in spec.protocol for spec in self.listeners.values()):
+            self.tls = make_tls(self.folder)
+        (self.folder / "log4j.properties").write_text(LOG4J)
+        self._plan()
+        if self.mode == "kraft":
+            self._format_all()
+
+    def launch(self) -> None:
+        """Start every node of a prepared cluster and wait until each broker knows all the others."""
+        if self.zookeeper is not None:
+            self._launch(self.zookeeper)
+            self._wait_for_port(self.zookeeper, self.zookeeper.ports["ZOOKEEPER"])
+            if self.scram:
+                self._zookeeper_scram(self.zookeeper)
+        for node in self.nodes:
+            self._launch(node)
+        self._wait_until_ready()
+
+    def halt(self) -> None:
+        """Stop every node; data, configuration and ports stay, and ``launch`` starts them again."""
+        self._terminate(self.nodes)
+        if self.zookeeper is not None:
+            self._terminate([self.zookeeper])
 
     def stop(self) -> None:
         """Stop every node and remove the data; safe to call more than once."""
         if self._stopped:
             return
         self._stopped = True
-        self._kill_all()
+        self.halt()
         shutil.rmtree(self.folder, ignore_errors=True)
         atexit.unregister(self.stop)
 
@@ -390,7 +416,12 @@ class Cluster:
             properties["controller.quorum.voters"] = ",".join(
                 f"{peer.node_id}@{self.address('CONTROLLER', peer)}" for peer in voters
             )
-        if int(self.version.split(".")[0]) >= 4:
+        major = int(self.version.split(".")[0])
+        # Members of these groups learn their assignment from a heartbeat, every five seconds by default.
+        for kind in ("consumer", "share", "streams") if major >= 4 else ("consumer",):
+            properties[f"group.{kind}.min.heartbeat.interval.ms"] = "100"
+            properties[f"group.{kind}.heartbeat.interval.ms"] = "500"
+        if major >= 4:
             properties["share.coordinator.state.topic.num.partitions"] = "1"
             properties["share.coordinator.state.topic.replication.factor"] = "1"
             properties["share.coordinator.state.topic.min.isr"] = "1"
@@ -412,19 +443,6 @@ class Cluster:
             properties[prefix + "ssl.truststore.location"] = str(self.tls.truststore)
             properties[prefix + "ssl.truststore.password"] = self.tls.password
         return properties
-
-    def _launch_all(self) -> None:
-        if self.zookeeper is not None:
-            node = self.zookeeper
-            self._launch(node)
-            self._wait_for_port(node, node.ports["ZOOKEEPER"])
-            if self.scram:
-                self._zookeeper_scram(node)
-        else:
-            self._format_all()
-        for node in self.nodes:
-            self._launch(node)
-        self._wait_until_ready()
 
     def _launch(self, node: Node) -> None:
         if node.role == "zookeeper":
@@ -511,11 +529,6 @@ class Cluster:
         if node.process is not None and node.process.poll() is not None:
             code = node.process.returncode
             raise BrokerError(f"{node.role} {node.node_id} ended with {code} while starting:\n{node.tail()}")
-
-    def _kill_all(self) -> None:
-        self._terminate(self.nodes)
-        if self.zookeeper is not None:
-            self._terminate([self.zookeeper])
 
     def _terminate(self, nodes: Sequence[Node]) -> None:
         running = [node for node in nodes if node.process is not None]

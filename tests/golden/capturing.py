@@ -110,6 +110,26 @@ class Recording:
         with self._lock:
             self.notes.append({"client": client, "what": what, **more})
 
+    def run(self, client: str, command: Sequence[str], *, seconds: float = 120, **more: Any) -> None:
+        """Run a client program to its end and take over the records and notes that it prints (see ``samples``).
+
+        ``more`` is added to each of its lines. Raises ``RecordingError`` when the program fails.
+        """
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        for text in done.stdout.splitlines():
+            if not text.startswith("{"):
+                continue
+            line = json.loads(text) | more
+            if line.get("note") == "version":
+                self.clients[client] = line["version"]
+            elif "direction" in line:
+                with self._lock:
+                    self.lines.append({"client": client, **line})
+            else:
+                self.note(client, line.pop("note"), **line)
+        if done.returncode != 0:
+            raise RecordingError(f"{client} ended with {done.returncode}: {(done.stderr or done.stdout)[-3000:]}")
+
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         ports = " or ".join(f"port {port}" for port in sorted(set(self.ports)))

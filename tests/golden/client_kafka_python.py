@@ -7,60 +7,17 @@ inflexible versions, and no pin the newest that both sides have.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import kafka  # type: ignore[import-untyped]
 from capturing import Record, Recording
+from kafka import admin as ka
+from samples import CODECS, Sample
 
-__all__ = ["CODECS", "SAMPLES", "KafkaPython", "Sample"]
-
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-BASE_MS = 1_700_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A record to send; ``timestamp`` None lets the client choose."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-def samples(count: int = 12, headers: bool = False) -> list[Sample]:
-    """The corner cases of keys and values first, then ``count`` records that compress."""
-    corner = [
-        Sample(b"key", b"value"),
-        Sample(None, b"no key"),
-        Sample(b"", b"empty key"),
-        Sample(b"no value", None),
-        Sample(b"empty value", b""),
-        Sample(None, None),
-        Sample("schlüssel".encode(), "wert \u2603".encode()),
-        Sample(b"binary", bytes(range(256))),
-    ]
-    rest = [
-        Sample(b"device-%02d" % (n % 5), b'{"device":%d,"state":"running","reading":%d}' % (n % 5, n * 7), BASE_MS + n)
-        for n in range(count)
-    ]
-    if not headers:
-        return corner + rest
-    marks: list[tuple[tuple[str, bytes | None], ...]] = [
-        (("trace", b"abc"),),
-        (("empty", b""), ("null", None)),
-        (("twice", b"1"), ("twice", b"2"), ("ünï", b"\x00\xff")),
-    ]
-    return [
-        Sample(each.key, each.value, each.timestamp, marks[n % 4] if n % 4 < 3 else ())
-        for n, each in enumerate(corner + rest)
-    ]
-
-
-SAMPLES = samples()
+__all__ = ["KafkaPython"]
 
 
 class KafkaPython:
@@ -81,6 +38,12 @@ class KafkaPython:
             "client_id": f"{self.name}-{role}",
             **self.security,
         }
+
+    def _headers(self, sample: Sample) -> list[tuple[str, bytes]]:
+        """The headers that can be sent: none before magic 2, and kafka-python refuses null values."""
+        if self.pin is not None and self.pin < (0, 11):
+            return []
+        return [(name, value) for name, value in sample.headers if value is not None]
 
     def codecs(self) -> tuple[str, ...]:
         return CODECS if self.pin is None or self.pin >= (2, 1) else CODECS[:4]
@@ -110,7 +73,8 @@ class KafkaPython:
             for each in what:
                 if each.key is None and each.value is None:
                     continue  # kafka-python refuses to send nothing at all
-                extra = {"headers": list(each.headers)} if each.headers else {}
+                headers = self._headers(each)
+                extra = {"headers": headers} if headers else {}
                 future = producer.send(
                     topic, key=each.key, value=each.value, timestamp_ms=each.timestamp, partition=partition, **extra
                 )
@@ -121,7 +85,7 @@ class KafkaPython:
                 try:
                     got = future.get(timeout=20)
                 except kafka.errors.KafkaError as error:
-                    record = Record(topic, partition, None, each.timestamp, each.key, each.value, each.headers)
+                    record = Record(topic, partition, None, each.timestamp, each.key, each.value, self._headers(each))
                     self.recording.produced(self.name, record, error=type(error).__name__, **more)
                     continue
                 record = Record(
@@ -131,7 +95,7 @@ class KafkaPython:
                     each.timestamp if got.timestamp is None or got.timestamp < 0 else got.timestamp,
                     each.key,
                     each.value,
-                    each.headers,
+                    self._headers(each),
                 )
                 self.recording.produced(self.name, record, **more)
         finally:
@@ -152,26 +116,165 @@ class KafkaPython:
         finally:
             consumer.close()
 
+    def group(self, topics: Sequence[str], name: str, life: float = 5.0, **options: Any) -> None:
+        """Two members; the second joins late and leaves early, so that the group balances three times."""
+
+        def member(number: int, delay: float, seconds: float) -> None:
+            time.sleep(delay)
+            consumer = kafka.KafkaConsumer(
+                group_id=name,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                session_timeout_ms=6000,
+                heartbeat_interval_ms=500,
+                fetch_max_wait_ms=500,
+                **self._common(f"member-{number}"),
+                **options,
+            )
+            try:
+                consumer.subscribe(list(topics))
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    batches = consumer.poll(timeout_ms=200)
+                    for batch in batches.values():
+                        for got in batch:
+                            self._fetched(got)
+                    try:
+                        if batches:
+                            consumer.commit()
+                    except kafka.errors.KafkaError as error:
+                        self.recording.note(self.name, "commit failed", group=name, error=type(error).__name__)
+                held = sorted(f"{each.topic}-{each.partition}" for each in consumer.assignment())
+                self.recording.note(self.name, "assigned", group=name, member=number, partitions=held)
+            finally:
+                consumer.close()
+
+        members = [
+            threading.Thread(target=member, args=(1, 0.0, life)),
+            threading.Thread(target=member, args=(2, life * 0.25, life * 0.45)),
+        ]
+        for each in members:
+            each.start()
+        for each in members:
+            each.join()
+
+    def transactions(self, topic: str, what: Sequence[Sample]) -> None:
+        """Three transactions, the middle one aborted."""
+        producer = kafka.KafkaProducer(
+            transactional_id=f"{topic}-id", acks="all", linger_ms=50, **self._common("transactions")
+        )
+        try:
+            producer.init_transactions()
+            for ending in ("committed", "aborted", "committed"):
+                producer.begin_transaction()
+                sent = []
+                for each in what:
+                    if each.key is None and each.value is None:
+                        continue
+                    future = producer.send(topic, key=each.key, value=each.value, headers=self._headers(each))
+                    sent.append((each, future))
+                producer.flush(timeout=20)
+                for each, future in sent:
+                    got = future.get(timeout=20)
+                    record = Record(
+                        topic, got.partition, got.offset, got.timestamp, each.key, each.value, self._headers(each)
+                    )
+                    self.recording.produced(self.name, record, codec="none", acks=-1, transaction=ending)
+                if ending == "aborted":
+                    producer.abort_transaction()
+                else:
+                    producer.commit_transaction()
+        finally:
+            producer.close(timeout=10)
+
+    def attempt(self, call: str, run: Callable[[], object]) -> None:
+        """One administrative call; how it ended is noted, an error of the broker included."""
+        error = None
+        try:
+            run()
+        except (kafka.errors.KafkaError, ValueError, NotImplementedError) as problem:
+            error = type(problem).__name__
+        self.recording.note(self.name, "admin", call=call, error=error)
+
+    def create(self, *topics: str, partitions: int = 2) -> None:
+        """Create topics, in the recording."""
+        client = kafka.KafkaAdminClient(**self._common("admin"))
+        try:
+            self.attempt("create_topics", lambda: client.create_topics([ka.NewTopic(t, partitions, 1) for t in topics]))
+        finally:
+            client.close()
+
+    def administer(self, topic: str, group: str) -> None:
+        """Calls of the admin client that this pin can make; ``topic`` and ``group`` exist."""
+        client = kafka.KafkaAdminClient(**self._common("admin"))
+        own = f"{topic}-admin"
+        first = kafka.TopicPartition(topic, 0)
+        resource = ka.ConfigResource(ka.ConfigResourceType.TOPIC, own)
+        changed = ka.ConfigResource(ka.ConfigResourceType.TOPIC, own, {"retention.ms": "3600000"})
+        pattern = ka.ResourcePattern(ka.ResourceType.TOPIC, own)
+        acl = ka.ACL("User:someone", "*", ka.ACLOperation.READ, ka.ACLPermissionType.ALLOW, pattern)
+        calls: list[tuple[str, Callable[[], object]]] = [
+            ("create_topics", lambda: client.create_topics([ka.NewTopic(own, 1, 1)])),
+            ("list_topics", client.list_topics),
+            ("describe_topics", lambda: client.describe_topics([own])),
+            ("describe_cluster", client.describe_cluster),
+            ("describe_configs", lambda: client.describe_configs([resource])),
+            ("alter_configs", lambda: client.alter_configs([changed])),
+            ("create_partitions", lambda: client.create_partitions({own: 3})),
+            ("describe_log_dirs", client.describe_log_dirs),
+            ("list_partition_offsets", lambda: client.list_partition_offsets({first: ka.OffsetSpec.LATEST})),
+            ("delete_records", lambda: client.delete_records({first: 1})),
+            ("list_groups", client.list_groups),
+            ("describe_groups", lambda: client.describe_groups([group])),
+            ("list_group_offsets", lambda: client.list_group_offsets({group: None})),
+            ("create_acls", lambda: client.create_acls([acl])),
+            ("describe_acls", lambda: client.describe_acls(acl)),
+            ("delete_acls", lambda: client.delete_acls([acl])),
+            ("elect_leaders", lambda: client.elect_leaders(0, {topic: [0]})),
+            ("list_partition_reassignments", client.list_partition_reassignments),
+            ("describe_user_scram_credentials", client.describe_user_scram_credentials),
+            ("describe_topic_partitions", lambda: client.describe_topic_partitions([topic])),
+            ("list_transactions", client.list_transactions),
+            ("describe_metadata_quorum", client.describe_metadata_quorum),
+            ("delete_group_offsets", lambda: client.delete_group_offsets(group, [first])),
+            ("delete_groups", lambda: client.delete_groups([group])),
+            ("delete_topics", lambda: client.delete_topics([own])),
+        ]
+        try:
+            for name, call in calls:
+                self.attempt(name, call)
+        finally:
+            client.close()
+
+    def _fetched(self, got: Any) -> None:
+        known = got.timestamp is not None and got.timestamp >= 0
+        self.recording.fetched(
+            self.name,
+            Record(
+                got.topic,
+                got.partition,
+                got.offset,
+                got.timestamp if known else None,
+                got.key,
+                got.value,
+                list(got.headers or ()),
+                got.timestamp_type if known else None,
+            ),
+        )
+
     def _drain(self, consumer: Any, expect: int, seconds: float) -> int:
         count = 0
         deadline = time.monotonic() + seconds
         while count < expect and time.monotonic() < deadline:
-            for batch in consumer.poll(timeout_ms=200).values():
+            try:
+                batches = consumer.poll(timeout_ms=200)
+            except kafka.errors.KafkaError as error:
+                self.recording.note(self.name, "read error", error=type(error).__name__)
+                break
+            for batch in batches.values():
                 for got in batch:
                     count += 1
-                    self.recording.fetched(
-                        self.name,
-                        Record(
-                            got.topic,
-                            got.partition,
-                            got.offset,
-                            None if got.timestamp is None or got.timestamp < 0 else got.timestamp,
-                            got.key,
-                            got.value,
-                            list(got.headers or ()),
-                            None if got.timestamp is None or got.timestamp < 0 else got.timestamp_type,
-                        ),
-                    )
+                    self._fetched(got)
         if count < expect:
             self.recording.note(self.name, "read fewer records than were sent", read=count, sent=expect)
         return count

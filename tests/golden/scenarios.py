@@ -1,56 +1,107 @@
-"""What is recorded: one function per capture folder of the matrix.
+"""What is recorded: one function per group of captures.
 
-A scenario gets a ``Target`` (where files go, which Kafka release) and leaves complete recordings there. Scenarios do
-not depend on one another and each starts its own cluster.
+A scenario gets a ``Target`` (where files go, which Kafka release) and leaves complete recordings there, in a folder per
+broker and client. Scenarios do not depend on one another and each starts its own clusters. Ports are the ones that people
+expect (9092 and its neighbours) when they are free, so that a capture can be read without naming them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import tempfile
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
 
+import kafka  # type: ignore[import-untyped]
 import kafka_jars
+import toolchains
 from capturing import Recording
-from client_kafka_python import SAMPLES, KafkaPython, samples
-from kafka_cluster import Cluster, Listener
+from client_kafka_python import KafkaPython
+from kafka_cluster import PASSWORD, USER, Cluster, Listener, Node
+from samples import CODECS, SAMPLES, Sample, samples, write_plan
 
 __all__ = ["ALL", "Target"]
 
 OLD_FORMAT = {"inter.broker.protocol.version": "0.10.1", "log.message.format.version": "0.10.1"}
 """Kafka 3.9 then stores magic 1, as a 0.10.1 broker did (ZooKeeper mode only)."""
+AUTHORIZER = {
+    "zookeeper": "kafka.security.authorizer.AclAuthorizer",
+    "kraft": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the recordings go, and the Kafka release for KRaft clusters (None: the default of each scenario)."""
+    """Where the recordings go, and the Kafka release for the newest clusters (None: the fixture's default)."""
 
     out: Path
     release: str | None = None
 
-    def path(self, folder: str, name: str) -> Path:
-        return self.out / folder / name
+    @property
+    def newest(self) -> str:
+        return self.release or kafka_jars.NEWEST
+
+    def recording(
+        self, cluster: Cluster, client: str, name: str, about: str | None, ports: Sequence[int], **options: Any
+    ) -> Recording:
+        short = ".".join(cluster.version.split(".")[:2])
+        mode = {"zookeeper": "zk", "kraft": "kraft"}[cluster.mode]
+        told = {"zookeeper": "ZooKeeper mode", "kraft": "KRaft mode"}[cluster.mode]
+        folder = self.out / f"kafka-{short}-{mode}-{client}"
+        broker = f"Apache Kafka {cluster.version}, {told}"
+        level = cluster.config.get("inter.broker.protocol.version")
+        if level is not None:
+            broker += f", inter-broker protocol and message format {level}"
+        return Recording(folder / name, ports, about or "", broker, **options)
 
 
-def zookeeper_folder(client: str) -> str:
-    short = ".".join(kafka_jars.ZOOKEEPER.split(".")[:2])
-    return f"kafka-{short}-zk-{client}"
+def authorized(mode: Literal["zookeeper", "kraft"]) -> dict[str, str]:
+    """Broker properties with an authorizer that lets everyone do everything, so that ACL calls work."""
+    config = {"authorizer.class.name": AUTHORIZER[mode], "allow.everyone.if.no.acl.found": "true"}
+    return config | {"super.users": "User:ANONYMOUS;User:kwire"}
 
 
-def topics(cluster: Cluster, *names: str, partitions: int = 1, **config: str) -> None:
+def clients_listener() -> dict[str, Listener]:
+    return {"CLIENT": Listener(port=9092)}
+
+
+def topics(cluster: Cluster, *names: str, partitions: int = 1, replicas: int = 1, **config: str) -> None:
     """Create topics outside of a recording."""
-    from kafka import KafkaAdminClient  # type: ignore[import-untyped]
-    from kafka.admin import NewTopic  # type: ignore[import-untyped]
-
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap(cluster.plaintext).split(","))
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.bootstrap(cluster.plaintext).split(","))
     try:
-        wanted = [
-            NewTopic(name, partitions, 1, topic_configs={k.replace("_", "."): v for k, v in config.items()})
-            for name in names
-        ]
-        admin.create_topics(wanted)
+        admin.create_topics(
+            [kafka.admin.NewTopic(name, partitions, replicas, topic_configs=settings) for name in names]
+        )
+        admin.wait_for_topics(list(names))
     finally:
         admin.close()
+
+
+@contextmanager
+def plan(recording: Recording, bootstrap: str, prefix: str, what: Sequence[Sample], **more: Any) -> Iterator[Path]:
+    """A plan file for a client program."""
+    with tempfile.TemporaryDirectory(prefix="kwire-plan-") as folder:
+        settings: dict[str, Any] = {"codecs": list(CODECS), "config": {}, "steps": []}
+        yield write_plan(Path(folder) / "plan.json", list(what), bootstrap=bootstrap, prefix=prefix, **settings | more)
+
+
+def java(cluster: Cluster, program: str, *arguments: str) -> list[str]:
+    """The command line of one of the programs in tests/broker/java."""
+    classes = kafka_jars.compile_java(cluster.version)
+    command = cluster.java(program, *arguments)
+    place = command.index("-cp") + 1
+    command[place] += f":{classes}"
+    return command
+
+
+# -- kafka-python ---------------------------------------------------------------------------------------------------
 
 
 def first_light(target: Target) -> None:
@@ -60,18 +111,13 @@ def first_light(target: Target) -> None:
     topics exist beforehand and the consumers seek by themselves, so that only ApiVersions, Metadata, Produce and Fetch
     are on the wire; brokers talk to themselves on another port.
     """
-    codecs = ("none", "gzip", "snappy", "lz4")
-    with Cluster(mode="zookeeper", config=OLD_FORMAT, listeners={"CLIENT": Listener(port=9092)}) as cluster:
+    codecs = CODECS[:4]
+    with Cluster(mode="zookeeper", config=OLD_FORMAT, listeners=clients_listener()) as cluster:
         for form in ("pcap", "pcapng"):
             prefix = "first-light" if form == "pcap" else "first-light-ng"
             topics(cluster, *(f"{prefix}-{codec}" for codec in codecs), partitions=2)
-            with Recording(
-                target.path(zookeeper_folder("kafka-python"), prefix),
-                cluster.ports("CLIENT"),
-                first_light.__doc__ or "",
-                f"Apache Kafka {cluster.version}, ZooKeeper mode, message format 0.10.1",
-                form=form,
-            ) as recording:
+            ports = cluster.ports("CLIENT")
+            with target.recording(cluster, "kafka-python", prefix, first_light.__doc__, ports, form=form) as recording:
                 old = KafkaPython(recording, cluster.bootstrap("CLIENT"), (0, 10, 1))
                 new = KafkaPython(recording, cluster.bootstrap("CLIENT"), None)
                 what = SAMPLES if form == "pcap" else samples(4)
@@ -85,6 +131,555 @@ def first_light(target: Target) -> None:
                     new.read(topic, (0, 1), count)
 
 
-ALL: dict[str, Callable[[Target], None]] = {
+def kafka_python_pins(target: Target) -> None:
+    """kafka-python pinned to 0.9, 0.10.1, 1.0 and unpinned: all codecs, acks, a group that rebalances, administration.
+
+    Against a broker that stores message format 0.10.1, 3.9 in KRaft mode (which still converts down), and the newest.
+    """
+    pins: tuple[tuple[str, tuple[int, ...] | None], ...] = (
+        ("pinned-0.9", (0, 9)),
+        ("pinned-0.10.1", (0, 10, 1)),
+        ("pinned-1.0", (1, 0)),
+        ("unpinned", None),
+    )
+    clusters: list[tuple[dict[str, Any], Sequence[str]]] = [
+        ({"mode": "zookeeper", "config": OLD_FORMAT}, ("pinned-0.9", "pinned-0.10.1", "unpinned")),
+        (
+            {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": authorized("kraft")},
+            ("pinned-0.9", "pinned-0.10.1", "pinned-1.0", "unpinned"),
+        ),
+        ({"mode": "kraft", "version": target.newest, "config": authorized("kraft")}, ("pinned-1.0", "unpinned")),
+    ]
+    for settings, wanted in clusters:
+        with Cluster(**settings, listeners=clients_listener()) as cluster:
+            for name, pin in pins:
+                if name not in wanted:
+                    continue
+                prefix = name.replace(".", "")
+                ports = cluster.ports("CLIENT")
+                with target.recording(cluster, "kafka-python", name, kafka_python_pins.__doc__, ports) as recording:
+                    client = KafkaPython(recording, cluster.bootstrap("CLIENT"), pin)
+                    modern = (pin is None or pin >= (0, 11)) and not cluster.legacy
+                    what = samples(10, headers=modern)
+                    names = [
+                        f"{prefix}-{codec}" for codec in client.codecs() if not (cluster.legacy and codec == "zstd")
+                    ]
+                    if pin is None or pin >= (0, 10, 1):
+                        client.create(*names, f"{prefix}-tx")
+                    else:
+                        topics(cluster, *names, partitions=2)
+                    for topic in names:
+                        codec = topic.rpartition("-")[2]
+                        client.produce(topic, what, codec=codec, acks="all")
+                        client.produce(topic, what[:3], codec=codec, acks=1)
+                        client.produce(topic, what[:2], codec=codec, acks=0)
+                    if modern:
+                        client.produce(names[0], what[:5], codec="gzip", acks="all", enable_idempotence=True)
+                        client.transactions(f"{prefix}-tx", what[:4])
+                        client.read(f"{prefix}-tx", (0, 1), 8, isolation_level="read_committed")
+                    client.group(names, f"{prefix}-group")
+                    if pin is None or pin >= (0, 10, 1):
+                        client.administer(names[0], f"{prefix}-group")
+
+
+def conversions(target: Target) -> None:
+    """Old consumers on topics that new producers wrote, and the other way round (3.9 converts down, 4.x refuses).
+
+    The unpinned producer writes magic 2 with every codec, headers included; clients pinned to 0.9 (Fetch v1) and 0.10.1
+    (Fetch v3) read it: magic 0 with the old LZ4 checksum, magic 1, and an error for zstd. Then the old ones write (a
+    broker converts up nothing: magic 0, 1 and 2 stand in one log one after the other) and everyone reads.
+    """
+    with (
+        Cluster(mode="kraft", version=kafka_jars.KRAFT3, listeners=clients_listener()) as cluster,
+        target.recording(
+            cluster, "kafka-python", "conversions", conversions.__doc__, cluster.ports("CLIENT")
+        ) as recording,
+    ):
+        address = cluster.bootstrap("CLIENT")
+        new, old, oldest = (KafkaPython(recording, address, pin) for pin in (None, (0, 10, 1), (0, 9)))
+        what = samples(8, headers=True)
+        new.create(*(f"conv-{codec}" for codec in CODECS), partitions=1)
+        for codec in CODECS:
+            topic = f"conv-{codec}"
+            count = new.produce(topic, what, codec=codec)
+            if codec == "zstd":
+                new.read(topic, (0,), count)
+                old.read(topic, (0,), count, seconds=2)
+                continue
+            oldest.read(topic, (0,), count)
+            old.read(topic, (0,), count)
+            count += oldest.produce(topic, what[:6], codec=codec)
+            count += old.produce(topic, what[:6], codec=codec)
+            for client in (new, old, oldest):
+                client.read(topic, (0,), count)
+
+
+# -- client programs ------------------------------------------------------------------------------------------------
+
+
+def librdkafka(target: Target) -> None:
+    """librdkafka: pretending to talk to 0.9.0 (magic 0, no ApiVersions) and current.
+
+    The old way reads and writes on a broker with message format 0.10.1 and on 3.9 in KRaft mode; the current one does all
+    codecs, idempotence, transactions with an abort, groups with the classic and (4.x) the new protocol, and administration.
+    """
+    old = {"api.version.request": False, "broker.version.fallback": "0.9.0"}
+    for settings in (
+        {"mode": "zookeeper", "config": OLD_FORMAT},
+        {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": authorized("kraft")},
+        {"mode": "kraft", "version": target.newest, "config": authorized("kraft")},
+    ):
+        with Cluster(**settings, listeners=clients_listener()) as cluster:
+            address, ports = cluster.bootstrap("CLIENT"), cluster.ports("CLIENT")
+            legacy = list(CODECS[:4])
+            if cluster.version == kafka_jars.KRAFT3:
+                topics(cluster, *(f"old-{codec}" for codec in legacy), partitions=2)
+                with target.recording(cluster, "librdkafka", "fallback-0.9", librdkafka.__doc__, ports) as recording:
+                    steps = ["produce", "read", "group"]
+                    with plan(recording, address, "old", samples(10), codecs=legacy, config=old, steps=steps) as path:
+                        recording.run("librdkafka-fallback-0.9", [*toolchains.old_librdkafka(), str(path)])
+            with target.recording(cluster, "librdkafka", "current", librdkafka.__doc__, ports) as recording:
+                steps = ["create", "produce", "read", "group", "admin"]
+                if not cluster.legacy:
+                    steps += ["idempotent", "transactions"]
+                if cluster.version == target.newest:
+                    steps += ["group-consumer"]
+                what = samples(10, headers=not cluster.legacy)
+                codecs = legacy if cluster.legacy else list(CODECS)
+                with plan(recording, address, "new", what, codecs=codecs, steps=steps) as path:
+                    recording.run("librdkafka", [*toolchains.librdkafka(), str(path)])
+
+
+def _modern(target: Target, client: str, make: Callable[[], list[str]], about: str | None, **more: Any) -> None:
+    """One client program against 3.9 and the newest release, both in KRaft mode."""
+    for version in (kafka_jars.KRAFT3, target.newest):
+        with Cluster(version=version, config=authorized("kraft"), listeners=clients_listener()) as cluster:
+            address = cluster.bootstrap("CLIENT")
+            form = "sll2" if version == kafka_jars.KRAFT3 else "pcapng"
+            with (
+                target.recording(cluster, client, "current", about, cluster.ports("CLIENT"), form=form) as recording,
+                plan(recording, address, client, samples(10, headers=True), **more) as path,
+            ):
+                recording.run(client, [*make(), str(path)])
+
+
+def aiokafka(target: Target) -> None:
+    """aiokafka: all codecs, acks, idempotence, transactions with an abort, a group that rebalances, administration."""
+    _modern(target, "aiokafka", toolchains.aiokafka, aiokafka.__doc__)
+
+
+def kafkajs(target: Target) -> None:
+    """kafkajs: none, gzip and snappy, acks, idempotence, transactions with an abort, a group, administration."""
+    _modern(target, "kafkajs", toolchains.kafkajs, kafkajs.__doc__, codecs=["none", "gzip", "snappy"])
+
+
+def franz(target: Target) -> None:
+    """franz-go: all codecs, acks, transactions with an abort, a group that rebalances, administration."""
+    _modern(target, "franz-go", toolchains.franz, franz.__doc__)
+
+
+# -- Kafka's own clients --------------------------------------------------------------------------------------------
+
+
+def java_clients(target: Target) -> None:
+    """Kafka's own clients: producer, consumer, transactions, groups of both protocols, admin client, Streams, share group.
+
+    ``tools`` holds what the console and perf tools did, which do not say what they sent: the expectations there are only
+    what a consumer read afterwards.
+    """
+    for version in (kafka_jars.KRAFT3, target.newest):
+        modern = version == target.newest
+        config = authorized("kraft")
+        if not modern:
+            config["group.coordinator.rebalance.protocols"] = "classic,consumer"
+        with Cluster(version=version, config=config, listeners=clients_listener()) as cluster:
+            address, ports = cluster.bootstrap("CLIENT"), cluster.ports("CLIENT")
+            topics(cluster, *(f"java-{codec}" for codec in CODECS), "java-tx", "java-counts", partitions=2)
+            with target.recording(cluster, "java", "clients", java_clients.__doc__, ports) as recording:
+                steps = "produce,transactions,read,classic,consumer"
+                recording.run("java", java(cluster, "ClientTour", address, "java", steps))
+            with target.recording(cluster, "java", "admin", java_clients.__doc__, ports) as recording:
+                recording.run("java-admin", java(cluster, "AdminTour", address, "java", "1"))
+            with (
+                target.recording(cluster, "java", "streams", java_clients.__doc__, ports) as recording,
+                tempfile.TemporaryDirectory() as state,
+            ):
+                protocol = ["group.protocol=streams"] if modern else []
+                recording.run("streams", java(cluster, "StreamsTour", address, "java", "6", state, *protocol))
+            if modern:
+                with target.recording(cluster, "java", "share", java_clients.__doc__, ports) as recording:
+                    recording.run("java-share", java(cluster, "ShareTour", address, "java"))
+            with target.recording(cluster, "java", "tools", java_clients.__doc__, ports) as recording:
+                tools(cluster, recording, address, modern)
+
+
+def tools(cluster: Cluster, recording: Recording, address: str, modern: bool) -> None:
+    """Kafka's command-line producers, consumers and perf tools."""
+    flag = "--command-property" if modern else "--producer-property"
+    lines = "".join(f"key-{n}:line number {n}\n" for n in range(20))
+    recording.clients["console tools"] = f"Apache Kafka {cluster.version}"
+    console = ["--bootstrap-server", address, "--topic", "tools"]
+    reader = "--reader-property" if modern else "--property"
+    cluster.tool(
+        "console-producer",
+        *console,
+        flag,
+        "linger.ms=20",
+        reader,
+        "parse.key=true",
+        reader,
+        "key.separator=:",
+        stdin=lines,
+    )
+    cluster.tool("console-consumer", *console, "--from-beginning", "--max-messages", "20", "--group", "tools-console")
+    perf = ["--topic", "tools", "--num-records", "200", "--throughput", "-1", "--record-size", "40"]
+    servers = f"bootstrap.servers={address}"
+    if modern:
+        cluster.tool(
+            "producer-perf", *perf, "--bootstrap-server", address, "--command-property", "compression.type=zstd"
+        )
+    else:
+        cluster.tool("producer-perf", *perf, "--producer-props", servers, "compression.type=zstd")
+    count = "--num-records" if modern else "--messages"
+    cluster.tool("consumer-perf", "--bootstrap-server", address, "--topic", "tools", count, "220", "--timeout", "5000")
+    if modern:
+        share = ["--bootstrap-server", address, "--topic", "tools", "--timeout-ms", "3000"]
+        cluster.tool("console-share-consumer", *share, check=False)
+    reader_client = KafkaPython(recording, address, None)
+    reader_client.read("tools", (0,), 220)
+
+
+# -- brokers among themselves ---------------------------------------------------------------------------------------
+
+INTER_BROKER = (
+    "0.10.0",
+    "0.10.1",
+    "0.10.2",
+    "0.11.0",
+    "1.0",
+    "1.1",
+    "2.0",
+    "2.1",
+    "2.2",
+    "2.3",
+    "2.4",
+    "2.7",
+    "2.8",
+    "3.2",
+    "3.9",
+)
+
+
+def zookeeper_brokers(target: Target) -> None:
+    """Two brokers and a controller in ZooKeeper mode, from start to end, at many inter-broker protocol versions.
+
+    From the first connection on: LeaderAndIsr, UpdateMetadata, StopReplica, replica fetchers, a topic with two replicas
+    that is written, moved and deleted, a controlled shutdown of one broker and its return.
+    """
+    for level in INTER_BROKER:
+        config = {
+            "inter.broker.protocol.version": level,
+            "log.message.format.version": level if not level.startswith("3") else "3.0",
+            "replica.fetch.wait.max.ms": "1000",
+            "replica.lag.time.max.ms": "3000",
+            "num.network.threads": "2",
+        }
+        cluster = Cluster(mode="zookeeper", brokers=2, config=config)
+        with (
+            _recorded_cluster(cluster),
+            target.recording(
+                cluster, "brokers", f"protocol-{level}", zookeeper_brokers.__doc__, cluster.ports("INTERNAL")
+            ) as recording,
+        ):
+            cluster.launch()
+            address = cluster.bootstrap("INTERNAL")
+            pin = (0, 10, 1) if cluster.legacy else None
+            client = KafkaPython(recording, address, pin)
+            topics(cluster, "pair", "gone", partitions=2, replicas=2)
+            client.produce("pair", samples(6), codec="gzip")
+            client.produce("pair", samples(6), codec="none")
+            client.read("pair", (0, 1), 26)
+            _quietly(lambda: _admin(address).alter_partition_reassignments({_tp("pair", 0): [1]}))
+            _quietly(lambda: _admin(address).delete_topics(["gone"]))
+            time.sleep(1.0)
+            second = cluster.nodes[1]
+            cluster.stop_node(second)
+            client.produce("pair", samples(2), codec="none")
+            cluster.start_node(second)
+            time.sleep(1.5)
+            cluster.halt()
+
+
+def kraft_brokers(target: Target) -> None:
+    """Three KRaft nodes that vote, with their brokers: the quorum from its first vote, registrations, heartbeats, a failover.
+
+    Topics with replicas, forwarded requests (Envelope), a leader that stops (EndQuorumEpoch, Vote, BeginQuorumEpoch),
+    transactions over several brokers (WriteTxnMarkers, AllocateProducerIds); with dynamic voters on the newest release
+    also an observer that becomes a voter and is removed, and fetched snapshots.
+    """
+    for version in (kafka_jars.KRAFT3, target.newest):
+        modern = version == target.newest
+        config = {
+            "replica.fetch.wait.max.ms": "1000",
+            "num.network.threads": "2",
+            "broker.heartbeat.interval.ms": "1000",
+            "metadata.log.max.record.bytes.between.snapshots": "2000",
+            "controller.quorum.fetch.timeout.ms": "2000",
+            "transaction.state.log.replication.factor": "2",
+            "offsets.topic.replication.factor": "2",
+            "metadata.max.idle.interval.ms": "2000",
+        }
+        if modern:
+            config |= {"share.coordinator.state.topic.replication.factor": "2"}
+        cluster = Cluster(version=version, brokers=3, controllers=3, config=config, dynamic=modern, spares=int(modern))
+        with (
+            _recorded_cluster(cluster),
+            target.recording(
+                cluster, "brokers", "quorum", kraft_brokers.__doc__, cluster.ports("INTERNAL", "CONTROLLER")
+            ) as recording,
+        ):
+            cluster.launch()
+            address = cluster.bootstrap("INTERNAL")
+            client = KafkaPython(recording, address, None)
+            topics(cluster, "pair", "pair-tx", "gone", partitions=2, replicas=2)
+            client.produce("pair", samples(6), codec="zstd")
+            client.transactions("pair-tx", samples(0)[:4])
+            client.group(["pair"], "pair-group", life=2.0)
+            _quietly(lambda: _admin(address).alter_partition_reassignments({_tp("pair", 0): [1, 3]}))
+            _quietly(lambda: _admin(address).delete_topics(["gone"]))
+            if modern:
+                spare = cluster.nodes[-1]
+                arguments = [
+                    cluster.bootstrap("CONTROLLER"),
+                    str(spare.node_id),
+                    "127.0.0.1",
+                    str(spare.ports["CONTROLLER"]),
+                ]
+                recording.run("quorum-tour", java(cluster, "QuorumTour", address, *arguments))
+                topics(cluster, "java-none", "java-lz4", partitions=2, replicas=2)
+                client.produce("java-none", samples(2))
+                recording.run("java-share", java(cluster, "ShareTour", address, "java"))
+            leader = _quorum_leader(cluster)
+            cluster.stop_node(leader)
+            client.produce("pair", samples(2), codec="none")
+            cluster.start_node(leader)
+            time.sleep(2.0)
+            cluster.halt()
+
+
+# -- what no client sends -------------------------------------------------------------------------------------------
+
+
+def raw(target: Target) -> None:
+    """Every API in every version that a broker or a controller announces, written by kwire; and versions from the future.
+
+    Against 3.9 in ZooKeeper mode, and 3.9 and the newest release in KRaft mode, broker and controller listeners. The
+    records are not in the expectations; the notes name the versions that a broker announced but did not answer.
+    """
+    from raw_requests import sweep, unsupported_versions
+
+    for settings in (
+        {"mode": "zookeeper", "version": kafka_jars.ZOOKEEPER},
+        {"mode": "kraft", "version": kafka_jars.KRAFT3},
+        {"mode": "kraft", "version": target.newest},
+    ):
+        with Cluster(**settings, listeners=clients_listener()) as cluster:
+            topics(cluster, "raw")
+            identity = _admin(cluster.bootstrap()).describe_topics(["raw"])[0]["topic_id"]
+            ports = cluster.ports("CLIENT")
+            with target.recording(cluster, "raw", "every-version", raw.__doc__, ports) as recording:
+                unsupported_versions(recording, cluster.bootstrap("CLIENT"))
+                sweep(recording, cluster.bootstrap("CLIENT"), UUID(str(identity)))
+            if cluster.mode == "kraft":
+                spare = Cluster(**settings)
+                with _recorded_cluster(spare):
+                    spare.launch()
+                    ports = spare.ports("CONTROLLER")
+                    with target.recording(spare, "raw", "controller", raw.__doc__, ports) as recording:
+                        sweep(recording, spare.bootstrap("CONTROLLER"), UUID(str(identity)))
+
+
+# -- authentication -------------------------------------------------------------------------------------------------
+
+
+def authentication(target: Target) -> None:
+    """Every SASL mechanism, in plain text and over TLS, with several clients; a wrong password; delegation tokens.
+
+    A client pinned to 0.10.1 sends SaslHandshake v0 and raw tokens without headers, later ones SaslAuthenticate. TLS
+    connections are in the capture as they are, and unreadable.
+    """
+    listeners = {
+        "PLAIN": Listener("SASL_PLAINTEXT", ("PLAIN",), port=9092),
+        "SCRAM": Listener("SASL_PLAINTEXT", ("SCRAM-SHA-256", "SCRAM-SHA-512"), port=9192),
+        "OAUTH": Listener("SASL_PLAINTEXT", ("OAUTHBEARER",), port=9292),
+        "TLS": Listener("SSL", port=9093),
+        "SASL_TLS": Listener("SASL_SSL", ("PLAIN", "SCRAM-SHA-512"), port=9193),
+    }
+    config = {"delegation.token.secret.key": "only-for-tests", "delegation.token.master.key": "only-for-tests"}
+    clusters: list[dict[str, Any]] = [
+        {"mode": "zookeeper", "config": config},
+        {"mode": "kraft", "version": target.newest, "config": {"delegation.token.secret.key": "only-for-tests"}},
+    ]
+    for settings in clusters:
+        with Cluster(**settings, listeners=listeners) as cluster:
+            topics(cluster, "auth-none", "auth-lz4", partitions=2)
+            encrypted = cluster.ports("TLS", "SASL_TLS")
+            ports = cluster.ports(*listeners)
+            with target.recording(
+                cluster, "auth", "mechanisms", authentication.__doc__, ports, encrypted=encrypted
+            ) as recording:
+                _authenticate(cluster, recording)
+
+
+def _authenticate(cluster: Cluster, recording: Recording) -> None:
+    assert cluster.tls is not None
+    account = {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    plaintext = {"security_protocol": "SASL_PLAINTEXT", **account}
+    tls = {"ssl_cafile": str(cluster.tls.ca)}
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("PLAIN", {**plaintext, "sasl_mechanism": "PLAIN"}),
+        ("SCRAM", {**plaintext, "sasl_mechanism": "SCRAM-SHA-256"}),
+        ("SCRAM", {**plaintext, "sasl_mechanism": "SCRAM-SHA-512"}),
+        ("TLS", {"security_protocol": "SSL", **tls}),
+        ("SASL_TLS", {"security_protocol": "SASL_SSL", **account, **tls, "sasl_mechanism": "PLAIN"}),
+        ("SASL_TLS", {"security_protocol": "SASL_SSL", **account, **tls, "sasl_mechanism": "SCRAM-SHA-512"}),
+    ]
+    what = samples(0)[:3]
+    count = 0
+    for listener, security in ways:
+        client = KafkaPython(recording, cluster.bootstrap(listener), None, **security)
+        count += client.produce("auth-none", what, partition=0)
+        if listener in ("PLAIN", "SCRAM") and cluster.mode == "zookeeper":
+            # SaslHandshake v0 and tokens without a header; 4.x still takes both, but not Produce v2.
+            old = KafkaPython(recording, cluster.bootstrap(listener), (0, 10, 1), **security)
+            count += old.produce("auth-none", what, partition=0)
+    reader = KafkaPython(recording, cluster.bootstrap("PLAIN"), None, **ways[0][1])
+    reader.read("auth-none", (0,), count)
+    wrong = KafkaPython(
+        recording,
+        cluster.bootstrap("PLAIN"),
+        None,
+        **{**ways[0][1], "sasl_plain_password": "wrong", "bootstrap_timeout_ms": 1500},
+    )
+    try:
+        wrong.produce("auth-none", what[:1])
+    except kafka.errors.KafkaError as error:
+        recording.note(wrong.name, "wrong password", error=type(error).__name__)
+    for listener, mechanism in (("PLAIN", "PLAIN"), ("SCRAM", "SCRAM-SHA-512")):
+        config = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism}
+        config |= {"sasl.username": USER, "sasl.password": PASSWORD}
+        with plan(
+            recording,
+            cluster.bootstrap(listener),
+            "auth",
+            what,
+            config=config,
+            codecs=["lz4"],
+            steps=["produce", "read"],
+        ) as path:
+            recording.run(f"librdkafka {mechanism}", [*toolchains.librdkafka(), str(path)])
+    module = "org.apache.kafka.common.security"
+    login = f'{module}.scram.ScramLoginModule required username="{USER}" password="{PASSWORD}";'
+    scram = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={login}"]
+    recording.run(
+        "java-admin SCRAM-SHA-256", java(cluster, "AdminTour", cluster.bootstrap("SCRAM"), "auth", "1", *scram)
+    )
+    login = f'{module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{USER}";'
+    oauth = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", f"sasl.jaas.config={login}"]
+    recording.run(
+        "java OAUTHBEARER", java(cluster, "ClientTour", cluster.bootstrap("OAUTH"), "auth", "telemetry", *oauth)
+    )
+
+
+# -- client telemetry -----------------------------------------------------------------------------------------------
+
+
+def telemetry(target: Target) -> None:
+    """Client metrics (KIP-714): the Java client and librdkafka push, with every compression, until they end.
+
+    Java takes the first compression that the broker accepts and its class path allows, so it runs with ever fewer
+    libraries (zstd, lz4, gzip); kwire pushes what they measured again, snappy and uncompressed. ``clients.metrics.jsonl``
+    beside the capture is what the broker's plug-in received, after decompression.
+    """
+    from raw_requests import push_telemetry
+
+    with tempfile.TemporaryDirectory() as folder:
+        received = Path(folder) / "metrics.jsonl"
+        config = {"metric.reporters": "TelemetryReporter", "kwire.telemetry.file": str(received)}
+        classes = kafka_jars.compile_java(target.newest)
+        with Cluster(
+            version=target.newest, config=config, classpath=[classes], listeners=clients_listener()
+        ) as cluster:
+            topics(cluster, "tele-none", partitions=2)
+            metrics = ["--add-config", "metrics=[org.apache.kafka.producer.,org.apache.kafka.consumer.coordinator.],interval.ms=1000"]
+            entity = ["--entity-type", "client-metrics", "--entity-name", "all"]
+            cluster.tool("configs", "--bootstrap-server", cluster.bootstrap(), "--alter", *metrics, *entity)
+            address = cluster.bootstrap("CLIENT")
+            with target.recording(
+                cluster, "telemetry", "clients", telemetry.__doc__, cluster.ports("CLIENT")
+            ) as recording:
+                for without in ((), ("zstd-jni",), ("zstd-jni", "lz4-java")):
+                    command = java(cluster, "ClientTour", address, "tele", "telemetry")
+                    place = command.index("-cp") + 1
+                    jars = [path for path in cluster.jars.glob("*.jar") if not path.name.startswith(without)]
+                    command[place] = ":".join([*map(str, jars), str(classes)])
+                    recording.run("java", command)
+                config = {"enable.metrics.push": True}
+                with plan(
+                    recording, address, "tele", samples(4), codecs=["none"], config=config, steps=["produce", "group"]
+                ) as path:
+                    recording.run("librdkafka", [*toolchains.librdkafka(), str(path)])
+                measured = max((json.loads(line) for line in received.read_text().splitlines()), key=_size)
+                for codec in ("none", "snappy"):
+                    push_telemetry(recording, address, b64decode(measured["metrics"]), codec)
+            (recording.path.parent / "clients.metrics.jsonl").write_text(received.read_text())
+
+
+def _size(line: dict[str, Any]) -> int:
+    return len(line["metrics"])
+
+
+@contextmanager
+def _recorded_cluster(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster that is planned, so that its ports are known, but started later, inside the recording."""
+    try:
+        cluster.prepare()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _quorum_leader(cluster: Cluster) -> Node:
+    leader = _admin(cluster.bootstrap()).describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"]
+    return next(node for node in cluster.nodes if node.node_id == leader)
+
+
+def _tp(topic: str, partition: int) -> Any:
+    return kafka.TopicPartition(topic, partition)
+
+
+def _admin(address: str) -> Any:
+    return kafka.KafkaAdminClient(bootstrap_servers=address.split(","))
+
+
+def _quietly(call: Callable[[], object]) -> None:
+    """Errors of the broker are welcome in a recording; old inter-broker protocols refuse some calls."""
+    with suppress(kafka.errors.KafkaError):
+        call()
+
+
+ALL: Mapping[str, Callable[[Target], None]] = {
     "first-light": first_light,
+    "kafka-python": kafka_python_pins,
+    "conversions": conversions,
+    "librdkafka": librdkafka,
+    "aiokafka": aiokafka,
+    "kafkajs": kafkajs,
+    "franz-go": franz,
+    "java": java_clients,
+    "zookeeper-brokers": zookeeper_brokers,
+    "kraft-brokers": kraft_brokers,
+    "raw": raw,
+    "authentication": authentication,
+    "telemetry": telemetry,
 }
