@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 TABLES = ("frames", "messages", "records", "client_metrics")
+MEANINGS = ("cloudevents", "hono")
 FORMATS = ("table", "jsonl", "parquet")
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -70,6 +71,7 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="a capture, or - for standard input")
     parser.add_argument("--table", choices=TABLES, default="frames", help="what a row is (default: frames)")
+    parser.add_argument("--as", dest="as_", choices=MEANINGS, help="records as events or messages (see docs/)")
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
     parser.add_argument(
@@ -89,6 +91,10 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("the following arguments are required: FILE")
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
+    if args.as_ is not None:
+        if args.table not in ("frames", "records"):
+            args.parser.error(f"--as {args.as_} reads records, not {args.table}")
+        args.table = args.as_
     try:
         from kwire.cli.output import open_output
 
@@ -120,6 +126,10 @@ def _table(name: str) -> tuple[pa.Schema, Callable[..., Iterator[pa.RecordBatch]
         from kwire.events import telemetry
 
         return telemetry.CLIENT_METRICS, telemetry.read
+    if name in MEANINGS:
+        from kwire.cli import events
+
+        return events.SCHEMAS[name], events.reader(name)
     from kwire.capture import read
     from kwire.capture.tables import SCHEMAS
 
@@ -147,7 +157,7 @@ def _has_frames(file: str, args: argparse.Namespace) -> bool:
     """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
     from kwire.capture import read
 
-    if args.table not in ("records", "client_metrics"):
+    if args.table in ("frames", "messages"):
         return False
     if file == "-":
         # Standard input is gone; nothing wrong is better than something wrong said.

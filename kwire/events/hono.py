@@ -120,6 +120,14 @@ class Message:
     violations: list[Violation] = field(default_factory=list)
 
     @property
+    def connected_until(self) -> int | None:
+        """Creation time plus ``ttd``, in ms since 1970: None where one is not known, or -1 (until further notice)."""
+        if self.creation_time is None or self.ttd is None or self.ttd < 0:
+            return None
+        until = self.creation_time + self.ttd * 1000
+        return until if until <= LAST else None
+
+    @property
     def error(self) -> str | None:
         """The violations' sentences, separated by semicolons; None where there are none."""
         return "; ".join(detail for _, detail in self.violations) or None

@@ -566,8 +566,9 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
     columns that say which record it is (``record_source`` and ``record_timestamp`` as in ``cloudevents``) and
     ``producer_id``, then those of ``hono_message``, and ``error``: the violations as a sentence, and what the record's
     own status says.
-    Control records are left out; a record that is not ``ok`` is not judged. ``now="frame_timestamp"`` tells which
-    messages were expired already when they were sent or delivered.
+    Control records are left out; a record that is not ``ok`` is not judged. ``now`` is when ``expired`` is judged: by
+    default ``frame_timestamp``, when the capture saw the message on its way, or the time of the query where there is no
+    such column.
     """
     has = set(records.columns)
     found = records.where(sql.col("topic").startswith(hono.TOPIC_PREFIX))
@@ -576,6 +577,8 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
     columns = _place(has)
     if "producer_id" in has:
         columns.append(sql.col("producer_id"))
+    if now is None and "frame_timestamp" in has:
+        now = "frame_timestamp"
     message = hono_message(now=now).alias("message")
     found = found.select(*columns, message, _unsound(has).alias("unsound"))
     kept = [name for name in found.columns if name not in ("message", "unsound")]

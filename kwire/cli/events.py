@@ -1,0 +1,190 @@
+"""``kwire decode --as cloudevents|hono``: what the records of a capture mean, one row per event or message.
+
+Reads the table ``records`` and takes each record apart with ``kwire.events``, row by row. For more than one
+machine reads that way there are ``kwire.spark.cloudevents`` and ``kwire.spark.hono_messages``, with the same columns.
+Records that are none of it are left out. Rules kept here:
+
+- A bad event or message is a row with ``error``; so is one in a record whose ``status`` is not ``ok``.
+- Hono messages are judged expired at the time at which the capture saw them. A device on a second partition or from a
+  second producer is a violation of the message that shows it first, over all files of one command; producers are told
+  apart by their producer ids, so that those that are not idempotent are not compared (``kwire.spark.hono_violations``
+  with the table ``frames`` does that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwire.capture import read
+from kwire.capture.tables import TIMESTAMP
+from kwire.cli.table import COLUMNS, Column, _attributes, _partition, _plain, _time
+from kwire.events import cloudevents, hono
+
+__all__ = ["CLOUDEVENTS", "HONO", "SCHEMAS", "reader"]
+
+Row = dict[str, Any]
+
+PLACE: Final = [
+    pa.field("capture", pa.string(), nullable=False),
+    pa.field("connection", pa.int64(), nullable=False),
+    pa.field("frame", pa.int64(), nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("record_source", pa.string(), nullable=False),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("record_timestamp", TIMESTAMP),
+]
+
+OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
+
+CLOUDEVENTS: Final = pa.schema(
+    [
+        *PLACE,
+        pa.field("key", pa.binary()),
+        *(pa.field(name, OTHERS.get(name, pa.string())) for name in cloudevents.COLUMNS),
+    ]
+)
+"""The columns of ``kwire.spark.cloudevents``."""
+
+HONO: Final = pa.schema(
+    [
+        *PLACE,
+        pa.field("producer_id", pa.int64()),
+        pa.field("tenant", pa.string()),
+        pa.field("device_id", pa.string()),
+        pa.field("content_type", pa.string()),
+        pa.field("content_encoding", pa.string()),
+        pa.field("creation_time", TIMESTAMP),
+        pa.field("qos", pa.int32()),
+        pa.field("ttd", pa.int32()),
+        pa.field("ttl", pa.int64()),
+        pa.field("expired", pa.bool_()),
+        pa.field("connected_until", TIMESTAMP),
+        pa.field(
+            "violations",
+            pa.list_(pa.field("element", pa.struct([pa.field("rule", pa.string()), pa.field("detail", pa.string())]))),
+        ),
+        pa.field("error", pa.string()),
+    ]
+)
+"""The columns of ``kwire.spark.hono_messages``."""
+
+SCHEMAS: Final = {"cloudevents": CLOUDEVENTS, "hono": HONO}
+"""The schema of each choice of ``--as``."""
+
+
+def reader(name: str) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """What reads captures as ``name``; the arguments and errors of what it returns are those of ``capture.read``."""
+    rows = _events if name == "cloudevents" else _Messages().rows
+
+    def batches(source: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        for batch in read(source, "records", **options):
+            found = list(rows(batch))
+            if found:
+                yield pa.RecordBatch.from_pylist(found, schema=SCHEMAS[name])
+
+    return batches
+
+
+def _records(batch: pa.RecordBatch, *names: str) -> Iterator[Row]:
+    """The records of a batch with those columns that are needed and where they stood."""
+    wanted = ["source", "timestamp", "status", "error", *(field.name for field in PLACE), *names]
+    columns = {name: batch.column(name) for name in wanted if name in batch.schema.names}
+    # Times beyond year 9999, which a record can have, are no datetime: they stay integers.
+    plain = [
+        column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
+        for column in columns.values()
+    ]
+    for values in zip(*plain, strict=True):
+        row = dict(zip(columns, values, strict=True))
+        row["record_source"], row["record_timestamp"] = row.pop("source"), row.pop("timestamp")
+        yield row
+
+
+def _headers(row: Row) -> list[tuple[str, bytes | None]]:
+    return [(one["key"], one["value"]) for one in row.pop("headers") or ()]
+
+
+def _said(own: str | None, status: str, error: str | None) -> str | None:
+    """What is wrong with an event and with the record that holds it."""
+    if status == "ok":
+        return own
+    record = f"record {status}" if error is None else f"record {status}: {error}"
+    return record if own is None else f"{own}; {record}"
+
+
+def _events(batch: pa.RecordBatch) -> Iterator[Row]:
+    for row in _records(batch, "key", "value", "headers", "magic"):
+        magic = row.pop("magic")
+        found = cloudevents.row(_headers(row), row.pop("value"), magic=2 if magic is None else magic)
+        status, error = row.pop("status"), row.pop("error")
+        if found is not None:
+            row |= found
+            row["error"] = _said(row["error"], status, error)
+            yield row
+
+
+class _Messages:
+    """Hono messages; remembers devices from batch to batch and from file to file."""
+
+    def __init__(self) -> None:
+        self._devices = hono.Devices()
+
+    def rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        for row in _records(batch, "key", "value", "headers", "is_control", "producer_id"):
+            message = hono.read(row["topic"], row.pop("key"), _headers(row), row.pop("value"))
+            status, error = row.pop("status"), row.pop("error")
+            if row.pop("is_control") or message is None:
+                continue
+            if status == "ok":
+                producer = row["producer_id"]
+                known = producer is not None and producer >= 0
+                self._devices.see(message, row["partition"], f"producer id {producer}" if known else None)
+            else:
+                message.violations.clear()
+            created = message.creation_time
+            row |= {name: getattr(message, name) for name in HONO.names if hasattr(message, name)}
+            row["creation_time"] = None if created is None else created * 1000
+            row["expired"] = hono.expired(created, message.ttl, row["frame_timestamp"] // 1000)
+            until = message.connected_until
+            row["connected_until"] = None if until is None else until * 1000
+            row["violations"] = [one._asdict() for one in message.violations]
+            row["error"] = _said(message.error, status, error)
+            yield row
+
+
+COLUMNS["cloudevents"] = (
+    Column("source", _plain("record_source")),
+    Column("partition", _partition, shrink=12),
+    Column("offset", _plain("offset"), right=True),
+    Column("key", _plain("key", "null"), shrink=8, empty="null"),
+    Column("mode", _plain("mode")),
+    Column("type", _plain("type"), shrink=16),
+    Column("event source", _plain("source"), shrink=12),
+    Column("id", _plain("id"), shrink=8),
+    Column("subject", _plain("subject"), shrink=8),
+    Column("time", _time("time")),
+    Column("data type", _plain("datacontenttype"), shrink=8),
+    Column("data", _plain("data", "null"), shrink=16),
+    Column("extensions", lambda row: _attributes({"attributes": row["extensions"]}), shrink=12),
+    Column("error", _plain("error"), shrink=24),
+)
+COLUMNS["hono"] = (
+    Column("source", _plain("record_source")),
+    Column("tenant", _plain("tenant"), shrink=8),
+    Column("device", _plain("device_id"), shrink=8),
+    Column("partition", _plain("partition"), right=True),
+    Column("offset", _plain("offset"), right=True),
+    Column("created", _time("creation_time")),
+    Column("qos", _plain("qos"), right=True),
+    Column("ttd", _plain("ttd"), right=True),
+    Column("ttl", _plain("ttl"), right=True),
+    Column("expired", _plain("expired")),
+    Column("content type", _plain("content_type"), shrink=12),
+    Column("encoding", _plain("content_encoding"), shrink=8),
+    Column("error", _plain("error"), shrink=24),
+)
