@@ -301,7 +301,7 @@ CLIENT_METRICS: Final = (
     Column("time", _time("timestamp")),
     Column("client_id", _plain("client_id"), shrink=8),
     Column("instance", _plain("client_instance_id"), shrink=8),
-    Column("metric", _plain("metric"), shrink=24),
+    Column("metric", _plain("metric"), shrink=48),
     Column("attributes", _attributes, shrink=12),
     Column("type", _plain("type"), shrink=5),
     Column("value", _measured, right=True),

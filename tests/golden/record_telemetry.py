@@ -44,10 +44,11 @@ INTERVAL_MS = 1000
 METRICS = (
     "org.apache.kafka.producer.record.",
     "org.apache.kafka.producer.connection.",
-    "org.apache.kafka.consumer.coordinator.",
+    "org.apache.kafka.consumer.coordinator.assigned.",
+    "org.apache.kafka.consumer.coordinator.rebalance.latency.",
     "org.apache.kafka.consumer.poll.idle.ratio.",
 )
-SECONDS = 2.6
+SECONDS = 2.2
 SMALL_PUSH = 2048
 """``telemetry.max.bytes`` of the broker that refuses."""
 
