@@ -68,9 +68,7 @@ class Sender:
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None = None
     ) -> None:
         at = START + 1000 * len(self.sent)
-        future = self.producer.send(
-            topic, key=key, value=value, headers=headers, partition=partition, timestamp_ms=time
-        )
+        future = self.producer.send(topic, key=key, value=value, headers=headers, partition=partition, timestamp_ms=at)
         self.sent.append((Record(topic, partition, None, at, key, value, headers), future))
 
     def close(self) -> int:
