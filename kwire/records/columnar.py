@@ -50,7 +50,7 @@ from kwire.records.crc import crc32, crc32c
 from kwire.records.kernels import DONE, SLACK, Problem, State, Table
 from kwire.records.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
+__all__ = ["HEADERS", "POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -90,6 +90,10 @@ the offsets that were read are relative to (0 for magic 0 and for messages outsi
 columns are null where the batch has -1 or no such field. ``control_type`` is null except in control records.
 """
 
+POSITION: Final = pa.field("position", pa.int64(), nullable=False)
+"""One more column, for those who ask for it by name: the byte of the record set at which the record's batch starts."""
+
+_FIELDS: Final = {field.name: field for field in (*SCHEMA, POSITION)}
 _NAMES: Final = tuple(SCHEMA.names)
 
 _SENTENCES: Final = {
@@ -182,8 +186,8 @@ def decode_sets(
     """
     names = _NAMES if columns is None else tuple(columns)
     for name in names:
-        if name not in _NAMES:
-            raise ValueError(f"there is no column {name!r}; there are {', '.join(_NAMES)}")
+        if name not in _FIELDS:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(_FIELDS)}")
     buffer = _writable(buffer)
     starts = np.ascontiguousarray(starts, np.int64)
     lengths = np.ascontiguousarray(lengths, np.int64)
@@ -470,6 +474,7 @@ class _Columns:
         self.header_key = np.empty(4 * rows + SLACK, np.uint8)
         self.header_value = np.empty(4 * rows + SLACK, np.uint8)
         self.control = np.full(rows if controls else 0, _NO_CONTROL, np.int32)
+        self.position = np.empty(rows if POSITION.name in names else 0, np.int64)
         problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
         self.state = state = np.zeros(State.FIELDS, np.int64)
         while (
@@ -499,6 +504,7 @@ class _Columns:
                 self.header_value_at,
                 self.header_value,
                 self.control,
+                self.position,
                 problems,
                 state,
             )
@@ -638,6 +644,10 @@ class _Columns:
     def _base_offset(self) -> pa.Array:
         return self._number(Table.BASE, pa.int64(), None)
 
+    def _position(self) -> pa.Array:
+        position = self.position[: self.rows] - self.window.starts[self._spread(Table.SET, np.int64)]
+        return _nullable(pa.int64(), position, None)
+
     def _producer_id(self) -> pa.Array:
         return self._number(Table.PRODUCER, pa.int64(), -1)
 
@@ -662,7 +672,7 @@ class _Columns:
 
 @lru_cache(maxsize=64)
 def _schema(names: tuple[str, ...]) -> pa.Schema:
-    return SCHEMA if names == _NAMES else pa.schema([SCHEMA.field(name) for name in names])
+    return SCHEMA if names == _NAMES else pa.schema([_FIELDS[name] for name in names])
 
 
 def _offsets(rows: int) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -49,6 +49,11 @@ __all__ = [
     "Problem",
     "State",
     "Table",
+    "be16",
+    "be32",
+    "be64",
+    "crc32_of",
+    "crc32c_of",
     "read_records",
     "scan",
     "spread",
@@ -306,7 +311,7 @@ def _sliced(tables: Any, data: Any, start: Any, end: Any) -> Any:
 
 
 @kernel
-def _crc32(data: Any, start: Any, end: Any) -> Any:
+def crc32_of(data: Any, start: Any, end: Any) -> Any:
     return _sliced(_CRC32, data, start, end)
 
 
@@ -385,7 +390,7 @@ if _has_crc_instruction():
         )
 
     @kernel
-    def _crc32c(data: Any, start: Any, end: Any) -> Any:
+    def crc32c_of(data: Any, start: Any, end: Any) -> Any:
         value = _ONES
         pos = start
         while end - pos >= 3 * _BLOCK:
@@ -411,7 +416,7 @@ else:
     INLINE_CRC = 4096
 
     @kernel
-    def _crc32c(data: Any, start: Any, end: Any) -> Any:
+    def crc32c_of(data: Any, start: Any, end: Any) -> Any:
         return _sliced(_CRC32C, data, start, end)
 
 
@@ -419,13 +424,13 @@ else:
 
 
 @kernel
-def _be64(data: Any, pos: Any) -> Any:
+def be64(data: Any, pos: Any) -> Any:
     """A big-endian int64 at ``pos``; the caller has checked that eight bytes are there."""
     return np.int64(swapped64(load64(data, pos)))
 
 
 @kernel
-def _be32(data: Any, pos: Any) -> Any:
+def be32(data: Any, pos: Any) -> Any:
     """A big-endian int32 at ``pos``; the caller has checked that four bytes are there."""
     value = (
         np.int64(data[pos]) << 24
@@ -437,7 +442,7 @@ def _be32(data: Any, pos: Any) -> Any:
 
 
 @kernel
-def _be16(data: Any, pos: Any) -> Any:
+def be16(data: Any, pos: Any) -> Any:
     value = np.int64(data[pos]) << 8 | np.int64(data[pos + 1])
     return value - ((value & 0x8000) << 1)
 
@@ -530,7 +535,7 @@ def scan(
             left = end - pos
             size = np.int64(0)
             if left >= 12:
-                size = _be32(data, pos + 8)
+                size = be32(data, pos + 8)
             where = pos
             record_set = np.int64(one)
             if inner:
@@ -558,7 +563,7 @@ def scan(
                     _report(problems, state, record_set, where, 3, size, magic)
                     pos = after
                     continue
-                attributes = _be16(data, pos + 21)
+                attributes = be16(data, pos + 21)
                 row = state[3]
                 table[row, 0] = record_set
                 table[row, 1] = pos
@@ -567,21 +572,21 @@ def scan(
                 table[row, 4] = after
                 table[row, 5] = 2
                 table[row, 6] = attributes
-                table[row, 7] = _be32(data, pos + 57)
-                crc = _be32(data, pos + 17) & 0xFFFFFFFF
+                table[row, 7] = be32(data, pos + 57)
+                crc = be32(data, pos + 17) & 0xFFFFFFFF
                 if size <= INLINE_CRC:
-                    table[row, 8] = np.int64(_crc32c(data, pos + 21, after) == crc)
+                    table[row, 8] = np.int64(crc32c_of(data, pos + 21, after) == crc)
                 else:
                     table[row, 8] = crc + 2
                 table[row, 9] = pos
-                table[row, 10] = _be64(data, pos)
-                table[row, 11] = _be64(data, pos + 35) if attributes & 8 else _be64(data, pos + 27)
+                table[row, 10] = be64(data, pos)
+                table[row, 11] = be64(data, pos + 35) if attributes & 8 else be64(data, pos + 27)
                 table[row, 12] = 0
                 table[row, 13] = -1
-                table[row, 14] = _be64(data, pos + 43)
-                table[row, 15] = _be16(data, pos + 51)
-                table[row, 16] = _be32(data, pos + 53)
-                table[row, 17] = _be32(data, pos + 12)
+                table[row, 14] = be64(data, pos + 43)
+                table[row, 15] = be16(data, pos + 51)
+                table[row, 16] = be32(data, pos + 53)
+                table[row, 17] = be32(data, pos + 12)
                 table[row, 18] = attributes & 7
                 table[row, 19] = 0
                 table[row, 20] = 0
@@ -607,19 +612,19 @@ def scan(
                 if run >= 0 and table[run, 5] == magic and (table[run, 6] & 8) == (attributes & 8):
                     table[run, 4] = after
                     table[run, 7] += 1
-                    table[run, 12] = _be64(data, pos)
+                    table[run, 12] = be64(data, pos)
                     pos = after
                     continue
             else:
                 run = -1
                 body = pos + header + 4
-                key = _be32(data, body - 4)
+                key = be32(data, body - 4)
                 if key > after - body - 4:
                     _report(problems, state, record_set, where, 5, key, after - body)
                     pos = after
                     continue
                 body += max(key, np.int64(0)) + 4
-                value = _be32(data, body - 4)
+                value = be32(data, body - 4)
                 if value < 0:
                     _report(problems, state, record_set, where, 8, 0, 0)
                     pos = after
@@ -637,11 +642,11 @@ def scan(
             table[row, 5] = magic
             table[row, 6] = attributes
             table[row, 7] = 1 if codec == 0 else -1
-            table[row, 8] = 1 if codec == 0 else (_be32(data, pos + 12) & 0xFFFFFFFF) + 2
+            table[row, 8] = 1 if codec == 0 else (be32(data, pos + 12) & 0xFFFFFFFF) + 2
             table[row, 9] = where
             table[row, 10] = 0
-            table[row, 11] = _be64(data, pos + 18) if magic == 1 else np.int64(-1)
-            table[row, 12] = _be64(data, pos)
+            table[row, 11] = be64(data, pos + 18) if magic == 1 else np.int64(-1)
+            table[row, 12] = be64(data, pos)
             table[row, 13] = np.int64(one) if inner else np.int64(-1)
             table[row, 14] = -1
             table[row, 15] = -1
@@ -703,6 +708,7 @@ def read_records(
     header_value_at: Any,
     header_value: Any,
     control: Any,
+    position: Any,
     problems: Any,
     state: Any,
 ) -> Any:
@@ -919,14 +925,14 @@ def read_records(
                     order = np.int64(np.int32(order))
             else:
                 # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
-                after = pos + 12 + _be32(source, pos + 8)
+                after = pos + 12 + be32(source, pos + 8)
                 header_end = pos + 18 + 8 * magic
-                where = base + _be64(source, pos)
+                where = base + be64(source, pos)
                 if magic == 1 and not (wrapped and append_time):
-                    when = _be64(source, pos + 18)
-                if _crc32(source, pos + 16, after) != (_be32(source, pos + 12) & 0xFFFFFFFF):
+                    when = be64(source, pos + 18)
+                if crc32_of(source, pos + 16, after) != (be32(source, pos + 12) & 0xFFFFFFFF):
                     row_right = False
-                key_size = _be32(source, header_end)
+                key_size = be32(source, header_end)
                 key_from = header_end + 4
                 if key_size > after - key_from - 4:
                     failed = np.int64(5)
@@ -934,7 +940,7 @@ def read_records(
                     fail_b = after - key_from
                 else:
                     value_from = key_from + max(key_size, np.int64(0)) + 4
-                    value_size = _be32(source, value_from - 4)
+                    value_size = be32(source, value_from - 4)
                     if value_size > after - value_from:
                         failed = np.int64(6)
                         fail_a = value_size
@@ -970,12 +976,15 @@ def read_records(
             else:
                 timestamp[row] = when * 1000
             sequence[row] = order
+            if position.size > 0:
+                # A plain message is an entry of its own; other records stand where their batch or wrapper does.
+                position[row] = fail_at if magic < 2 and table[entry, 2] == 0 else table[entry, 9]
             if not row_right:
                 _clear(crc_ok, row)
                 wrong += 1
             if is_control and key_size >= 4:
                 # Key: version int16, type int16 (KIP-98). A shorter key is kept as it is, without a type.
-                control[row] = _be16(source, key_from + 2)
+                control[row] = be16(source, key_from + 2)
             if want_key:
                 if key_size < 0:
                     _clear(key_valid, row)

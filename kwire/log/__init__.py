@@ -1,0 +1,40 @@
+"""Broker log segments: what stands in a broker's data directory, as tables.
+
+``find(path)`` lists the segments of a file, a partition's directory or a whole data directory; ``read(segment)`` gives
+the records of one as Arrow batches with the schema ``RECORDS``, ``batches(segment)`` one row per batch (``BATCHES``),
+as Kafka's dump-log tool prints them. ``check_indexes(segment)`` compares ``.index`` and ``.timeindex`` with the
+segment. ``kwire.log.internal`` decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this
+package alone does not import the array libraries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kwire.log.files import Segment, find, is_segment
+
+if TYPE_CHECKING:
+    from kwire.log.indexes import check_indexes
+    from kwire.log.reading import BATCHES, RECORDS, batches, read
+
+__all__ = ["BATCHES", "RECORDS", "Segment", "batches", "check_indexes", "find", "is_segment", "read"]
+
+_MODULES = {
+    "BATCHES": "reading",
+    "RECORDS": "reading",
+    "batches": "reading",
+    "check_indexes": "indexes",
+    "read": "reading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        import importlib
+
+        return getattr(importlib.import_module(f"kwire.log.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,110 @@
+"""Where the segments of a broker are, and what their names say.
+
+A data directory (``log.dirs``) holds one directory per partition, ``<topic>-<partition>``, and in it segments named by
+their first offset: ``00000000000000000042.log`` with ``.index`` and ``.timeindex`` beside it. ``partition.metadata``
+holds the topic id (KIP-516). A directory of a partition that is being deleted, moved or that nobody knows any more
+has a suffix: ``<topic>-<partition>.<32 hex digits>-delete``, ``-future`` or ``-stray``.
+
+Rules kept here: names are facts about where a file was found, not promises; a file that is named otherwise is a segment
+all the same when it is given by name, with no topic, partition and first offset known.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kwire.errors import CaptureError
+
+__all__ = ["Segment", "find", "is_segment"]
+
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+_SEGMENT: Final = re.compile(r"(?P<offset>\d{20})\.log(?:\.deleted)?")
+_TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment file. What its name, its directory and ``partition.metadata`` do not say is ``None``.
+
+    ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name.
+    """
+
+    path: Path
+    topic: str | None = None
+    partition: int | None = None
+    topic_id: str | None = None
+    base_offset: int | None = None
+
+    @property
+    def index(self) -> Path:
+        """The offset index beside the segment (it may not exist)."""
+        return self.path.with_suffix(".index")
+
+    @property
+    def time_index(self) -> Path:
+        """The time index beside the segment (it may not exist)."""
+        return self.path.with_suffix(".timeindex")
+
+
+def find(path: str | Path) -> list[Segment]:
+    """The segments of ``path``: a file, a partition's directory, or a data directory with such directories.
+
+    Sorted by topic, partition and first offset. Raises ``CaptureError`` for a directory without segments, ``OSError``
+    where there is nothing or it cannot be read.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        path.stat()
+        return [_segment(path)]
+    found = [_segment(one) for one in path.iterdir() if _SEGMENT.fullmatch(one.name)]
+    if not found:
+        found = [
+            _segment(one)
+            for folder in path.iterdir()
+            if _PARTITION.fullmatch(folder.name) and folder.is_dir()
+            for one in folder.iterdir()
+            if _SEGMENT.fullmatch(one.name)
+        ]
+    if not found:
+        raise CaptureError("no log segments in this directory", file=str(path))
+    return sorted(
+        found, key=lambda one: (one.topic or "", one.partition or 0, str(one.path.parent), one.base_offset or 0)
+    )
+
+
+def is_segment(head: bytes, name: str = "") -> bool:
+    """Whether a file that starts with ``head`` (17 bytes are enough) is a log segment.
+
+    It is one when its first entry has a size, a magic byte and an offset that entries have. An empty file, or one that
+    begins with zeros (preallocated and never written), is one when ``name`` ends like a segment's.
+    """
+    named = name.endswith((".log", ".log.deleted"))
+    if not head.strip(b"\0"):
+        return named
+    if len(head) < 17:
+        return False
+    size = int.from_bytes(head[8:12], "big", signed=True)
+    return size >= (14, 22, 49)[head[16]] and head[0] < 128 if head[16] < 3 else False
+
+
+def _segment(path: Path) -> Segment:
+    named = _SEGMENT.fullmatch(path.name)
+    folder = _PARTITION.fullmatch(path.absolute().parent.name) if named else None
+    return Segment(
+        path,
+        topic=folder["topic"] if folder else None,
+        partition=int(folder["partition"]) if folder else None,
+        topic_id=_topic_id(path.parent / "partition.metadata") if folder else None,
+        base_offset=int(named["offset"]) if named else None,
+    )
+
+
+def _topic_id(path: Path) -> str | None:
+    try:
+        found = _TOPIC_ID.search(path.read_text("ascii", "replace"))
+    except OSError:
+        return None
+    return found[1] if found else None

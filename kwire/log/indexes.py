@@ -1,0 +1,144 @@
+"""Checks ``.index`` and ``.timeindex`` files against their segment.
+
+An offset index maps offsets to positions: entries of int32 offset (relative to the number in the file name) and int32
+position. A time index maps timestamps to offsets: entries of int64 timestamp and int32 relative offset (KIP-33). Both
+are sparse, both grow upwards, and both may end in zeros, since brokers allocate them in advance.
+
+What must hold, so that a lookup finds what is there:
+
+- positions of an offset index are starts of entries of the segment, and its offset is that of the last record of the
+  entry there or of one behind it (an append of several batches got one index entry, for its last offset, before 3.8);
+- no record up to the offset of a time index entry has a later timestamp, and one of them has just this one.
+
+Kafka's dump-log tool checks the same (``--index-sanity-check``, and when it prints an index), but compares the offset
+with that of the first entry only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kwire.errors import MissingExtraError
+
+try:
+    import numpy as np
+except ImportError as missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from missing
+
+from kwire.log import scan
+from kwire.log.files import Segment
+from kwire.log.reading import regions
+from kwire.log.scan import Header
+
+__all__ = ["IndexProblem", "check_indexes"]
+
+_OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+
+_MOST: Final = 100
+"""Problems that are listed for one index file; then one line says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProblem:
+    """``file``: name of the index file; ``entry``: number of the entry in it, from 0; ``message``: what is wrong."""
+
+    file: str
+    entry: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: entry {self.entry}: {self.message}"
+
+
+def check_indexes(segment: Segment) -> list[IndexProblem]:
+    """What is wrong with the index files of ``segment``; nothing where there are none.
+
+    A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` where a file cannot be read.
+    """
+    if segment.base_offset is None:
+        raise ValueError(f"{segment.path} is not named by its first offset, which its indexes count from")
+    if not segment.index.exists() and not segment.time_index.exists():
+        return []
+    tables = []
+    with segment.path.open("rb", buffering=0) as stream:
+        for region in regions(stream):
+            table = scan.headers(region.data)
+            table[:, Header.POSITION] += region.position
+            tables.append(table)
+    table = np.concatenate(tables) if tables else scan.headers(np.zeros(0, np.uint8))
+    table = table[table[:, Header.CRC_OK] >= 0]
+    found: list[IndexProblem] = []
+    if segment.index.exists():
+        raw = segment.index.read_bytes()
+        found += _listed(segment.index.name, _check_offsets(raw, table, segment.base_offset))
+    if segment.time_index.exists():
+        raw = segment.time_index.read_bytes()
+        found += _listed(segment.time_index.name, _check_times(raw, table, segment.base_offset))
+    return found
+
+
+def _listed(file: str, problems: list[tuple[int, str]]) -> list[IndexProblem]:
+    made = [IndexProblem(file, entry, text) for entry, text in problems[:_MOST]]
+    if len(problems) > _MOST:
+        made.append(IndexProblem(file, problems[_MOST][0], f"this and {len(problems) - _MOST - 1} more are wrong"))
+    return made
+
+
+def _entries(raw: bytes, kind: Any) -> tuple[Any, list[tuple[int, str]]]:
+    """The entries that are in use, and whether the file has a length that it can have."""
+    whole = len(raw) // kind.itemsize
+    entries = np.frombuffer(raw, kind, whole)
+    used = entries["offset"] != 0
+    used |= entries[kind.names[0] if kind.names[0] != "offset" else "position"] != 0
+    # Only the first entry may be zero in both (offset 0 of the segment, at its beginning); more are space not used yet.
+    last = int(np.flatnonzero(used)[-1]) + 1 if used.any() else 0
+    problems = []
+    if len(raw) % kind.itemsize:
+        problems.append((whole, f"{len(raw) % kind.itemsize} bytes behind the last whole entry"))
+    return entries[:last], problems
+
+
+def _check_offsets(raw: bytes, table: Any, base: int) -> list[tuple[int, str]]:
+    entries, problems = _entries(raw, _OFFSETS)
+    offsets = entries["offset"].astype(np.int64) + base
+    positions = entries["position"].astype(np.int64)
+    starts, lasts = table[:, Header.POSITION], table[:, Header.LAST]
+    where = np.minimum(np.searchsorted(starts, positions), max(len(starts) - 1, 0))
+    known = np.unique(lasts)
+    for entry, (offset, position) in enumerate(zip(offsets.tolist(), positions.tolist(), strict=True)):
+        if entry and (offset <= offsets[entry - 1] or position <= positions[entry - 1]):
+            problems.append((entry, f"offset {offset} at position {position} is not behind the entry before it"))
+        elif not len(starts) or starts[where[entry]] != position:
+            problems.append((entry, f"no entry of the segment starts at position {position}"))
+        elif lasts[where[entry]] > offset:
+            problems.append(
+                (entry, f"offset {offset}, but the entry at position {position} ends at {lasts[where[entry]]}")
+            )
+        elif known[min(np.searchsorted(known, offset), len(known) - 1)] != offset:
+            problems.append((entry, f"no entry of the segment ends at offset {offset}"))
+    return problems
+
+
+def _check_times(raw: bytes, table: Any, base: int) -> list[tuple[int, str]]:
+    entries, problems = _entries(raw, _TIMES)
+    offsets = entries["offset"].astype(np.int64) + base
+    times = entries["timestamp"].astype(np.int64)
+    lasts = table[:, Header.LAST]
+    # Largest timestamp of everything up to each entry of the segment. Control batches do not count: the broker keeps
+    # them out of its time index.
+    own = np.where(table[:, Header.ATTRIBUTES] & 32 != 0, -1, table[:, Header.MAX_TIMESTAMP])
+    largest = np.maximum.accumulate(own) if len(own) else own
+    every = np.maximum.accumulate(table[:, Header.MAX_TIMESTAMP]) if len(own) else own
+    where = np.searchsorted(lasts, offsets)
+    for entry, (time, offset) in enumerate(zip(times.tolist(), offsets.tolist(), strict=True)):
+        if entry and (time <= times[entry - 1] or offset < offsets[entry - 1]):
+            problems.append((entry, f"timestamp {time} of offset {offset} is not behind the entry before it"))
+        elif where[entry] >= len(lasts):
+            problems.append((entry, f"offset {offset} is not in the segment"))
+        elif time not in (largest[where[entry]], every[where[entry]]):
+            problems.append(
+                (entry, f"timestamp {time}, but the largest up to offset {offset} is {largest[where[entry]]}")
+            )
+    return problems

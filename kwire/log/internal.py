@@ -1,0 +1,181 @@
+"""The records of Kafka's own topics, decoded: ``__consumer_offsets``, ``__transaction_state``, ``__share_group_state``
+and ``__cluster_metadata``, and control records of any topic.
+
+``decode_record(topic, key, value)`` gives what one record says; ``decoded(batch)`` adds it to a table of records as
+three columns: ``record_type`` (the name of the schema, ``OffsetCommit``), ``decoded_key`` and ``decoded_value`` (JSON
+text; bytes in it are base64).
+
+How these topics say what a record is:
+
+- The coordinators' topics: the key starts with an int16. In ``__consumer_offsets`` and ``__share_group_state`` it is
+  the type of the record, in ``__transaction_state`` a version. The value is an int16 version and a message; no value
+  means that the thing is gone.
+- ``__cluster_metadata`` has no keys. A value is a frame version, the type and the version as unsigned varints, then the
+  message (KIP-631).
+- Control records: the key is a version and a type, the value a message whose schema goes by the type.
+
+Rules kept here: a type or version that no schema has, or bytes that are not what their type says, are null columns,
+never an error: a newer broker's log stays readable. A version newer than the newest known is read as that one where
+it has an int16 version, as Kafka does for group data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire import schema
+from kwire.codec import registry
+from kwire.codec.objects import dump_json
+from kwire.errors import DecodeError
+from kwire.protocol.describe import decode_embedded
+from kwire.records.control import CONTROL_TYPES, control_type
+from kwire.wire import read_uvarint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TOPICS", "decode_control", "decode_record", "decoded"]
+
+Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
+"""The record's type, its key and its value; None where there is none."""
+
+_OWN_VERSION: Final = frozenset(
+    {"leader_change", "snapshot_header", "snapshot_footer", "kraft_version", "kraft_voters"}
+)
+_CONTROL_VALUES: Final = {
+    "abort": "EndTxnMarker",
+    "commit": "EndTxnMarker",
+    "leader_change": "LeaderChangeMessage",
+    "snapshot_header": "SnapshotHeaderRecord",
+    "snapshot_footer": "SnapshotFooterRecord",
+    "kraft_version": "KRaftVersionRecord",
+    "kraft_voters": "VotersRecord",
+}
+assert set(_CONTROL_VALUES) == set(CONTROL_TYPES)
+
+
+def decode_record(topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
+    """What a record of one of Kafka's own topics says; None where it cannot be told. Raises ``DecodeError`` for bytes
+    that are not what their type says."""
+    read = TOPICS.get(topic)
+    return None if read is None else read(key, value)
+
+
+def decode_control(key: bytes | None, value: bytes | None) -> Decoded | None:
+    """What a control record says, as ``decode_record``; the type is that of ``kwire.records.CONTROL_TYPES``."""
+    kind = control_type(key)
+    name = _CONTROL_VALUES.get(kind or "")
+    if kind is None or key is None or name is None:
+        return None
+    head = {
+        "version": int.from_bytes(key[:2], "big", signed=True),
+        "type": int.from_bytes(key[2:4], "big", signed=True),
+    }
+    if value is None:
+        return kind, head, None
+    if kind not in _OWN_VERSION:
+        return kind, head, decode_embedded(name, value)
+    # These carry their version as the first field of the message itself.
+    if len(value) < 2:
+        raise DecodeError(f"{len(value)} bytes are too few for a version", layout=name, offset=0)
+    message = schema.message(name)
+    version = min(max(int.from_bytes(value[:2], "big", signed=True), message.versions.low), message.versions.high)
+    made, _ = registry.codec(message, version).decode_prefix(value)
+    return kind, head, made.to_dict(version)
+
+
+@cache
+def _by_type(folder: str) -> dict[int, str]:
+    """Names of a topic's records by the int16 that their keys start with."""
+    found = {}
+    for name in schema.names(folder):
+        if name.endswith("Key"):
+            message = schema.message(name)
+            if message.api_key is not None:
+                found[message.api_key] = name.removesuffix("Key")
+    return found
+
+
+def _typed(folder: str) -> Callable[[bytes | None, bytes | None], Decoded | None]:
+    def read(key: bytes | None, value: bytes | None) -> Decoded | None:
+        if key is None or len(key) < 2:
+            return None
+        name = _by_type(folder).get(int.from_bytes(key[:2], "big", signed=True))
+        if name is None:
+            return None
+        message = schema.message(name + "Key")
+        made = registry.codec(message, message.versions.high).decode(key, 2).to_dict(message.versions.high)
+        return name, made, None if value is None else decode_embedded(name + "Value", value)
+
+    return read
+
+
+def _metadata(key: bytes | None, value: bytes | None) -> Decoded | None:
+    if value is None:
+        return None
+    try:
+        frame, pos = read_uvarint(value, 0)
+        kind, pos = read_uvarint(value, pos)
+        version, pos = read_uvarint(value, pos)
+    except (IndexError, ValueError) as wrong:
+        raise DecodeError("the frame of a metadata record is cut off", layout="metadata record", offset=0) from wrong
+    message = _metadata_records().get(kind)
+    if message is None or frame not in (0, 1) or version not in message.versions:
+        return None
+    made, _ = registry.codec(message, version).decode_prefix(value, pos)
+    return message.name, None, {"version": version, **made.to_dict(version)}
+
+
+@cache
+def _metadata_records() -> dict[int, Any]:
+    found = {}
+    for name in schema.names("kraft"):
+        message = schema.message(name)
+        if message.api_key is not None:
+            found[message.api_key] = message
+    return found
+
+
+TOPICS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | None]]] = {
+    "__consumer_offsets": _typed("groups"),
+    "__share_group_state": _typed("share"),
+    "__transaction_state": _typed("transactions"),
+    "__cluster_metadata": _metadata,
+}
+"""Kafka's own topics, and what decodes their records."""
+
+
+def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
+
+    It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
+    are control records.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types: list[str | None] = [None] * batch.num_rows
+    keys: list[str | None] = [None] * batch.num_rows
+    values: list[str | None] = [None] * batch.num_rows
+    known = pc.is_in(batch.column("topic"), value_set=pa.array([*TOPICS], pa.string()))
+    rows = pc.indices_nonzero(pc.or_(known, pc.fill_null(batch.column("is_control"), False)))
+    picked = batch.select(["topic", "key", "value", "is_control"]).take(rows)
+    for row, one in zip(rows.to_pylist(), picked.to_pylist(), strict=True):
+        try:
+            found = (
+                decode_control(one["key"], one["value"])
+                if one["is_control"]
+                else decode_record(one["topic"], one["key"], one["value"])
+            )
+        except DecodeError:
+            continue
+        if found is not None:
+            types[row] = found[0]
+            keys[row] = None if found[1] is None else dump_json(found[1])
+            values[row] = None if found[2] is None else dump_json(found[2])
+    added = {"record_type": types, "decoded_key": keys, "decoded_value": values}
+    fields = [*batch.schema, *(pa.field(name, pa.string()) for name in added)]
+    columns = [*batch.columns, *(pa.array(column, pa.string()) for column in added.values())]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

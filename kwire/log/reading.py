@@ -1,0 +1,332 @@
+"""Segments as Arrow batches: records (``read``) and batches (``batches``).
+
+A segment is a record set of any length. It is read window by window into one buffer; what is left of a window (an entry
+that goes on in the next one) is moved to the front of the buffer. The buffer grows only as bytes arrive, so a length
+that promises gigabytes costs nothing.
+
+Rules kept here:
+
+- A last entry that is cut off is what a broker leaves when it dies: a note, not a row. Zeros at the end are a
+  preallocated file (``log.preallocate``).
+- Where a length is wrong, the next entry is found by its checksum (``scan.resync``), and a row says how many bytes were
+  skipped: Kafka's own tools stop there.
+- Rows come in the order of the file; what could not be read is a row with ``status`` ``malformed`` at its place.
+
+Source: Kafka's documentation, "Log"; the formats of entries stand in ``kwire.records``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from kwire.errors import LimitError, MissingExtraError
+
+try:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+except ImportError as missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from missing
+
+from kwire.log import scan
+from kwire.log.files import Segment, find
+from kwire.log.scan import Header
+from kwire.records.columnar import POSITION, SCHEMA, decode_sets
+from kwire.records.compression import CODECS
+from kwire.records.limits import DEFAULT_LIMITS, Limits
+
+__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "read", "regions"]
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+STATUSES: Final = {
+    "ok": "a record (or batch), its checksum verified",
+    "corrupt": "a record (or batch) whose checksum does not match",
+    "malformed": "bytes that are no entry, or a batch that cannot be decompressed or read to its end",
+}
+"""``status`` of both tables, and what each means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+_WHERE: Final = [
+    pa.field("segment", pa.string(), nullable=False),
+    POSITION,
+    pa.field("topic", pa.string()),
+    pa.field("topic_id", pa.string()),
+    pa.field("partition", pa.int32()),
+]
+_STATUS: Final = [pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())]
+
+RECORDS: Final = pa.schema(
+    [*_WHERE, *(pa.field(one.name, one.type) for one in SCHEMA if one.name != "base_offset"), *_STATUS]
+)
+"""One row per record. ``segment`` is the file, ``position`` the byte of the file at which the record's batch starts.
+
+The columns between are those of ``kwire.records.SCHEMA``, null in rows that are not records.
+"""
+
+BATCHES: Final = pa.schema(
+    [
+        *_WHERE,
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("magic", pa.int8()),
+        pa.field("base_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("count", pa.int32()),
+        pa.field("max_timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("compression", pa.string()),
+        pa.field("crc", pa.int64()),
+        pa.field("crc_ok", pa.bool_()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("base_sequence", pa.int32()),
+        pa.field("partition_leader_epoch", pa.int32()),
+        pa.field("is_transactional", pa.bool_()),
+        pa.field("is_control", pa.bool_()),
+        pa.field("delete_horizon", pa.timestamp("us", tz="UTC")),
+        *_STATUS,
+    ]
+)
+"""One row per batch of magic 2 or message of magic 0 and 1, from the headers alone: nothing is decompressed.
+
+``size`` counts all bytes of the entry. ``base_offset`` and ``count`` are null in messages; ``max_timestamp`` is that of
+the message there.
+"""
+
+WINDOW: Final = 8 << 20
+
+
+@dataclass(slots=True)
+class Region:
+    """Whole entries of a segment: ``data`` (uint8 array) from byte ``position`` of the file.
+
+    ``skipped``: what lies before them and is no entry, as (position in the file, bytes, sentence).
+    """
+
+    data: Bytes
+    position: int
+    skipped: list[tuple[int, int, str]]
+
+
+def regions(
+    stream: BinaryIO,
+    *,
+    size: int = WINDOW,
+    progress: Callable[[int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Iterator[Region]:
+    """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for."""
+    buffer: Bytes = np.empty(size, np.uint8)
+    filled = position = 0
+    last = False
+    lost: int | None = None
+    zeros = True
+    while True:
+        while filled < buffer.size and not last:
+            got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
+            last = not got
+            filled += got or 0
+        if progress is not None:
+            progress(position + filled)
+        data = buffer[:filled]
+        used = 0
+        skipped: list[tuple[int, int, str]] = []
+        if lost is not None:
+            # Between entries: a length was wrong at byte ``lost``.
+            found, keep = scan.resync(data, min(max(lost + 1 - position, 0), filled))
+            used = found if found >= 0 else filled if last else keep
+            zeros = zeros and not data[:used].any()
+            if found >= 0 or (last and not zeros):
+                skipped.append((lost, position + used - lost, f"{position + used - lost} bytes that are no entry"))
+            if found >= 0:
+                lost = None
+        start = used
+        if lost is None:
+            used, wrong = scan.framed(data, start)
+            if wrong:
+                lost, zeros = position + used, True
+            elif last and used < filled and scan.resync(data, used + 1)[0] >= 0:
+                # The last entry goes on behind the end of the file, but there are entries in it: its length is wrong.
+                lost, zeros = position + used, False
+        if skipped or used > start:
+            yield Region(data[start:used], position + start, skipped)
+        left = filled - used
+        if last and (lost is None or not left):
+            if left and on_note is not None:
+                on_note(f"{left} bytes at the end belong to an entry that was not written to its end")
+            return
+        if not used and not last:
+            # The entry is longer than the buffer. It grows as bytes arrive, not as lengths promise.
+            buffer = np.concatenate([buffer, np.empty(buffer.size, np.uint8)])
+        elif used:
+            buffer[:left] = buffer[used:filled].copy()
+        position += used
+        filled = left
+
+
+def read(
+    source: Segment | str | Path | BinaryIO,
+    *,
+    columns: Sequence[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    name: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The records of one segment as Arrow batches that are not empty.
+
+    ``source``: a segment, the path of one, or a stream of bytes (``name`` then names it). ``columns`` chooses columns
+    of ``RECORDS``. ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what
+    is no row. Raises ``OSError`` where the file cannot be read; what is in it never raises.
+    """
+    segment, opened = _opened(source, name)
+    schema = _chosen(RECORDS, columns)
+    inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
+    with opened as stream:
+        for region in regions(stream, progress=progress, on_note=on_note):
+            begin = np.zeros(1, np.int64)
+            problems = [(at, text) for at, _, text in region.skipped]
+            try:
+                found = decode_sets(region.data, begin, np.array([region.data.size]), limits=limits, columns=inner)
+                problems += [(region.position + at, text) for _, at, text in found.problems]
+            except LimitError as error:
+                found = decode_sets(region.data, begin, begin, columns=inner)
+                problems.append((region.position, error.message))
+            rows = found.batch
+            values = {one: rows.column(one) for one in inner}
+            values["position"] = pc.add(values["position"], region.position)
+            values["status"], values["error"] = _verdict(rows.column("crc_ok"))
+            made = _filled(values, rows.num_rows, problems, segment, schema)
+            if made.num_rows:
+                yield made
+
+
+def batches(
+    source: Segment | str | Path | BinaryIO,
+    *,
+    columns: Sequence[str] | None = None,
+    name: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
+    segment, opened = _opened(source, name)
+    schema = _chosen(BATCHES, columns)
+    with opened as stream:
+        for region in regions(stream, progress=progress, on_note=on_note):
+            table = scan.headers(region.data)
+            problems = [(at, text) for at, _, text in region.skipped]
+            unknown = table[:, Header.CRC_OK] < 0
+            problems += [
+                (region.position + at, f"an entry of {size} bytes with magic {magic}")
+                for at, size, magic in table[unknown][:, : Header.MAGIC + 1].tolist()
+            ]
+            table = table[~unknown]
+            made = _filled(_header_columns(table, region.position), len(table), problems, segment, schema)
+            if made.num_rows:
+                yield made
+
+
+def _opened(source: Segment | str | Path | BinaryIO, name: str | None) -> tuple[Segment, Any]:
+    if isinstance(source, str | Path):
+        found = find(source)
+        if len(found) != 1:
+            raise ValueError(f"{source} holds {len(found)} segments: read them one by one")
+        source = found[0]
+    if isinstance(source, Segment):
+        return source, source.path.open("rb", buffering=0)
+    return Segment(Path(name or "segment")), nullcontext(source)
+
+
+def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    if columns is None:
+        return schema
+    for one in columns:
+        if one not in schema.names:
+            raise ValueError(f"there is no column {one!r}; there are {', '.join(schema.names)}")
+    return pa.schema([schema.field(one) for one in columns])
+
+
+def _verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """``status`` and ``error`` of rows that were read."""
+    if crc_ok.false_count == 0:
+        return pa.repeat(pa.scalar("ok"), len(crc_ok)), pa.nulls(len(crc_ok), pa.string())
+    status = pc.if_else(crc_ok, pa.scalar("ok"), pa.scalar("corrupt"))
+    return status, pc.if_else(crc_ok, pa.scalar(None, pa.string()), pa.scalar("the checksum does not match"))
+
+
+def _filled(
+    values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], segment: Segment, schema: pa.Schema
+) -> pa.RecordBatch:
+    """``values`` and the columns that are the same for the file, with a row for each problem at its place."""
+    facts = {
+        "segment": str(segment.path),
+        "topic": segment.topic,
+        "topic_id": segment.topic_id,
+        "partition": segment.partition,
+    }
+    columns = [
+        pa.repeat(pa.scalar(facts[one.name], one.type), rows) if one.name in facts else values[one.name].cast(one.type)
+        for one in schema
+    ]
+    made = pa.RecordBatch.from_arrays(columns, schema=schema)
+    if not problems:
+        return made
+    at = [at for at, _ in problems]
+    own = {**facts, "position": at, "error": [text for _, text in problems], "status": "malformed", "size": 0}
+    extra = []
+    for one in schema:
+        value = own.get(one.name)
+        if isinstance(value, list):
+            extra.append(pa.array(value, one.type))
+        else:
+            extra.append(pa.repeat(pa.scalar(value, one.type), len(problems)))
+    both = pa.concat_batches([made, pa.RecordBatch.from_arrays(extra, schema=schema)])
+    # A batch's problem comes behind the records of it that could be read.
+    order = np.argsort(np.concatenate([values["position"].to_numpy(), at]), kind="stable")
+    return both.take(pa.array(order))
+
+
+def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
+    magic, attributes = table[:, Header.MAGIC], table[:, Header.ATTRIBUTES]
+    batch = magic == 2
+    status, error = _verdict(pa.array(table[:, Header.CRC_OK] == 1))
+    named = pa.array([*CODECS, None, None, None], pa.string())
+    kinds = pa.array(["CreateTime", "LogAppendTime", None], pa.string())
+
+    def number(column: int, present: Any) -> pa.Array:
+        return pa.array(table[:, column], mask=~present)
+
+    def time(column: int, present: Any) -> pa.Array:
+        # Milliseconds to microseconds, null for "none" and outside of the years 1 to 9999, as in the records table.
+        values = table[:, column]
+        shown = present & (values != -1) & (values >= -62_135_596_800_000) & (values <= 253_402_300_799_999)
+        return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us", tz="UTC"))
+
+    every = np.ones(len(table), bool)
+    return {
+        "position": pa.array(table[:, Header.POSITION] + position),
+        "size": pa.array(table[:, Header.SIZE]),
+        "magic": pa.array(magic),
+        "base_offset": number(Header.BASE, batch),
+        "last_offset": number(Header.LAST, every),
+        "count": number(Header.COUNT, batch),
+        "max_timestamp": time(Header.MAX_TIMESTAMP, magic > 0),
+        "timestamp_type": kinds.take(pa.array(np.where(magic == 0, 2, attributes >> 3 & 1))),
+        "compression": named.take(pa.array(attributes & 7)),
+        "crc": pa.array(table[:, Header.CRC]),
+        "crc_ok": pa.array(table[:, Header.CRC_OK] == 1),
+        "producer_id": number(Header.PRODUCER, batch & (table[:, Header.PRODUCER] != -1)),
+        "producer_epoch": number(Header.EPOCH, batch & (table[:, Header.EPOCH] != -1)),
+        "base_sequence": number(Header.SEQUENCE, batch & (table[:, Header.SEQUENCE] != -1)),
+        "partition_leader_epoch": number(Header.LEADER, batch & (table[:, Header.LEADER] != -1)),
+        "is_transactional": pa.array(batch & (attributes & 16 != 0)),
+        "is_control": pa.array(batch & (attributes & 32 != 0)),
+        "delete_horizon": time(Header.BASE_TIMESTAMP, batch & (attributes & 64 != 0)),
+        "status": status,
+        "error": error,
+    }
