@@ -22,21 +22,25 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kwire.errors import MissingExtraError
 
 try:
     import numba
     import numpy as np
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
     from numba.core import config as _config
+    from numba.extending import intrinsic
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from missing
 
-__all__ = ["be16", "be32", "int16", "int32", "int64", "kernel"]
+__all__ = ["be16", "be32", "int16", "int32", "int64", "kernel", "le16", "le32"]
 
 config: Any = _config
 
@@ -80,17 +84,76 @@ def _private_folder() -> str:
     return tempfile.mkdtemp(prefix="kwire-kernels-")
 
 
+if config.DISABLE_JIT:
+
+    def _load(bits: int, order: Literal["big", "little"]) -> Any:
+        def load(buf: Any, at: int) -> Any:
+            return int64(int.from_bytes(buf[at : at + bits // 8].tobytes(), order))
+
+        return load
+
+else:
+
+    def _load(bits: int, order: Literal["big", "little"]) -> Any:
+        """An intrinsic that loads an unsigned number from a contiguous uint8 array. It checks nothing."""
+
+        @intrinsic
+        def load(typing_context: Any, array: Any, at: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                data = context.make_array(signature.args[0])(context, builder, args[0]).data
+                place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(bits).as_pointer())
+                value = builder.load(place, align=1)
+                if sys.byteorder != order:
+                    value = builder.bswap(value)
+                return builder.zext(value, ir.IntType(64))
+
+            return types.int64(array, types.int64), generate
+
+        return load
+
+
+_big16 = _load(16, "big")
+_big32 = _load(32, "big")
+_little16 = _load(16, "little")
+_little32 = _load(32, "little")
+
+# One check of a whole number, in place of one for each of its bytes, makes these small enough to become part of the
+# kernels that call them.
+
+
 @kernel
 def be16(buf: Any, at: int) -> int:
-    """Two bytes, big-endian, unsigned. The caller has checked that they are there."""
-    value: int = (int64(buf[at]) << 8) | int64(buf[at + 1])
+    """Two bytes of a contiguous uint8 array, big-endian, unsigned."""
+    if at < 0 or at + 2 > buf.shape[0]:
+        raise IndexError("index is out of bounds")
+    value: int = _big16(buf, at)
     return value
 
 
 @kernel
 def be32(buf: Any, at: int) -> int:
-    """Four bytes, big-endian, unsigned."""
-    value: int = (int64(buf[at]) << 24) | (int64(buf[at + 1]) << 16) | (int64(buf[at + 2]) << 8) | int64(buf[at + 3])
+    """Four bytes of a contiguous uint8 array, big-endian, unsigned."""
+    if at < 0 or at + 4 > buf.shape[0]:
+        raise IndexError("index is out of bounds")
+    value: int = _big32(buf, at)
+    return value
+
+
+@kernel
+def le16(buf: Any, at: int) -> int:
+    """Two bytes of a contiguous uint8 array, little-endian, unsigned."""
+    if at < 0 or at + 2 > buf.shape[0]:
+        raise IndexError("index is out of bounds")
+    value: int = _little16(buf, at)
+    return value
+
+
+@kernel
+def le32(buf: Any, at: int) -> int:
+    """Four bytes of a contiguous uint8 array, little-endian, unsigned."""
+    if at < 0 or at + 4 > buf.shape[0]:
+        raise IndexError("index is out of bounds")
+    value: int = _little32(buf, at)
     return value
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.jit import be16, be32, int64, kernel
+from kwire.jit import be16, be32, int64, kernel, le16, le32
 from kwire.protocol.state import (
     C_A_HIGH,
     C_A_LOW,
@@ -128,13 +128,6 @@ FINE_UNITS: Final = 32
 
 Array = Any
 """A numpy array: numba, not mypy, checks what is in it."""
-
-
-@kernel
-def le32(buf: Array, at: int) -> int:
-    """Four bytes, little-endian, unsigned."""
-    value: int = int64(buf[at]) | (int64(buf[at + 1]) << 8) | (int64(buf[at + 2]) << 16) | (int64(buf[at + 3]) << 24)
-    return value
 
 
 @kernel
@@ -247,10 +240,8 @@ def pcapng_packets(
                 return packets, n, pos, BAD, last_time
             if kind == 6:
                 interface = word(buf, pos + 8, little)
-            elif little:
-                interface = int64(buf[pos + 8]) | (int64(buf[pos + 9]) << 8)
             else:
-                interface = be16(buf, pos + 8)
+                interface = le16(buf, pos + 8) if little else be16(buf, pos + 8)
             captured = word(buf, pos + 20, little)
             if captured > total - 32:
                 return packets, n, pos, BAD, last_time

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.jit import int64, kernel
+from kwire.jit import be32, int16, int32, int64, kernel
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
 
 __all__ = [
@@ -255,12 +255,14 @@ def _uvarint(buf: Array, pos: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _signed(buf: Array, pos: int, width: int) -> int:
+    if width == 4:
+        return int32(buf, pos)
+    if width == 2:
+        return int16(buf, pos)
+    if width == 8:
+        return (int32(buf, pos) << 32) | be32(buf, pos + 4)
     value: int = int64(buf[pos])
-    if value >= 128:
-        value -= 256
-    for k in range(1, width):
-        value = (value << 8) | int64(buf[pos + k])
-    return value
+    return value - 256 if value >= 128 else value
 
 
 @kernel

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kwire import jit
@@ -56,3 +57,41 @@ assert config.CACHE_DIR == "", config.CACHE_DIR
     environment.pop("NUMBA_CACHE_DIR", None)
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=120)
     assert list(tmp_path.glob("kwire-kernels-*/**/*.nbi"))
+
+
+def test_numbers_are_read_in_both_orders_and_never_outside_of_the_array() -> None:
+    data = np.array([0x81, 0x02, 0x03, 0x84, 0x05], np.uint8)
+    assert (jit.be16(data, 0), jit.le16(data, 0), jit.int16(data, 0)) == (0x8102, 0x0281, 0x8102 - 0x10000)
+    assert (jit.be32(data, 0), jit.le32(data, 0)) == (0x81020384, 0x84030281)
+    assert jit.int32(data, 0) == 0x81020384 - 0x100000000
+    assert jit.be32(data, 1) == 0x02038405
+    for read, width in ((jit.be16, 2), (jit.le16, 2), (jit.be32, 4), (jit.le32, 4)):
+        assert read(data, 5 - width) >= 0
+        for outside in (5 - width + 1, -1, 5, 1 << 40):
+            with pytest.raises(IndexError):
+                read(data, outside)
+
+
+def test_kernels_give_the_same_without_numba() -> None:
+    golden = Path(__file__).parent.parent / "golden"
+    program = f"""
+import contextlib, hashlib, io, pathlib
+from kwire import CaptureError, capture
+for path in sorted(pathlib.Path({str(golden)!r}).glob("*/first-light.pcap")):
+    for table in ("frames", "messages"):
+        with contextlib.suppress(CaptureError):
+            for batch in capture.read(io.BytesIO(path.read_bytes()[:30_000]), table, window=5000):
+                print(hashlib.sha256(str(batch.to_pylist()).encode()).hexdigest())
+"""
+    made = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            check=True,
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            timeout=300,
+            capture_output=True,
+        ).stdout
+        for off in ("0", "1")
+    ]
+    assert made[0]
+    assert made[0] == made[1]
