@@ -244,11 +244,19 @@ def _attributes(row: Row) -> str:
     )
 
 
+def _kind(row: Row) -> str:
+    return " ".join(row[name] for name in ("type", "temporality") if row[name] is not None) or "-"
+
+
 def _measured(row: Row) -> str:
     """The value of a gauge or a sum; of a distribution, how many values it has and their sum."""
     if row["count"] is not None:
-        return str(row["count"]) if row["sum"] is None else f"{row['count']} sum {row['sum']}"
-    return "-" if row["value"] is None else str(row["value"])
+        return str(row["count"]) if row["sum"] is None else f"{row['count']}, sum {_rounded(row['sum'])}"
+    return "-" if row["value"] is None else _rounded(row["value"])
+
+
+def _rounded(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _last(row: Row) -> str:
@@ -301,12 +309,11 @@ CLIENT_METRICS: Final = (
     Column("time", _time("timestamp")),
     Column("client_id", _plain("client_id"), shrink=8),
     Column("instance", _plain("client_instance_id"), shrink=8),
-    Column("metric", _plain("metric"), shrink=48),
+    Column("metric", _plain("metric"), shrink=54),
     Column("attributes", _attributes, shrink=12),
-    Column("type", _plain("type"), shrink=5),
+    Column("type", _kind, shrink=9),
     Column("value", _measured, right=True),
     Column("unit", _plain("unit")),
-    Column("temporality", _plain("temporality"), shrink=5),
     Column("last", _last),
     Column("compression", _plain("compression"), shrink=4),
     Column("status", _status, shrink=8, empty="ok"),
