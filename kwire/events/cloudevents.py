@@ -454,7 +454,8 @@ def _structured(attributes: dict[str, Any], data: Any) -> bytes:
         data = bytes(data)
     if not isinstance(data, (bytes, type(None))):
         as_json = data_bytes(data, declared)
-        if not isinstance(data, str) and not re.match(JSONFormat.JSON_CONTENT_TYPE_PATTERN, declared or "a/json"):
+        known = declared is None or re.match(JSONFormat.JSON_CONTENT_TYPE_PATTERN, declared)
+        if not isinstance(data, str) and not known:
             # JSON by the specification (a capital letter, image/x+json); the package would write Python's repr.
             data = as_json
     values = {

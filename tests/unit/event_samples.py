@@ -126,7 +126,12 @@ SAMPLES: list[tuple[str, Headers, bytes | None, int]] = [
     ("long source", [*without(BINARY, "ce_source"), ("ce_source", b"/a%20" * 20_000)], b"", 2),
     ("dataschema relative", [*BINARY, ("ce_dataschema", b"/relative")], b"", 2),
     ("dataschema bad percent", [*BINARY, ("ce_dataschema", b"urn:%zz")], b"", 2),
-    ("control characters", [*BINARY, ("ce_subject", b"a\x00b"), ("ce_b", b"\x7f"), ("ce_a", "\ufdd0".encode())], b"", 2),
+    (
+        "control characters",
+        [*BINARY, ("ce_subject", b"a\x00b"), ("ce_b", b"\x7f"), ("ce_a", "\ufdd0".encode())],
+        b"",
+        2,
+    ),
     ("control character in type", [*without(BINARY, "ce_type"), ("ce_type", b"a\nb")], b"", 2),
     *((f"time {text!r}", [*BINARY, ("ce_time", text.encode())], b"", 2) for text in TIMES),
     *((f"JSON time {text!r}", STRUCTURED, structured(time=text), 2) for text in TIMES),
