@@ -63,14 +63,17 @@ def read(
 def _batches(
     pipeline: Pipeline, builder: Builder, name: str, on_note: Callable[[str], None] | None
 ) -> Iterator[pa.RecordBatch]:
+    error: CaptureError | None = None
     try:
         for found in pipeline.windows():
             batch = builder.batch(found)
             if batch.num_rows:
                 yield batch
-    except CaptureError as error:
-        raise CaptureError(error.message, file=name or None, offset=error.offset) from None
-    finally:
-        if on_note is not None:
-            for note in pipeline.notes():
-                on_note(note)
+    except CaptureError as problem:
+        error = CaptureError(problem.message, file=name or None, offset=problem.offset)
+    # Not where the caller stopped early: what was left out is known at the end only.
+    if on_note is not None:
+        for note in pipeline.notes():
+            on_note(note)
+    if error is not None:
+        raise error
