@@ -21,6 +21,7 @@ it has an int16 version, as Kafka does for group data.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -36,11 +37,15 @@ from kwire.wire import read_uvarint
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TOPICS", "decode_control", "decode_record", "decoded"]
+__all__ = ["DECODED", "TOPICS", "decode_control", "decode_record", "decoded"]
+
+DECODED: Final = ("record_type", "decoded_key", "decoded_value")
+"""The columns that ``decoded`` adds."""
 
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
 """The record's type, its key and its value; None where there is none."""
 
+_MEMBER: Final = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 _OWN_VERSION: Final = frozenset(
     {"leader_change", "snapshot_header", "snapshot_footer", "kraft_version", "kraft_voters"}
 )
@@ -107,9 +112,20 @@ def _typed(folder: str) -> Callable[[bytes | None, bytes | None], Decoded | None
             return None
         message = schema.message(name + "Key")
         made = registry.codec(message, message.versions.high).decode(key, 2).to_dict(message.versions.high)
-        return name, made, None if value is None else decode_embedded(name + "Value", value)
+        return name, made, None if value is None else _with_members(name, decode_embedded(name + "Value", value))
 
     return read
+
+
+def _with_members(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    """What the members of a classic group told each other, where they speak the protocol of consumers (KIP-62)."""
+    if name == "GroupMetadata" and value.get("protocol_type") == "consumer":
+        for member in value["members"]:
+            for field, inside in _MEMBER.items():
+                # Bytes that are something else stay bytes: they belong to the members, brokers do not look at them.
+                with contextlib.suppress(DecodeError):
+                    member[field] = decode_embedded(inside, member[field])
+    return value
 
 
 def _metadata(key: bytes | None, value: bytes | None) -> Decoded | None:
@@ -175,7 +191,6 @@ def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
             types[row] = found[0]
             keys[row] = None if found[1] is None else dump_json(found[1])
             values[row] = None if found[2] is None else dump_json(found[2])
-    added = {"record_type": types, "decoded_key": keys, "decoded_value": values}
-    fields = [*batch.schema, *(pa.field(name, pa.string()) for name in added)]
-    columns = [*batch.columns, *(pa.array(column, pa.string()) for column in added.values())]
+    fields = [*batch.schema, *(pa.field(name, pa.string()) for name in DECODED)]
+    columns = [*batch.columns, *(pa.array(column, pa.string()) for column in (types, keys, values))]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
