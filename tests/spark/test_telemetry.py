@@ -1,0 +1,105 @@
+"""The table ``client_metrics`` in Spark, over what real clients pushed; and the examples of docs/telemetry.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import kwire.spark
+from kwire.events import telemetry
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "kafka-4-telemetry"
+
+
+def expected(name: str) -> list[dict[str, Any]]:
+    path = GOLDEN / name
+    with path.open("rb") as file:
+        return [row for batch in telemetry.read(file, name=str(path)) for row in batch.to_pylist()]
+
+
+def test_rows_are_those_of_the_library(spark: SparkSession) -> None:
+    found = spark.read.format("kwire").option("table", "client_metrics").load(str(GOLDEN / "*.pcap"))
+    assert found.schema == kwire.spark.table_schema("client_metrics")
+    assert found.columns == telemetry.CLIENT_METRICS.names
+    rows = [
+        (row.capture, row.frame, row.client_instance_id, row.metric, str(row.value), row.attributes, row.status)
+        for row in found.collect()
+    ]
+    wanted = [
+        (
+            row["capture"],
+            row["frame"],
+            row["client_instance_id"],
+            row["metric"],
+            str(row["value"]),
+            None if row["attributes"] is None else dict(row["attributes"]),
+            row["status"],
+        )
+        for path in GOLDEN.glob("*.pcap")
+        for row in expected(path.name)
+    ]
+    assert sorted(map(str, rows)) == sorted(map(str, wanted))
+    assert len(rows) > 300
+
+
+def test_each_compression_gives_the_same_metrics_of_the_same_clients(spark: SparkSession) -> None:
+    found = spark.read.format("kwire").option("table", "client_metrics").load(str(GOLDEN / "*.pcap"))
+    metrics: dict[str, set[tuple[str, str]]] = {}
+    for row in found.where("status = 'ok'").select("compression", "client_id", "metric").distinct().collect():
+        metrics.setdefault(row.compression, set()).add((row.client_id, row.metric))
+    assert set(metrics) == {"none", "gzip", "snappy", "lz4", "zstd"}
+    assert all(found == metrics["none"] for found in metrics.values())
+
+
+def test_maps_and_arrays_can_be_queried(spark: SparkSession) -> None:
+    found = spark.read.format("kwire").option("table", "client_metrics").load(str(GOLDEN / "lz4.pcap"))
+    groups = found.where("resource_attributes.group_id IS NOT NULL").select("resource_attributes.group_id").distinct()
+    assert {row.group_id for row in groups.collect()} >= {"java-telemetry-lz4"}
+    everything = found.where("exists(requested_metrics, prefix -> startswith(metric, prefix))").count()
+    assert everything == found.count() == len(expected("lz4.pcap"))
+
+
+def test_a_damaged_file_is_a_row_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "cut.pcap").write_bytes((GOLDEN / "gzip.pcap").read_bytes()[:-30])
+    (tmp_path / "none.pcap").write_bytes(b"this is no capture, but text")
+    (tmp_path / "whole.pcap").write_bytes((GOLDEN / "gzip.pcap").read_bytes())
+    found = spark.read.format("kwire").option("table", "client_metrics").load(str(tmp_path))
+    statuses = {(Path(row.capture).name, row.status) for row in found.collect()}
+    assert statuses == {
+        ("cut.pcap", "ok"),
+        ("cut.pcap", "bad_file"),
+        ("none.pcap", "bad_file"),
+        ("whole.pcap", "ok"),
+    }
+
+
+def test_a_schema_chooses_columns(spark: SparkSession) -> None:
+    reader = spark.read.format("kwire").option("table", "client_metrics")
+    found = reader.schema("metric string, attributes map<string,string>, time timestamp").load(str(GOLDEN / "lz4.pcap"))
+    assert found.columns == ["metric", "attributes", "time"]
+    assert found.count() == len(expected("lz4.pcap"))
+
+
+def test_the_examples_of_the_documentation_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    examples = [block for block in examples if "decode_request" not in block]
+    assert len(examples) == 4
+    namespace: dict[str, Any] = {"spark": spark}
+    for block in examples:
+        exec(compile(block.replace('"captures/', f'"{GOLDEN}/'), "docs/telemetry.md", "exec"), namespace)
+    shown = capsys.readouterr().out
+    assert "UNKNOWN_SUBSCRIPTION_ID (117)" in shown
+    totals = {
+        (row.client_id, row.metric): row.total
+        for row in namespace["totals"].collect()
+        if row.client_id == "java-producer"
+    }
+    assert totals["java-producer", "org.apache.kafka.producer.record.send.total"] > 0
+    gauges = {(row.client_id, row.metric) for row in namespace["gauges"].collect()}
+    assert ("librdkafka-producer", "org.apache.kafka.producer.connection.creation.rate") in gauges
