@@ -818,10 +818,10 @@ def test_bytes_that_the_capture_cut_off_may_be_there_in_part_from_retransmission
 def test_notes_are_told_at_the_end_only_and_before_an_error() -> None:
     packets = exchange(count=20).packets
     notes: list[str] = []
-    batches = capture.read(io.BytesIO(pcap(packets, snaplen=60)), window=200, on_note=notes.append)
+    batches = capture.read(io.BytesIO(pcap(packets, snaplen=75)), window=200, on_note=notes.append)
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert notes == []
     with pytest.raises(CaptureError, match="truncated"):
-        read(pcap(packets, snaplen=60)[:-1], on_note=notes.append)
+        read(pcap(packets, snaplen=75)[:-1], on_note=notes.append)
     assert "cut off by the snapshot length" in notes[0]
