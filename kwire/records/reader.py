@@ -1,6 +1,7 @@
 """Record sets to objects: ``decode``.
 
-This is the plain reader: it takes one field after the other and is meant to be read beside the protocol guide. The
+This is the plain reader: it takes one field after the other and is meant to be read beside the protocol guide
+(``_quick_record`` is the one shortcut: it reads what ``_record`` reads, for records as they usually are). The
 columnar reader (``columnar.py``) reads the same formats by other means; tests hold the two against each other on valid
 and on damaged input, so both keep the same rules:
 
@@ -32,7 +33,7 @@ from kwire.errors import CorruptRecordError, DecodeError, LimitError
 from kwire.records.compression import decompress
 from kwire.records.crc import crc32, crc32c
 from kwire.records.limits import DEFAULT_LIMITS, Limits
-from kwire.records.objects import LOG_APPEND_TIME, Batch, Record, wrapped32, wrapped64
+from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
 
 __all__ = ["decode"]
 
@@ -41,6 +42,9 @@ _BATCH: Final = struct.Struct(">qiibIhiqqqhii")
 _MESSAGE: Final = struct.Struct(">qiIbB")
 _LENGTH: Final = struct.Struct(">i")
 _TIMESTAMP: Final = struct.Struct(">q")
+
+_new_record: Final = object.__new__
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 _LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Least value of the size field, by magic."""
@@ -170,6 +174,7 @@ class _Reader:
         told = False
         index = 0
         most = min(count, (end - pos) // _LEAST_RECORD)
+        append = batch.records.append
         while index < most and pos < end:
             start = pos
             try:
@@ -184,14 +189,16 @@ class _Reader:
                     )
                 return
             after = pos + size
-            try:
-                record = _record(body, pos, after, batch, fixed)
-                record.crc_ok = batch.crc_ok
-                batch.records.append(record)
-            except _BadRecordError as wrong:
-                if not told:
-                    self.problem(f"record {index}: {wrong}", start if outside is None else outside)
-                told = True
+            record = _quick_record(body, pos, after, batch, fixed)
+            if record is None:
+                try:
+                    record = _record(body, pos, after, batch, fixed)
+                except _BadRecordError as wrong:
+                    if not told:
+                        self.problem(f"record {index}: {wrong}", start if outside is None else outside)
+                    told = True
+            if record is not None:
+                append(record)
             pos = after
             index += 1
         if told:
@@ -320,6 +327,9 @@ def _none(timestamp: int) -> int | None:
 
 def _varint(data: bytes, pos: int, end: int, most: int) -> tuple[int, int]:
     """A zigzag varint of at most ``most`` bytes, and the position after it. Bits beyond 32 (or 64) are lost."""
+    value = data[pos] if pos < end else 128
+    if value < 128:
+        return value >> 1 ^ -(value & 1), pos + 1
     value = shift = 0
     for index in range(pos, min(end, pos + most)):
         byte = data[index]
@@ -339,6 +349,83 @@ def _field(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
     if size > end - pos:
         raise _BadRecordError(f"a field of {size} bytes, {end - pos} bytes left")
     return data[pos : pos + size], pos + size
+
+
+def _quick_record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) -> Record | None:
+    """The record between ``pos`` and ``end``, or None when it is not as records usually are: ``_record`` then says why.
+
+    Positions only grow, and a slice behind the end of the data is short. So one comparison at the end of the record
+    finds every length that was too large, instead of one for each.
+    """
+    try:
+        attributes = data[pos]
+        value = data[pos + 1]
+        pos += 2
+        if value < 128:
+            timestamp = value >> 1 ^ -(value & 1)
+        else:
+            timestamp, pos = _varint(data, pos - 1, end, 10)
+        value = data[pos]
+        pos += 1
+        if value < 128:
+            offset = value >> 1 ^ -(value & 1)
+        else:
+            offset, pos = _varint(data, pos - 1, end, 5)
+        size = data[pos]
+        pos += 1
+        size = size >> 1 ^ -(size & 1) if size < 128 else -2
+        if size == -2:
+            size, pos = _varint(data, pos - 1, end, 5)
+        key = None
+        if size >= 0:
+            key = data[pos : pos + size]
+            pos += size
+        size = data[pos]
+        pos += 1
+        size = size >> 1 ^ -(size & 1) if size < 128 else -2
+        if size == -2:
+            size, pos = _varint(data, pos - 1, end, 5)
+        content = None
+        if size >= 0:
+            content = data[pos : pos + size]
+            pos += size
+        count = data[pos]
+        pos += 1
+        headers: Headers = []
+        if count:
+            if count & 1 or count > 127 or count > end - pos:
+                return None
+            for _ in range(count >> 1):
+                size = data[pos]
+                pos += 1
+                if size > 127 or size & 1:
+                    return None
+                name = data[pos : pos + (size >> 1)].decode("utf-8", "surrogateescape")
+                pos += size >> 1
+                size = data[pos]
+                pos += 1
+                if size > 127:
+                    return None
+                if size & 1:
+                    headers.append((name, None))
+                else:
+                    headers.append((name, data[pos : pos + (size >> 1)]))
+                    pos += size >> 1
+    except (IndexError, _BadRecordError):
+        return None
+    offset += batch.base_offset
+    timestamp = timestamp + batch.base_timestamp if fixed is None else fixed
+    if pos != end or not (_LOWEST <= offset <= _HIGHEST and _LOWEST <= timestamp <= _HIGHEST):
+        return None
+    record = _new_record(Record)
+    record.offset = offset
+    record.timestamp = None if timestamp == -1 else timestamp
+    record.key = key
+    record.value = content
+    record.headers = headers
+    record.attributes = attributes
+    record.crc_ok = batch.crc_ok
+    return record
 
 
 def _record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) -> Record:
@@ -362,7 +449,7 @@ def _record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) ->
         headers.append((name.decode("utf-8", "surrogateescape"), content))
     if pos != end:
         raise _BadRecordError(f"{end - pos} bytes behind its last header")
-    return Record(
+    record = Record(
         key,
         value,
         headers=headers,
@@ -370,6 +457,8 @@ def _record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) ->
         offset=wrapped64(batch.base_offset + wrapped32(offset_delta)),
         attributes=attributes,
     )
+    record.crc_ok = batch.crc_ok
+    return record
 
 
 def _key_and_value(data: bytes, pos: int, end: int, magic: int) -> tuple[bytes | None, bytes | None]:
