@@ -41,7 +41,7 @@ from typing import Literal, Self
 
 import kafka_jars
 
-__all__ = ["PASSWORD", "USER", "BrokerError", "Cluster", "Listener", "Node", "Tls"]
+__all__ = ["PASSWORD", "USER", "BrokerError", "Cluster", "Listener", "Node", "Tls", "free_port"]
 
 USER = "kwire"
 PASSWORD = "kwire-secret"
@@ -141,6 +141,7 @@ class Cluster:
     ``dynamic``    KRaft: dynamic voters (kraft.version 1) instead of a fixed voter set.
     ``classpath``  further folders or jars for the brokers (plugins of the tests).
     ``features``   KRaft: feature levels to format with, e.g. {"transaction.version": 2}.
+    ``log_dirs``   how many log folders each node has.
     ``spares``     KRaft, dynamic: so many further controllers that are not voters yet.
     """
 
@@ -158,12 +159,14 @@ class Cluster:
         classpath: Sequence[Path] = (),
         features: Mapping[str, int] | None = None,
         spares: int = 0,
+        log_dirs: int = 1,
     ) -> None:
         self.mode = mode
         self.version = version or (kafka_jars.NEWEST if mode == "kraft" else kafka_jars.ZOOKEEPER)
         self.listeners = dict(listeners or {})
         self.config = {key: str(value) for key, value in (config or {}).items()}
         self.dynamic = dynamic
+        self.log_dirs = log_dirs
         self.features = dict(features or {})
         self.scram = scram or any(
             name.startswith("SCRAM") for spec in self.listeners.values() for name in self._mechanisms(spec)
@@ -347,7 +350,7 @@ class Cluster:
     def _properties(self, node: Node) -> dict[str, str]:
         many = len(self.brokers) > 1
         properties = {
-            "log.dirs": str(node.folder / "data"),
+            "log.dirs": ",".join(str(node.folder / ("data" if n == 0 else f"data-{n}")) for n in range(self.log_dirs)),
             "num.network.threads": "1",
             "num.io.threads": "3",
             "background.threads": "2",

@@ -5,7 +5,9 @@ and ``Recording.fetched`` and anything else worth checking to ``Recording.note``
 after traffic has drained, and writes
 
     NAME.pcap | NAME.pcapng     the packets (full length, only the ports of the brokers)
-    NAME.jsonl                  one JSON object per record and direction (see ``Record``), in the order of reporting
+    NAME.jsonl                  one JSON object per record and direction (see ``Record``), in the order of reporting:
+                                an exact account, nothing else was on the wire (``exact=True``), or
+    NAME.told.jsonl             the same, but the wire may hold more: fetched and not handed out, moved between brokers
     NAME.json                   broker, clients, ports, what the capture is about, notes
 
 Rules: the sniffer runs before the first connection is opened and ends after the last one is closed, so that every
@@ -32,6 +34,8 @@ from typing import Any, Self
 __all__ = ["Record", "Recording", "RecordingError"]
 
 DRAIN_SECONDS = 0.4
+LARGEST = 2_000_000
+"""Bytes of a capture: more is a mistake, not a recording."""
 
 
 class RecordingError(Exception):
@@ -76,7 +80,8 @@ class Recording:
     """One capture while it is being made.
 
     ``path`` without suffix; ``ports`` of the brokers; ``form`` "pcap" (Ethernet, tcpdump), "pcapng" (Ethernet,
-    dumpcap), "sll" or "sll2" (pcap with Linux cooked headers, version 1 or 2).
+    dumpcap), "sll" or "sll2" (pcap with Linux cooked headers, version 1 or 2), "none" (only expectations: for log
+    segments); ``encrypted`` those of the ports that speak TLS; ``exact`` see above.
     """
 
     path: Path
@@ -88,6 +93,7 @@ class Recording:
     notes: list[dict[str, Any]] = field(default_factory=list)
     clients: dict[str, str] = field(default_factory=dict)
     encrypted: Sequence[int] = ()
+    exact: bool = True
     _sniffer: subprocess.Popen[str] | None = None
     _said: list[str] = field(default_factory=list)
     _reader: threading.Thread | None = None
@@ -132,6 +138,8 @@ class Recording:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.form == "none":
+            return self
         ports = " or ".join(f"port {port}" for port in sorted(set(self.ports)))
         pattern = f"tcp and ({ports})"
         if self.form == "pcapng":
@@ -173,29 +181,43 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._sniffer is not None
-        assert self._reader is not None
-        time.sleep(DRAIN_SECONDS)
-        self._sniffer.send_signal(signal.SIGINT)
-        try:
-            self._sniffer.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._sniffer.kill()
-            self._sniffer.wait()
-        self._reader.join(timeout=5)
+        if self._sniffer is not None:
+            self._stop_sniffing(self._sniffer)
         if error is not None:
             self.file.unlink(missing_ok=True)
             return
+        self._check_drops()
+        if self.form == "pcap":
+            _keep_whole(self.file)
+        self._write()
+
+    def _stop_sniffing(self, sniffer: subprocess.Popen[str]) -> None:
+        time.sleep(DRAIN_SECONDS)
+        sniffer.send_signal(signal.SIGINT)
+        try:
+            sniffer.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            sniffer.kill()
+            sniffer.wait()
+        if self._reader is not None:
+            self._reader.join(timeout=5)
+
+    def _check_drops(self) -> None:
         dropped = [line for line in self._said if re.match(r"[1-9]\d* packets dropped", line)]
         dropped += [line for line in self._said if re.search(r"dropped on interface.*: \d+/[1-9]", line)]
-        if dropped:
-            raise RecordingError(f"{self.file.name}: {dropped[0]}")
-        self.file.chmod(0o644)
-        with self.path.with_name(self.path.name + ".jsonl").open("w") as out:
-            for line in self.lines:
-                out.write(json.dumps(line, separators=(",", ":")) + "\n")
+        size = self.file.stat().st_size if self.form != "none" else 0
+        if dropped or size > LARGEST:
+            self.file.unlink(missing_ok=True)
+            raise RecordingError(f"{self.file.name}: {dropped[0] if dropped else f'{size} bytes, a client runs wild'}")
+
+    def _write(self) -> None:
+        if self.form != "none":
+            self.file.chmod(0o644)
+        if self.lines or self.exact:
+            told = self.path.with_name(self.path.name + (".jsonl" if self.exact else ".told.jsonl"))
+            told.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in self.lines))
         about = {
-            "capture": self.file.name,
+            "capture": None if self.form == "none" else self.file.name,
             "about": inspect.cleandoc(self.about),
             "broker": self.broker,
             "clients": self.clients,
@@ -204,6 +226,25 @@ class Recording:
             "notes": self.notes,
         }
         self.path.with_name(self.path.name + ".json").write_text(json.dumps(about, indent=1) + "\n")
+
+
+def _keep_whole(path: Path) -> None:
+    """Drop the packets of connections that were open before the capture began (brokers among themselves)."""
+    data = path.read_bytes()
+    packets: list[tuple[frozenset[bytes], bool, bytes]] = []
+    at = 24
+    while at + 16 <= len(data):
+        size = int.from_bytes(data[at + 8 : at + 12], "little")
+        packet = data[at + 16 : at + 16 + size]
+        # Ethernet, then IPv4 (loopback has no options) or IPv6: both ends as address and port.
+        width, addresses, tcp = (4, 26, 34) if packet[14] >> 4 == 4 else (16, 22, 54)
+        ends = [packet[addresses + n * width : addresses + (n + 1) * width] for n in (0, 1)]
+        ports = [packet[tcp + n * 2 : tcp + n * 2 + 2] for n in (0, 1)]
+        flow = frozenset(end + port for end, port in zip(ends, ports, strict=True))
+        packets.append((flow, bool(packet[tcp + 13] & 2), data[at : at + 16 + size]))
+        at += 16 + size
+    opened = {flow for flow, syn, _ in packets if syn}
+    path.write_bytes(data[:24] + b"".join(packet for flow, _, packet in packets if flow in opened))
 
 
 def _program(name: str) -> str:

@@ -11,13 +11,13 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import kwire
 from capturing import Recording
-from kwire import messages, records, schema
-from kwire.records import compression
 from plain_socket import Connection
 
-__all__ = ["push_telemetry", "sweep", "unsupported_versions"]
+import kwire
+from kwire import messages, records, schema
+
+__all__ = ["sweep", "unsupported_versions"]
 
 NAME = "kwire-raw"
 TOPIC, GROUP = "raw", "raw-group"
@@ -204,14 +204,13 @@ BODIES: dict[str, Callable[[int, Context], dict[str, Any]]] = {
 }
 
 
-def sweep(recording: Recording, address: str, topic_id: Any) -> int:
-    """Send every API of a broker in every version it announces; returns how many were answered.
+def sweep(recording: Recording, address: str, topic_id: Any, seen: set[tuple[int, int]]) -> None:
+    """Send every API of a broker in every version that it announces and that is not in ``seen`` yet; adds to it.
 
-    Each request has a connection of its own where the API may leave state or end the connection behind.
+    Each request has a connection of its own, since some leave a state behind or make the broker hang up.
     """
     context = Context(topic_id)
     recording.clients[NAME] = f"kwire {kwire.__version__}"
-    answered = 0
     with Connection(address) as connection:
         offered = connection.ask(messages.ApiVersionsRequest(), 0).api_keys
     for each in offered:
@@ -222,12 +221,14 @@ def sweep(recording: Recording, address: str, topic_id: Any) -> int:
             if version not in request.versions:
                 recording.note(NAME, "version without a schema", api_key=each.api_key, version=version)
                 continue
+            if (each.api_key, version) in seen:
+                continue
             make = BODIES.get(request.name.removesuffix("Request"), lambda version, context: {})
             body = getattr(messages, request.name).from_dict(make(version, context))
             try:
                 with Connection(address, seconds=6.0) as connection:
                     got = connection.ask(body, version)
-                answered += 1
+                seen.add((each.api_key, version))
             except (ConnectionError, TimeoutError) as error:
                 # Telling: brokers hang up on what they cannot parse, and on versions they announce but do not take.
                 problem = type(error).__name__
@@ -239,24 +240,6 @@ def sweep(recording: Recording, address: str, topic_id: Any) -> int:
                 with Connection(address, seconds=8.0) as connection:
                     connection.ask(body, version)
                 context.member = ""
-    return answered
-
-
-def push_telemetry(recording: Recording, address: str, metrics: bytes, codec: str) -> None:
-    """Push metrics that a real client measured once more, in another compression; 4.x clients always compress."""
-    recording.clients[NAME] = f"kwire {kwire.__version__}"
-    number = list(compression.CODECS).index(codec)
-    with Connection(address) as connection:
-        told = connection.ask(messages.GetTelemetrySubscriptionsRequest(), 0)
-        push = messages.PushTelemetryRequest(
-            client_instance_id=told.client_instance_id,
-            subscription_id=told.subscription_id,
-            terminating=True,
-            compression_type=number,
-            metrics=metrics if number == 0 else compression.compress(number, metrics),
-        )
-        got = connection.ask(push, 0)
-        recording.note(NAME, "push", codec=codec, error=got.error_code, client_instance_id=str(told.client_instance_id))
 
 
 def unsupported_versions(recording: Recording, address: str) -> None:

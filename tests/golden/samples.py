@@ -1,8 +1,8 @@
 """The records that every client sends, and the plan that tells a client program what to do.
 
-A client that is a program of its own (another language, or another version of a library than the recorder's) gets a plan
-as a JSON file and prints, one JSON object per line, the records that it sent and read (``direction`` produce or fetch,
-the fields of ``capturing.Record``) and notes (``note``, and what belongs to it).
+A client that is a program of its own (another language, or another version of a library than the recorder's) gets a
+plan as a JSON file and prints, one JSON object per line, the records that it sent and read (``direction`` produce or
+fetch, the fields of ``capturing.Record``) and notes (``note``, and what belongs to it).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def samples(count: int = 12, headers: bool = False) -> list[Sample]:
         Sample(b"empty value", b""),
         Sample(None, None),
         Sample("schlüssel".encode(), "wert \u2603".encode()),
-        Sample(b"binary", bytes(range(256))),
+        Sample(b"binary", bytes(range(0, 256, 5))),
     ]
     rest = [
         Sample(b"device-%02d" % (n % 5), b'{"device":%d,"state":"running","reading":%d}' % (n % 5, n * 7), BASE_MS + n)

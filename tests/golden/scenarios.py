@@ -1,18 +1,17 @@
 """What is recorded: one function per group of captures.
 
 A scenario gets a ``Target`` (where files go, which Kafka release) and leaves complete recordings there, in a folder per
-broker and client. Scenarios do not depend on one another and each starts its own clusters. Ports are the ones that people
+broker and client. Scenarios do not depend on one another and each starts its own clusters. Ports are those that people
 expect (9092 and its neighbours) when they are free, so that a capture can be read without naming them.
 """
 
 from __future__ import annotations
 
-import json
+import shutil
 import tempfile
 import time
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ import kafka_jars
 import toolchains
 from capturing import Recording
 from client_kafka_python import KafkaPython
-from kafka_cluster import PASSWORD, USER, Cluster, Listener, Node
+from kafka_cluster import PASSWORD, USER, Cluster, Listener, Node, free_port
 from samples import CODECS, SAMPLES, Sample, samples, write_plan
 
 __all__ = ["ALL", "Target"]
@@ -58,7 +57,7 @@ class Target:
         level = cluster.config.get("inter.broker.protocol.version")
         if level is not None:
             broker += f", inter-broker protocol and message format {level}"
-        return Recording(folder / name, ports, about or "", broker, **options)
+        return Recording(folder / name, ports, about or "", broker, **{"exact": False, **options})
 
 
 def authorized(mode: Literal["zookeeper", "kraft"]) -> dict[str, str]:
@@ -143,7 +142,7 @@ def kafka_python_pins(target: Target) -> None:
         ("unpinned", None),
     )
     clusters: list[tuple[dict[str, Any], Sequence[str]]] = [
-        ({"mode": "zookeeper", "config": OLD_FORMAT}, ("pinned-0.9", "pinned-0.10.1", "unpinned")),
+        ({"mode": "zookeeper", "config": OLD_FORMAT}, ("pinned-0.9", "pinned-0.10.1")),
         (
             {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": authorized("kraft")},
             ("pinned-0.9", "pinned-0.10.1", "pinned-1.0", "unpinned"),
@@ -186,8 +185,8 @@ def conversions(target: Target) -> None:
     """Old consumers on topics that new producers wrote, and the other way round (3.9 converts down, 4.x refuses).
 
     The unpinned producer writes magic 2 with every codec, headers included; clients pinned to 0.9 (Fetch v1) and 0.10.1
-    (Fetch v3) read it: magic 0 with the old LZ4 checksum, magic 1, and an error for zstd. Then the old ones write (a
-    broker converts up nothing: magic 0, 1 and 2 stand in one log one after the other) and everyone reads.
+    (Fetch v3) read it: magic 0 with the old LZ4 checksum, magic 1, and an error for zstd. Then the old ones write (the
+    broker converts up) and everyone reads.
     """
     with (
         Cluster(mode="kraft", version=kafka_jars.KRAFT3, listeners=clients_listener()) as cluster,
@@ -220,15 +219,17 @@ def conversions(target: Target) -> None:
 def librdkafka(target: Target) -> None:
     """librdkafka: pretending to talk to 0.9.0 (magic 0, no ApiVersions) and current.
 
-    The old way reads and writes on a broker with message format 0.10.1 and on 3.9 in KRaft mode; the current one does all
-    codecs, idempotence, transactions with an abort, groups with the classic and (4.x) the new protocol, and administration.
+    The old way reads and writes on a broker with message format 0.10.1 and on 3.9 in KRaft mode; the current one does
+    all codecs, idempotence, transactions with an abort, groups with the classic and (4.x) the new protocol, and
+    administration.
     """
     old = {"api.version.request": False, "broker.version.fallback": "0.9.0"}
-    for settings in (
+    clusters: tuple[dict[str, Any], ...] = (
         {"mode": "zookeeper", "config": OLD_FORMAT},
         {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": authorized("kraft")},
         {"mode": "kraft", "version": target.newest, "config": authorized("kraft")},
-    ):
+    )
+    for settings in clusters:
         with Cluster(**settings, listeners=clients_listener()) as cluster:
             address, ports = cluster.bootstrap("CLIENT"), cluster.ports("CLIENT")
             legacy = list(CODECS[:4])
@@ -282,10 +283,10 @@ def franz(target: Target) -> None:
 
 
 def java_clients(target: Target) -> None:
-    """Kafka's own clients: producer, consumer, transactions, groups of both protocols, admin client, Streams, share group.
+    """Kafka's own clients: producer, consumer, transactions, groups of each kind, admin client, Streams.
 
-    ``tools`` holds what the console and perf tools did, which do not say what they sent: the expectations there are only
-    what a consumer read afterwards.
+    ``tools`` holds what the console and perf tools did, which do not say what they sent: the expectations there are
+    only what a consumer read afterwards.
     """
     for version in (kafka_jars.KRAFT3, target.newest):
         modern = version == target.newest
@@ -298,8 +299,6 @@ def java_clients(target: Target) -> None:
             with target.recording(cluster, "java", "clients", java_clients.__doc__, ports) as recording:
                 steps = "produce,transactions,read,classic,consumer"
                 recording.run("java", java(cluster, "ClientTour", address, "java", steps))
-            with target.recording(cluster, "java", "admin", java_clients.__doc__, ports) as recording:
-                recording.run("java-admin", java(cluster, "AdminTour", address, "java", "1"))
             with (
                 target.recording(cluster, "java", "streams", java_clients.__doc__, ports) as recording,
                 tempfile.TemporaryDirectory() as state,
@@ -309,6 +308,8 @@ def java_clients(target: Target) -> None:
             if modern:
                 with target.recording(cluster, "java", "share", java_clients.__doc__, ports) as recording:
                     recording.run("java-share", java(cluster, "ShareTour", address, "java"))
+            with target.recording(cluster, "java", "admin", java_clients.__doc__, ports) as recording:
+                recording.run("java-admin", java(cluster, "AdminTour", address, "java", "1"))
             with target.recording(cluster, "java", "tools", java_clients.__doc__, ports) as recording:
                 tools(cluster, recording, address, modern)
 
@@ -351,23 +352,7 @@ def tools(cluster: Cluster, recording: Recording, address: str, modern: bool) ->
 
 # -- brokers among themselves ---------------------------------------------------------------------------------------
 
-INTER_BROKER = (
-    "0.10.0",
-    "0.10.1",
-    "0.10.2",
-    "0.11.0",
-    "1.0",
-    "1.1",
-    "2.0",
-    "2.1",
-    "2.2",
-    "2.3",
-    "2.4",
-    "2.7",
-    "2.8",
-    "3.2",
-    "3.9",
-)
+INTER_BROKER = ("0.10.0", "0.10.2", "1.0", "2.2", "2.4", "2.8", "3.2", "3.9")
 
 
 def zookeeper_brokers(target: Target) -> None:
@@ -399,8 +384,8 @@ def zookeeper_brokers(target: Target) -> None:
             client.produce("pair", samples(6), codec="gzip")
             client.produce("pair", samples(6), codec="none")
             client.read("pair", (0, 1), 26)
-            _quietly(lambda: _admin(address).alter_partition_reassignments({_tp("pair", 0): [1]}))
-            _quietly(lambda: _admin(address).delete_topics(["gone"]))
+            _administer(address, lambda admin: admin.alter_partition_reassignments({_tp("pair", 0): [1]}))
+            _administer(address, lambda admin: admin.delete_topics(["gone"]))
             time.sleep(1.0)
             second = cluster.nodes[1]
             cluster.stop_node(second)
@@ -411,11 +396,11 @@ def zookeeper_brokers(target: Target) -> None:
 
 
 def kraft_brokers(target: Target) -> None:
-    """Three KRaft nodes that vote, with their brokers: the quorum from its first vote, registrations, heartbeats, a failover.
+    """Three KRaft nodes, voters and brokers: the quorum from its first vote, registrations, heartbeats, a failover.
 
     Topics with replicas, forwarded requests (Envelope), a leader that stops (EndQuorumEpoch, Vote, BeginQuorumEpoch),
     transactions over several brokers (WriteTxnMarkers, AllocateProducerIds); with dynamic voters on the newest release
-    also an observer that becomes a voter and is removed, and fetched snapshots.
+    also an observer that becomes a voter and is removed, a voter that comes back on another port, and a share group.
     """
     for version in (kafka_jars.KRAFT3, target.newest):
         modern = version == target.newest
@@ -431,72 +416,79 @@ def kraft_brokers(target: Target) -> None:
         }
         if modern:
             config |= {"share.coordinator.state.topic.replication.factor": "2"}
-        cluster = Cluster(version=version, brokers=3, controllers=3, config=config, dynamic=modern, spares=int(modern))
-        with (
-            _recorded_cluster(cluster),
-            target.recording(
-                cluster, "brokers", "quorum", kraft_brokers.__doc__, cluster.ports("INTERNAL", "CONTROLLER")
-            ) as recording,
-        ):
-            cluster.launch()
-            address = cluster.bootstrap("INTERNAL")
-            client = KafkaPython(recording, address, None)
-            topics(cluster, "pair", "pair-tx", "gone", partitions=2, replicas=2)
-            client.produce("pair", samples(6), codec="zstd")
-            client.transactions("pair-tx", samples(0)[:4])
-            client.group(["pair"], "pair-group", life=2.0)
-            _quietly(lambda: _admin(address).alter_partition_reassignments({_tp("pair", 0): [1, 3]}))
-            _quietly(lambda: _admin(address).delete_topics(["gone"]))
-            if modern:
-                spare = cluster.nodes[-1]
-                arguments = [
-                    cluster.bootstrap("CONTROLLER"),
-                    str(spare.node_id),
-                    "127.0.0.1",
-                    str(spare.ports["CONTROLLER"]),
-                ]
-                recording.run("quorum-tour", java(cluster, "QuorumTour", address, *arguments))
-                topics(cluster, "java-none", "java-lz4", partitions=2, replicas=2)
-                client.produce("java-none", samples(2))
-                recording.run("java-share", java(cluster, "ShareTour", address, "java"))
-            leader = _quorum_leader(cluster)
-            cluster.stop_node(leader)
-            client.produce("pair", samples(2), codec="none")
-            cluster.start_node(leader)
-            time.sleep(2.0)
-            cluster.halt()
+        cluster = Cluster(
+            version=version, brokers=3, controllers=3, config=config, dynamic=modern, spares=int(modern), log_dirs=2
+        )
+        with _recorded_cluster(cluster):
+            ports = cluster.ports("INTERNAL", "CONTROLLER")
+            elsewhere = free_port(set(ports))
+            with target.recording(
+                cluster, "brokers", "quorum", kraft_brokers.__doc__, [*ports, elsewhere]
+            ) as recording:
+                cluster.launch()
+                address = cluster.bootstrap("INTERNAL")
+                client = KafkaPython(recording, address, None)
+                topics(cluster, "pair", "pair-tx", "gone", partitions=2, replicas=2)
+                client.produce("pair", samples(6), codec="zstd")
+                client.transactions("pair-tx", samples(0)[:4])
+                client.group(["pair"], "pair-group", life=2.0)
+                _administer(address, lambda admin: admin.alter_partition_reassignments({_tp("pair", 0): [1, 3]}))
+                _administer(address, lambda admin: admin.delete_topics(["gone"]))
+                for node in cluster.nodes[:3]:
+                    _change_folder(address, node, "pair-tx")
+                if modern:
+                    spare = cluster.nodes[-1]
+                    arguments = [
+                        cluster.bootstrap("CONTROLLER"),
+                        str(spare.node_id),
+                        "127.0.0.1",
+                        str(spare.ports["CONTROLLER"]),
+                    ]
+                    recording.run("quorum-tour", java(cluster, "QuorumTour", address, *arguments))
+                    topics(cluster, "java-none", "java-lz4", partitions=2, replicas=2)
+                    client.produce("java-none", samples(2))
+                    recording.run("java-share", java(cluster, "ShareTour", address, "java"))
+                leader = _quorum_leader(cluster)
+                cluster.stop_node(leader)
+                client.produce("pair", samples(2), codec="none")
+                if modern:
+                    _change_port(leader, elsewhere)  # a voter that comes back elsewhere says so (UpdateRaftVoter)
+                cluster.start_node(leader)
+                time.sleep(3.0)
+                cluster.halt()
 
 
 # -- what no client sends -------------------------------------------------------------------------------------------
 
 
 def raw(target: Target) -> None:
-    """Every API in every version that a broker or a controller announces, written by kwire; and versions from the future.
+    """Every API in every version that a broker or controller announces, written by kwire; versions from the future.
 
     Against 3.9 in ZooKeeper mode, and 3.9 and the newest release in KRaft mode, broker and controller listeners. The
     records are not in the expectations; the notes name the versions that a broker announced but did not answer.
     """
     from raw_requests import sweep, unsupported_versions
 
-    for settings in (
+    seen: set[tuple[int, int]] = set()
+    clusters: tuple[dict[str, Any], ...] = (
+        {"mode": "kraft", "version": target.release or kafka_jars.NEWEST_BROKER},
         {"mode": "zookeeper", "version": kafka_jars.ZOOKEEPER},
         {"mode": "kraft", "version": kafka_jars.KRAFT3},
-        {"mode": "kraft", "version": target.newest},
-    ):
+    )
+    for settings in clusters:
         with Cluster(**settings, listeners=clients_listener()) as cluster:
             topics(cluster, "raw")
-            identity = _admin(cluster.bootstrap()).describe_topics(["raw"])[0]["topic_id"]
-            ports = cluster.ports("CLIENT")
-            with target.recording(cluster, "raw", "every-version", raw.__doc__, ports) as recording:
-                unsupported_versions(recording, cluster.bootstrap("CLIENT"))
-                sweep(recording, cluster.bootstrap("CLIENT"), UUID(str(identity)))
+            told: Any = _administer(cluster.bootstrap(), lambda admin: admin.describe_topics(["raw"]))
+            identity = UUID(str(told[0]["topic_id"]))
+            listeners = {"every-version": "CLIENT"}
             if cluster.mode == "kraft":
-                spare = Cluster(**settings)
-                with _recorded_cluster(spare):
-                    spare.launch()
-                    ports = spare.ports("CONTROLLER")
-                    with target.recording(spare, "raw", "controller", raw.__doc__, ports) as recording:
-                        sweep(recording, spare.bootstrap("CONTROLLER"), UUID(str(identity)))
+                listeners["controller"] = "CONTROLLER"
+            for name, listener in listeners.items():
+                address = cluster.bootstrap(listener)
+                ports = cluster.ports(listener)
+                with target.recording(cluster, "raw", name, raw.__doc__, ports) as recording:
+                    unsupported_versions(recording, address)
+                    sweep(recording, address, identity, seen)
 
 
 # -- authentication -------------------------------------------------------------------------------------------------
@@ -582,7 +574,8 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
     login = f'{module}.scram.ScramLoginModule required username="{USER}" password="{PASSWORD}";'
     scram = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={login}"]
     recording.run(
-        "java-admin SCRAM-SHA-256", java(cluster, "AdminTour", cluster.bootstrap("SCRAM"), "auth", "1", *scram)
+        "java-admin SCRAM-SHA-256",
+        java(cluster, "AdminTour", cluster.bootstrap("SCRAM"), "auth", "1", "tour=security", *scram),
     )
     login = f'{module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{USER}";'
     oauth = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", f"sasl.jaas.config={login}"]
@@ -591,52 +584,98 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
     )
 
 
-# -- client telemetry -----------------------------------------------------------------------------------------------
+# -- log segments ---------------------------------------------------------------------------------------------------
 
 
-def telemetry(target: Target) -> None:
-    """Client metrics (KIP-714): the Java client and librdkafka push, with every compression, until they end.
+def segments(target: Target) -> None:
+    """Log segments of topics and of the internal topics, with what Kafka's dump-log tool prints for them.
 
-    Java takes the first compression that the broker accepts and its class path allows, so it runs with ever fewer
-    libraries (zstd, lz4, gzip); kwire pushes what they measured again, snappy and uncompressed. ``clients.metrics.jsonl``
-    beside the capture is what the broker's plug-in received, after decompression.
+    Folders tests/golden/segments/BROKER/PARTITION; the expectations of all topics are in BROKER/records.told.jsonl.
+    Magic 0 and 1 come from 3.9 in ZooKeeper mode with that message format, magic 2 from 3.9 and the newest in KRaft.
     """
-    from raw_requests import push_telemetry
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("3.9-zk-format-0.9", {"mode": "zookeeper", "config": OLD_FORMAT | {"log.message.format.version": "0.9.0"}}),
+        ("3.9-zk-format-0.10", {"mode": "zookeeper", "config": OLD_FORMAT}),
+        ("3.9-kraft", {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": {}}),
+        (f"{'.'.join(target.newest.split('.')[:2])}-kraft", {"mode": "kraft", "version": target.newest, "config": {}}),
+    ]
+    for name, settings in kinds:
+        modern = not name.startswith("3.9-zk")
+        if modern:
+            settings["config"] = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
+        folder = target.out / "segments" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        with Cluster(**settings) as cluster:
+            address = cluster.bootstrap()
+            about = f"Apache Kafka {cluster.version}, {cluster.mode} mode"
+            recording = Recording(
+                folder / "records", cluster.ports(), segments.__doc__ or "", about, form="none", exact=False
+            )
+            codecs = CODECS if modern else CODECS[:4]
+            with recording:
+                client = KafkaPython(recording, address, None)
+                what = samples(6, headers=modern)
+                topics(cluster, *(f"log-{codec}" for codec in codecs))
+                topics(cluster, "log-append-time", message_timestamp_type="LogAppendTime")
+                topics(
+                    cluster,
+                    "log-compacted",
+                    cleanup_policy="compact",
+                    segment_ms="100",
+                    min_cleanable_dirty_ratio="0.01",
+                )
+                for codec in codecs:
+                    client.produce(f"log-{codec}", what, codec=codec)
+                    client.produce(f"log-{codec}", what[:3], codec="none")
+                client.produce("log-append-time", what, codec="gzip")
+                client.produce("log-compacted", what[-5:] + what[-5:], codec="none")
+                client.group([f"log-{codec}" for codec in codecs], "log-group", life=2.0)
+                if modern:
+                    topics(cluster, "log-tx")
+                    client.transactions("log-tx", what[:4])
+                    if cluster.version == target.newest:
+                        topics(cluster, "java-none", "java-lz4")
+                        client.produce("java-none", what[:4])
+                        recording.run("java-share", java(cluster, "ShareTour", address, "java"))
+                for topic in [*(f"log-{codec}" for codec in codecs), "log-append-time"]:
+                    client.read(topic, (0,), len(what) - 1 + (3 if topic != "log-append-time" else 0))
+            cluster.halt()
+            for place in sorted((cluster.nodes[0].folder / "data").iterdir()):
+                if place.is_dir() and place.name.startswith(("log-", "__")):
+                    _keep_segments(cluster, place, folder / place.name)
 
-    with tempfile.TemporaryDirectory() as folder:
-        received = Path(folder) / "metrics.jsonl"
-        config = {"metric.reporters": "TelemetryReporter", "kwire.telemetry.file": str(received)}
-        classes = kafka_jars.compile_java(target.newest)
-        with Cluster(
-            version=target.newest, config=config, classpath=[classes], listeners=clients_listener()
-        ) as cluster:
-            topics(cluster, "tele-none", partitions=2)
-            metrics = ["--add-config", "metrics=[org.apache.kafka.producer.,org.apache.kafka.consumer.coordinator.],interval.ms=1000"]
-            entity = ["--entity-type", "client-metrics", "--entity-name", "all"]
-            cluster.tool("configs", "--bootstrap-server", cluster.bootstrap(), "--alter", *metrics, *entity)
-            address = cluster.bootstrap("CLIENT")
-            with target.recording(
-                cluster, "telemetry", "clients", telemetry.__doc__, cluster.ports("CLIENT")
-            ) as recording:
-                for without in ((), ("zstd-jni",), ("zstd-jni", "lz4-java")):
-                    command = java(cluster, "ClientTour", address, "tele", "telemetry")
-                    place = command.index("-cp") + 1
-                    jars = [path for path in cluster.jars.glob("*.jar") if not path.name.startswith(without)]
-                    command[place] = ":".join([*map(str, jars), str(classes)])
-                    recording.run("java", command)
-                config = {"enable.metrics.push": True}
-                with plan(
-                    recording, address, "tele", samples(4), codecs=["none"], config=config, steps=["produce", "group"]
-                ) as path:
-                    recording.run("librdkafka", [*toolchains.librdkafka(), str(path)])
-                measured = max((json.loads(line) for line in received.read_text().splitlines()), key=_size)
-                for codec in ("none", "snappy"):
-                    push_telemetry(recording, address, b64decode(measured["metrics"]), codec)
-            (recording.path.parent / "clients.metrics.jsonl").write_text(received.read_text())
+
+DECODERS = {
+    "__consumer_offsets": "--offsets-decoder",
+    "__transaction_state": "--transaction-log-decoder",
+    "__cluster_metadata": "--cluster-metadata-decoder",
+    "__share_group_state": "--share-group-state-decoder",
+}
 
 
-def _size(line: dict[str, Any]) -> int:
-    return len(line["metrics"])
+def _keep_segments(cluster: Cluster, place: Path, target: Path) -> None:
+    """Copy the files of one partition, and what dump-log says about each."""
+    kept = []
+    for file in sorted(place.iterdir()):
+        # Indexes are left out: the tool cannot read an empty one, and opening any partition makes new ones.
+        whole = file.suffix in (".log", ".txnindex", ".snapshot", ".checkpoint")
+        if whole and 0 < file.stat().st_size < 200_000:
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target / file.name)
+            kept.append(target / file.name)
+    decoder = next((flag for topic, flag in DECODERS.items() if place.name.startswith(topic)), None)
+    for file in kept:
+        if file.suffix == ".snapshot" and decoder == "--cluster-metadata-decoder":
+            continue
+        options = ["--deep-iteration", "--print-data-log", *([decoder] if decoder else [])]
+        if file.suffix not in (".log", ".checkpoint"):
+            options = []
+        text = cluster.tool("dump-log", *options, "--files", str(file), check=False)
+        text = text.replace(str(file.parent) + "/", "")
+        lines = [line for line in text.splitlines() if "ERROR Reconfiguration failed" not in line]
+        file.with_name(file.name + ".txt").write_text("\n".join(lines) + "\n")
+    for stray in [*target.glob("*.index"), *target.glob("*.timeindex")]:
+        stray.unlink()
 
 
 @contextmanager
@@ -650,7 +689,8 @@ def _recorded_cluster(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def _quorum_leader(cluster: Cluster) -> Node:
-    leader = _admin(cluster.bootstrap()).describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"]
+    told: Any = _administer(cluster.bootstrap(), lambda admin: admin.describe_metadata_quorum())
+    leader = told["topics"][0]["partitions"][0]["leader_id"]
     return next(node for node in cluster.nodes if node.node_id == leader)
 
 
@@ -658,14 +698,31 @@ def _tp(topic: str, partition: int) -> Any:
     return kafka.TopicPartition(topic, partition)
 
 
-def _admin(address: str) -> Any:
-    return kafka.KafkaAdminClient(bootstrap_servers=address.split(","))
+def _administer(address: str, call: Callable[[Any], object]) -> object:
+    """One call with an admin client of its own. Errors of the broker are welcome in a recording: they give None."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=address.split(","))
+    try:
+        return call(admin)
+    except kafka.errors.KafkaError:
+        return None
+    finally:
+        admin.close()
 
 
-def _quietly(call: Callable[[], object]) -> None:
-    """Errors of the broker are welcome in a recording; old inter-broker protocols refuse some calls."""
-    with suppress(kafka.errors.KafkaError):
-        call()
+def _change_port(node: Node, port: int) -> None:
+    """Give a stopped controller another port."""
+    settings = node.folder / "server.properties"
+    lines = settings.read_text().splitlines()
+    old = f"CONTROLLER://127.0.0.1:{node.ports['CONTROLLER']}"
+    lines = [line.replace(old, f"CONTROLLER://127.0.0.1:{port}") for line in lines]
+    settings.write_text("\n".join(lines) + "\n")
+    node.ports["CONTROLLER"] = port
+
+
+def _change_folder(address: str, node: Node, topic: str) -> None:
+    """Move a broker's replica of partition 0 to its second log folder, which it tells the controller about."""
+    replica = kafka.TopicPartitionReplica(topic, 0, node.node_id)
+    _administer(address, lambda admin: admin.alter_replica_log_dirs({replica: str(node.folder / "data-1")}))
 
 
 ALL: Mapping[str, Callable[[Target], None]] = {
@@ -681,5 +738,5 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "kraft-brokers": kraft_brokers,
     "raw": raw,
     "authentication": authentication,
-    "telemetry": telemetry,
+    "segments": segments,
 }

@@ -18,7 +18,7 @@ CLIENTS = HERE / "clients"
 CACHE = HERE.parent.parent / ".cache" / "recording"
 
 OLD_CONFLUENT = "2.1.1"
-"""librdkafka reads Metadata v0 wrongly from 2.2 on ("tmpabuf memory shortage"), so broker.version.fallback=0.9 needs this."""
+"""From 2.2 on librdkafka fails on Metadata v0 ("tmpabuf memory shortage"): broker.version.fallback=0.9 needs this."""
 
 
 class ToolchainError(Exception):

@@ -90,7 +90,7 @@ public final class ClientTour {
         for (String codec : CODECS) {
             String topic = prefix + "-" + codec;
             // acks=all: idempotent, as is the default since Kafka 3.
-            for (int[] run : new int[][] {{20, -1}, {4, 1}, {4, 0}}) {
+            for (int[] run : new int[][] {{14, -1}, {4, 1}, {4, 0}}) {
                 String idempotent = run[1] == -1 ? "true" : "false";
                 try (KafkaProducer<byte[], byte[]> producer = producer("compression.type", codec, "acks",
                         String.valueOf(run[1]), "enable.idempotence", idempotent)) {

@@ -12,9 +12,9 @@ final class Samples {
     }
 
     static List<ProducerRecord<byte[], byte[]>> of(String topic, int count, boolean headers) {
-        byte[] binary = new byte[256];
+        byte[] binary = new byte[52];
         for (int i = 0; i < binary.length; i++) {
-            binary[i] = (byte) i;
+            binary[i] = (byte) (i * 5);
         }
         byte[][][] corners = {{utf8("key"), utf8("value")}, {null, utf8("no key")}, {new byte[0], utf8("empty key")},
             {utf8("no value"), null}, {utf8("empty value"), new byte[0]}, {null, null},

@@ -2,7 +2,8 @@
 
     python aio.py PLAN.json
 
-The plan: ``bootstrap``, ``prefix`` of topics and groups, ``codecs``, ``samples``, ``config`` (further settings of every client).
+The plan: ``bootstrap``, ``prefix`` of topics and groups, ``codecs``, ``samples``, ``config`` (further settings of every
+client).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python librdkafka.py PLAN.json
 
-The plan: ``bootstrap``, ``prefix`` of topics and groups, ``codecs``, ``samples``, ``config`` (further client settings), and
-``steps`` out of produce, read, group, transactions, admin.
+The plan: ``bootstrap``, ``prefix`` of topics and groups, ``codecs``, ``samples``, ``config`` (further client settings),
+and ``steps`` out of produce, read, group, transactions, admin.
 """
 
 from __future__ import annotations
