@@ -310,23 +310,90 @@ def _sliced(tables: Any, data: Any, start: Any, end: Any) -> Any:
     return np.int64(value ^ _ONES)
 
 
-@kernel
-def crc32_of(data: Any, start: Any, end: Any) -> Any:
-    return _sliced(_CRC32, data, start, end)
-
-
-def _has_crc_instruction() -> bool:
-    """Whether kernels may use the CRC-32C instructions of SSE4.2 (every x86-64 server since 2010)."""
+def _has_instruction(feature: str) -> bool:
+    """Whether kernels may use instructions of the processor: x86-64 servers have had these since 2010."""
     if config.DISABLE_JIT or config.CPU_NAME or config.CPU_FEATURES:  # type: ignore[attr-defined]
         # Somebody has told numba for which processor to compile: what this one can do says nothing then.
         return False
     try:
-        return bool(binding.get_host_cpu_features().get("sse4.2"))
+        return bool(binding.get_host_cpu_features().get(feature))
     except RuntimeError:
         return False
 
 
-if _has_crc_instruction():
+if _has_instruction("pclmul"):
+    # Folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"): 16 bytes of state are
+    # multiplied by x^(128 + 32) and x^(128 - 32) modulo the polynomial, bit-reflected, which moves them over the next
+    # 16 bytes. What is left at the end has the checksum of everything, and goes through the tables.
+
+    @intrinsic
+    def _fold(typing_context: Any, low: Any, high: Any, next_low: Any, next_high: Any) -> Any:
+        """The state (two words) after 16 bytes more (two words)."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word, vector, index = ir.IntType(64), ir.VectorType(ir.IntType(64), 2), ir.IntType(32)
+            multiply = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+                builder.module, ir.FunctionType(vector, [vector, vector, ir.IntType(8)]), "llvm.x86.pclmulqdq"
+            )
+
+            def pair(first: Any, second: Any) -> Any:
+                made = builder.insert_element(ir.Constant(vector, ir.Undefined), first, ir.Constant(index, 0))
+                return builder.insert_element(made, second, ir.Constant(index, 1))
+
+            state, more = pair(args[0], args[1]), pair(args[2], args[3])
+            by = ir.Constant(vector, [ir.Constant(word, 0x1751997D0), ir.Constant(word, 0xCCAA009E)])
+            lows = builder.call(multiply, [state, by, ir.Constant(ir.IntType(8), 0x00)])
+            highs = builder.call(multiply, [state, by, ir.Constant(ir.IntType(8), 0x11)])
+            made = builder.xor(builder.xor(lows, highs), more)
+            words = [builder.extract_element(made, ir.Constant(index, at)) for at in (0, 1)]
+            return context.make_tuple(builder, signature.return_type, words)
+
+        return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64, types.uint64, types.uint64), generate  # type: ignore[no-untyped-call]
+
+    @kernel
+    def _word_crc32(word: Any) -> Any:
+        """The checksum register after eight bytes that the register was added to before."""
+        return (
+            _CRC32[_T7 + (word & _B0)]
+            ^ _CRC32[_T6 + (word >> _U8 & _B0)]
+            ^ _CRC32[_T5 + (word >> _U16 & _B0)]
+            ^ _CRC32[_T4 + (word >> _U24 & _B0)]
+            ^ _CRC32[_T3 + (word >> _U32 & _B0)]
+            ^ _CRC32[_T2 + (word >> _U40 & _B0)]
+            ^ _CRC32[_T1 + (word >> _U48 & _B0)]
+            ^ _CRC32[word >> _U56]
+        )
+
+    @kernel
+    def crc32_of(data: Any, start: Any, end: Any) -> Any:
+        """CRC-32 of ``data[start:end]``, a range that the caller has checked."""
+        value = _ONES
+        pos = start
+        if pos + 16 <= end:
+            low = load64(data, pos) ^ _ONES
+            high = load64(data, pos + 8)
+            pos += 16
+            while pos + 16 <= end:
+                low, high = _fold(low, high, load64(data, pos), load64(data, pos + 8))
+                pos += 16
+            value = _word_crc32(_word_crc32(low) ^ high)
+        if pos + 8 <= end:
+            value = _word_crc32(load64(data, pos) ^ value)
+            pos += 8
+        while pos < end:
+            value = value >> _U8 ^ _CRC32[(value ^ np.uint64(data[pos])) & _B0]
+            pos += 1
+        return np.int64(value ^ _ONES)
+
+else:
+
+    @kernel
+    def crc32_of(data: Any, start: Any, end: Any) -> Any:
+        """CRC-32 of ``data[start:end]``, a range that the caller has checked."""
+        return _sliced(_CRC32, data, start, end)
+
+
+if _has_instruction("sse4.2"):
     # Three checksums at a time, since the instruction takes three cycles but can start in each: a stretch of 768 bytes
     # is three blocks of 256, whose checksums are put together by a table that appends 256 zero bytes to a checksum.
     # That keeps up with the library, without a call from Python for each batch.
@@ -391,6 +458,7 @@ if _has_crc_instruction():
 
     @kernel
     def crc32c_of(data: Any, start: Any, end: Any) -> Any:
+        """CRC-32C of ``data[start:end]``, a range that the caller has checked."""
         value = _ONES
         pos = start
         while end - pos >= 3 * _BLOCK:
@@ -417,6 +485,7 @@ else:
 
     @kernel
     def crc32c_of(data: Any, start: Any, end: Any) -> Any:
+        """CRC-32C of ``data[start:end]``, a range that the caller has checked."""
         return _sliced(_CRC32C, data, start, end)
 
 
