@@ -74,6 +74,8 @@ LARGEST_PUSH: Final = 8 << 20
 protobuf objects need up to 30 times as much memory as their bytes."""
 MOST_POINTS: Final = 100_000
 """Data points of a push that become rows."""
+MOST_PARTS: Final = 300_000
+"""Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
 MOST_TEXT: Final = 32 << 20
@@ -371,9 +373,24 @@ def points(data: bytes) -> Iterator[Point]:
     """The data points in OTLP ``MetricsData`` (which has the same bytes as ``ExportMetricsServiceRequest``).
 
     Raises ``DecodeError`` when called for bytes that are no such message, and ``MissingExtraError`` without the extra
-    ``events``. Metrics without a kind or a data point give nothing.
+    ``events``; ``LimitError`` behind the last point that a message with too many parts gives. Metrics without a kind or
+    a data point give nothing.
     """
-    return _points(_parse(data))
+    return _points(_parse(data), _Parts())
+
+
+class _Parts:
+    """Counts the parts of a message on the way through it."""
+
+    def __init__(self) -> None:
+        self._left = MOST_PARTS
+
+    def of(self, repeated: Any) -> Any:
+        """``repeated``, when there may be so many more. Raises ``LimitError``."""
+        self._left -= len(repeated)
+        if self._left < 0:
+            raise LimitError(f"the metrics have more than {MOST_PARTS} resources, scopes, metrics and attributes")
+        return repeated
 
 
 def _parse(data: bytes) -> Any:
@@ -393,11 +410,11 @@ def _parse(data: bytes) -> Any:
     return parsed
 
 
-def _points(parsed: Any) -> Iterator[Point]:
-    for resource_metrics in parsed.resource_metrics:
-        resource = _attributes(resource_metrics.resource.attributes)
-        for scope_metrics in resource_metrics.scope_metrics:
-            for metric in scope_metrics.metrics:
+def _points(parsed: Any, parts: _Parts) -> Iterator[Point]:
+    for resource_metrics in parts.of(parsed.resource_metrics):
+        resource = _attributes(resource_metrics.resource.attributes, parts)
+        for scope_metrics in parts.of(resource_metrics.scope_metrics):
+            for metric in parts.of(scope_metrics.metrics):
                 kind = metric.WhichOneof("data")
                 if kind is None:
                     continue
@@ -415,7 +432,7 @@ def _points(parsed: Any) -> Iterator[Point]:
                         metric.unit,
                         temporality,
                         monotonic,
-                        _attributes(one.attributes),
+                        _attributes(one.attributes, parts),
                         resource,
                         one.start_time_unix_nano or None,
                         one.time_unix_nano or None,
@@ -510,27 +527,27 @@ _KINDS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 }
 
 
-def _attributes(pairs: Any) -> dict[str, str | None]:
+def _attributes(pairs: Any, parts: _Parts) -> dict[str, str | None]:
     """Attributes as text. OTLP demands that keys are unique; of equal ones the last counts."""
-    return {pair.key: _text(pair.value) for pair in pairs}
+    return {pair.key: _text(pair.value, parts) for pair in parts.of(pairs)}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any, parts: _Parts) -> str | None:
     """An OTLP ``AnyValue`` as text: strings as they are, bytes as base64, the rest as JSON; ``None`` if it is empty."""
-    plain = _plain(value)
+    plain = _plain(value, parts)
     if plain is None or isinstance(plain, str):
         return plain
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, parts: _Parts) -> Any:
     kind = value.WhichOneof("value")
     if kind is None:
         return None
     if kind == "array_value":
-        return [_plain(one) for one in value.array_value.values]
+        return [_plain(one, parts) for one in parts.of(value.array_value.values)]
     if kind == "kvlist_value":
-        return {one.key: _plain(one.value) for one in value.kvlist_value.values}
+        return {one.key: _plain(one.value, parts) for one in parts.of(value.kvlist_value.values)}
     if kind == "bytes_value":
         return base64.b64encode(value.bytes_value).decode()
     return getattr(value, kind)
@@ -718,23 +735,27 @@ class _Rows:
 def _points_as_rows(row: _Row, subscription: Subscription | None, size: int, found: Iterable[Point]) -> Iterator[_Row]:
     """The rows of one push; ``row`` is what they share, ``size`` about how many bytes that is."""
     n = text = 0
-    for point in found:
-        cost = 200 + size + _size(point)
-        n += 1
-        text += cost
-        if n > MOST_POINTS or text > MOST_TEXT:
-            limit = f"{MOST_POINTS} data points" if n > MOST_POINTS else f"{MOST_TEXT} bytes of rows"
-            yield row | {"status": "too_large", "error": f"the push has more than {limit}: the rest is left out"}
-            return
-        made = row | {name: getattr(point, name) for name in POINT_COLUMNS}
-        made["start_time"] = None if point.start_time is None else point.start_time // 1000
-        made["time"] = None if point.time is None else point.time // 1000
-        made["unit"] = point.unit or None
-        if subscription is not None:
-            made["requested"] = is_requested(subscription.requested_metrics, point.metric)
-        made["status"] = "ok" if point.error is None else "malformed"
-        made[""] = cost
-        yield made
+    try:
+        for point in found:
+            cost = 200 + size + _size(point)
+            n += 1
+            text += cost
+            if n > MOST_POINTS:
+                raise LimitError(f"the push has more than {MOST_POINTS} data points: the rest is left out")
+            if text > MOST_TEXT:
+                raise LimitError(f"the push has more than {MOST_TEXT} bytes of rows: the rest is left out")
+            made = row | {name: getattr(point, name) for name in POINT_COLUMNS}
+            made["start_time"] = None if point.start_time is None else point.start_time // 1000
+            made["time"] = None if point.time is None else point.time // 1000
+            made["unit"] = point.unit or None
+            if subscription is not None:
+                made["requested"] = is_requested(subscription.requested_metrics, point.metric)
+            made["status"] = "ok" if point.error is None else "malformed"
+            made[""] = cost
+            yield made
+    except LimitError as error:
+        yield row | {"status": "too_large", "error": str(error)}
+        return
     if not n:
         yield row | {"status": "empty"}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     AggregationTemporality,
     Gauge,
@@ -638,6 +639,17 @@ def test_too_many_data_points_end_with_a_row_that_says_so(monkeypatch: pytest.Mo
     rows = around(push(2, otlp(gauge("m", *range(11)))))
     assert [row["value"] for row in rows] == [*range(10), None]
     assert [row["status"] for row in rows] == ["ok"] * 10 + ["too_large"]
+
+
+def test_parts_that_become_no_rows_are_limited() -> None:
+    (row,) = around(push(2, compress(4, b"\x0a\x00" * 400_000), 4))
+    assert (row["status"], row["metric"]) == ("too_large", None)
+    assert "300000 resources, scopes, metrics and attributes" in row["error"]
+    metric = gauge("many", 1, 2)
+    values = metric.gauge.data_points[1].attributes.add(key="a").value.array_value.values
+    values.extend([AnyValue()] * 300_001)
+    good, bad = around(push(2, compress(4, otlp(metric)), 4))
+    assert (good["status"], good["value"], bad["status"]) == ("ok", 1.0, "too_large")
 
 
 def test_attributes_that_every_row_repeats_are_limited() -> None:
