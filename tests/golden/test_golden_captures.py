@@ -54,16 +54,32 @@ def expected(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.with_suffix(".jsonl").read_text().splitlines()]
 
 
+EXPECTED: dict[tuple[str, str, int, str], str] = {
+    (
+        "malformed",
+        "AlterUserScramCredentials",
+        0,
+        "request",
+    ): "librdkafka writes one byte too many, brokers do not mind",
+    ("unsupported", "ApiVersions", 6, "request"): "asked on purpose for a version that does not exist",
+}
+"""Frames of real clients that are not what the schemas say, and why."""
+
+
 @every_capture
 def test_there_are_frames_and_each_is_decoded(path: Path) -> None:
     found = rows(path, "messages")
     assert found
-    wrong = [row for row in found if row["status"] not in ("ok", "sasl", "encrypted")]
-    assert wrong == []
-    assert all(row["body"] is not None for row in found if row["status"] == "ok")
+    last = {(row["connection"], row["direction"]): row["frame"] for row in found}
     for row in found:
-        if row["body"] is not None:
+        if row["status"] == "ok":
             json.loads(row["body"])
+        elif row["status"] == "cut_off":
+            # A client that closes while it waits resets the connection in the middle of what the broker still sends.
+            assert row["direction"] == "response"
+            assert row["frame"] == last[row["connection"], "response"]
+        elif row["status"] not in ("sasl", "encrypted"):
+            assert (row["status"], row["api_name"], row["api_version"], row["direction"]) in EXPECTED, row
 
 
 @told_capture
