@@ -92,6 +92,7 @@ RECORD_STATUS_NAMES: Final = ("ok", "corrupt", "malformed", "unreadable")
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+SHARE_FETCH: Final = 78
 SOURCES: Final = ("produce", "fetch")
 
 _SET_FIELDS: Final = {
@@ -102,6 +103,12 @@ _SET_FIELDS: Final = {
         "topic_data.partition_data.records",
     ),
     FETCH: (
+        "responses.topic",
+        "responses.topic_id",
+        "responses.partitions.partition_index",
+        "responses.partitions.records",
+    ),
+    SHARE_FETCH: (
         "responses.topic",
         "responses.topic_id",
         "responses.partitions.partition_index",
@@ -254,7 +261,7 @@ class Builder:
         frames = window.frames
         self._learn_topics(window)
         api, response, status = frames[:, F_API], frames[:, F_RESPONSE], frames[:, F_STATUS]
-        wanted = ((api == PRODUCE) & (response == 0)) | ((api == FETCH) & (response == 1))
+        wanted = ((api == PRODUCE) & (response == 0)) | (((api == FETCH) | (api == SHARE_FETCH)) & (response == 1))
         wanted &= (status == ST_OK) | (((status == ST_CUT_OFF) | (status == ST_GAP)) & (frames[:, F_OFF] >= 0))
         rows, sets, failures = self._sets.run(window, np.flatnonzero(wanted))
 

@@ -156,7 +156,7 @@ RECORDS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row per record of a Produce request or a Fetch response (``source``: ``produce`` or ``fetch``).
+"""One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
 
 ``frame_timestamp`` is FRAMES' ``timestamp``, ``timestamp`` the record's own. ``topic_id`` is the uuid in Kafka's
 URL-safe base64 form where the frame has one; ``topic`` is then the name that a message earlier in the capture gave

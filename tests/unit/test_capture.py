@@ -825,3 +825,21 @@ def test_notes_are_told_at_the_end_only_and_before_an_error() -> None:
     with pytest.raises(CaptureError, match="truncated"):
         read(pcap(packets, snaplen=75)[:-1], on_note=notes.append)
     assert "cut off by the snapshot length" in notes[0]
+
+
+def test_records_of_share_fetch_responses_are_read() -> None:
+    import uuid
+
+    import kwire
+    from kwire import messages
+    from kwire.records import Record, encode
+
+    records = encode([Record(b"k", b"v", timestamp=1_700_000_000_000)])
+    asked = kwire.encode_request(messages.ShareFetchRequest(), api_version=1, correlation_id=2, client_id="test")
+    topic = {"topic_id": uuid.UUID(int=7), "partitions": [{"partition_index": 3, "records": records}]}
+    body = messages.ShareFetchResponse.from_dict({"responses": [topic]})
+    answered = kwire.encode_response(body, api_version=1, correlation_id=2)
+    connection = exchange().send(asked).answer(answered)
+    (row,) = read(pcap(connection.packets), "records")
+    assert (row["source"], row["partition"], row["key"], row["status"]) == ("fetch", 3, b"k", "ok")
+    assert row["topic_id"] == "AAAAAAAAAAAAAAAAAAAABw"
