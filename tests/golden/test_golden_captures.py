@@ -207,6 +207,9 @@ def test_records_are_those_that_the_clients_sent_and_read(path: Path) -> None:
 
     lines = expected(path)
     sent = [line for line in lines if line["direction"] == "produce" and "error" not in line]
+    if all(row["magic"] == 0 for row in found["produce"]):
+        # The client was told a timestamp, but the format that it had to write has none.
+        sent = [{**line, "timestamp": None} for line in sent]
     read = [line for line in lines if line["direction"] == "fetch"]
     assert all(line["direction"] in ("produce", "fetch") for line in lines)
 
