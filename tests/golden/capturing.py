@@ -33,7 +33,9 @@ from typing import Any, Self
 
 __all__ = ["Record", "Recording", "RecordingError"]
 
-DRAIN_SECONDS = 0.4
+DRAIN_SECONDS = 1.3
+"""The kernel hands a block of packets over once a second. (In tcpdump's immediate mode each packet takes a slot of the
+full snapshot length in the kernel's buffer, and a busy machine drops packets.)"""
 LARGEST = 2_000_000
 """Bytes of a capture: more is a mistake, not a recording."""
 
@@ -160,7 +162,7 @@ class Recording:
         else:
             link = {"pcap": ["-i", "lo"], "sll": ["-i", "any", "-y", "LINUX_SLL"], "sll2": ["-i", "any"]}[self.form]
             command = [_program("tcpdump"), *link, "-s", "0", "-B", "32768", "-n", "-Z", "root", "-U"]
-            command += ["--immediate-mode", "-w", str(self.file), pattern]
+            command += ["-w", str(self.file), pattern]
         self._sniffer = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()

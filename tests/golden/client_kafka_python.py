@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import kafka  # type: ignore[import-untyped]
@@ -20,6 +21,14 @@ from samples import CODECS, Sample
 __all__ = ["KafkaPython"]
 
 
+def settle(consumer: Any) -> None:
+    """Let the last Fetch be answered: a client that hangs up meanwhile leaves half a response in the capture."""
+    consumer.pause(*consumer.assignment())
+    end = time.monotonic() + 0.8
+    while time.monotonic() < end:
+        consumer.poll(timeout_ms=100)
+
+
 class KafkaPython:
     """One kafka-python "user": a name for the expectations, and the pin."""
 
@@ -28,6 +37,8 @@ class KafkaPython:
         self.bootstrap = bootstrap.split(",")
         self.pin = pin
         self.security = security
+        encrypted = security.get("security_protocol", "PLAINTEXT") in ("SSL", "SASL_SSL")
+        self.remarks: dict[str, Any] = {"encrypted": True} if encrypted else {}
         self.name = "kafka-python" + ("" if pin is None else "-pinned-" + ".".join(map(str, pin)))
         recording.clients[self.name] = f"kafka-python {kafka.__version__}"
 
@@ -44,6 +55,12 @@ class KafkaPython:
         if self.pin is not None and self.pin < (0, 11):
             return []
         return [(name, value) for name, value in sample.headers if value is not None]
+
+    def _stamp(self, sample: Sample, told: int | None) -> int | None:
+        """The timestamp that was sent: what the producer says, unless it says nothing or the format has none."""
+        if self.pin is not None and self.pin < (0, 10):
+            return None
+        return sample.timestamp if told is None or told < 0 else told
 
     def codecs(self) -> tuple[str, ...]:
         return CODECS if self.pin is None or self.pin >= (2, 1) else CODECS[:4]
@@ -81,7 +98,9 @@ class KafkaPython:
                 sent.append((each, future))
             producer.flush(timeout=20)
             for each, future in sent:
-                more = {"codec": codec, "acks": -1 if acks == "all" else acks}
+                more = {"codec": codec, "acks": -1 if acks == "all" else acks, **self.remarks}
+                if self.pin is not None and self.pin < (0, 10):
+                    each = replace(each, timestamp=None)  # magic 0 has none
                 try:
                     got = future.get(timeout=20)
                 except kafka.errors.KafkaError as error:
@@ -92,7 +111,7 @@ class KafkaPython:
                     topic,
                     got.partition,
                     None if got.offset < 0 else got.offset,
-                    each.timestamp if got.timestamp is None or got.timestamp < 0 else got.timestamp,
+                    self._stamp(each, got.timestamp),
                     each.key,
                     each.value,
                     self._headers(each),
@@ -112,7 +131,9 @@ class KafkaPython:
             consumer.assign(assigned)
             for each in assigned:
                 consumer.seek(each, 0)
-            return self._drain(consumer, expect, seconds)
+            count = self._drain(consumer, expect, seconds)
+            settle(consumer)
+            return count
         finally:
             consumer.close()
 
@@ -144,6 +165,7 @@ class KafkaPython:
                             consumer.commit()
                     except kafka.errors.KafkaError as error:
                         self.recording.note(self.name, "commit failed", group=name, error=type(error).__name__)
+                settle(consumer)
                 held = sorted(f"{each.topic}-{each.partition}" for each in consumer.assignment())
                 self.recording.note(self.name, "assigned", group=name, member=number, partitions=held)
             finally:

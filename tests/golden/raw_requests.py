@@ -163,6 +163,10 @@ def _acl_filter(version: int, context: Context) -> dict[str, Any]:
     return everything | ({"pattern_type_filter": 1} if version >= 1 else {})
 
 
+def _nothing(version: int, context: Context) -> dict[str, Any]:
+    return {}
+
+
 BODIES: dict[str, Callable[[int, Context], dict[str, Any]]] = {
     "Produce": _produce,
     "Fetch": _fetch,
@@ -223,8 +227,9 @@ def sweep(recording: Recording, address: str, topic_id: Any, seen: set[tuple[int
                 continue
             if (each.api_key, version) in seen:
                 continue
-            make = BODIES.get(request.name.removesuffix("Request"), lambda version, context: {})
-            body = getattr(messages, request.name).from_dict(make(version, context))
+            make = BODIES.get(request.name.removesuffix("Request"), _nothing)
+            message: Any = getattr(messages, request.name)
+            body = message.from_dict(make(version, context))
             try:
                 with Connection(address, seconds=6.0) as connection:
                     got = connection.ask(body, version)
@@ -236,7 +241,7 @@ def sweep(recording: Recording, address: str, topic_id: Any, seen: set[tuple[int
                 continue
             if request.name == "JoinGroupRequest" and version >= 4 and got.error_code == 79:  # MEMBER_ID_REQUIRED
                 context.member = got.member_id
-                body = messages.JoinGroupRequest.from_dict(make(version, context))
+                body = message.from_dict(make(version, context))
                 with Connection(address, seconds=8.0) as connection:
                     connection.ask(body, version)
                 context.member = ""
