@@ -24,6 +24,7 @@ from kwire.errors import (
 )
 
 if TYPE_CHECKING:
+    from kwire.protocol.splitter import FrameSplitter
     from kwire.protocol.headers import (
         Request,
         Response,
@@ -41,6 +42,7 @@ __all__ = [
     "CorruptRecordError",
     "DecodeError",
     "EncodeError",
+    "FrameSplitter",
     "KwireError",
     "LimitError",
     "MissingExtraError",
@@ -58,6 +60,7 @@ __all__ = [
 
 # Imported when first used (PEP 562): a program that imports kwire does not pay for the codec until it decodes.
 _LAZY = {
+    "FrameSplitter": "kwire.protocol.splitter",
     "Request": "kwire.protocol.headers",
     "Response": "kwire.protocol.headers",
     "decode_request": "kwire.protocol.headers",

@@ -43,6 +43,7 @@ from kwire.codec.locate import (
     locate,
 )
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
+from kwire.protocol.describe import to_json
 from kwire.protocol.framing import WHY, intern_all
 from kwire.protocol.headers import (
     API_VERSIONS,
@@ -180,9 +181,9 @@ class Builder:
             try:
                 if response:
                     answer = decode_response(frame, api_key=api, api_version=version)
-                    bodies[row] = answer.body.to_json(answer.api_version)
+                    bodies[row] = to_json(answer.body, answer.api_version)
                 else:
-                    bodies[row] = decode_request(frame).body.to_json(version)
+                    bodies[row] = to_json(decode_request(frame).body, version)
             except UnsupportedVersionError as error:
                 errors[row] = str(error)
                 frames[row, F_STATUS] = STATUS_NAMES.index("unsupported")

@@ -81,13 +81,20 @@ class Window:
 
 @cache
 def api_facts() -> Array:
-    """Latest version and first flexible version by API key, as the framing kernel takes them."""
+    """Latest version, first flexible version and least size of a response by API key, for the framing kernel."""
     facts = np.full((MOST_API_KEYS, framing.FACT_COLUMNS), -1, np.int64)
     for key in schema.api_keys():
         message = schema.request(key)
         if message is not None and 0 <= key < MOST_API_KEYS:
             facts[key, framing.FACT_LATEST] = message.versions.high
             facts[key, framing.FACT_FLEXIBLE] = message.flexible.low if message.flexible else 0x7FFF
+        response = schema.response(key)
+        if response is not None and 0 <= key < MOST_API_KEYS:
+            # 4 for the correlation id, 1 for the tagged section of a flexible header (that of ApiVersions has none).
+            facts[key, framing.FACT_LEAST_RESPONSE] = 4 + min(
+                layout(response, version).min_size + (version in response.flexible and key != framing.API_VERSIONS)
+                for version in response.versions
+            )
     return facts
 
 

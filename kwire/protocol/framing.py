@@ -103,6 +103,7 @@ from kwire.protocol.state import (
 __all__ = [
     "FACT_FLEXIBLE",
     "FACT_LATEST",
+    "FACT_LEAST_RESPONSE",
     "LARGEST_FRAME",
     "WHY",
     "frames_and_pairs",
@@ -157,7 +158,9 @@ FACT_LATEST: Final = 0
 """Latest known version, -1 for an unknown key."""
 FACT_FLEXIBLE: Final = 1
 """First flexible version."""
-FACT_COLUMNS: Final = 2
+FACT_LEAST_RESPONSE: Final = 2
+"""Bytes that the shortest response of any version has, correlation id included."""
+FACT_COLUMNS: Final = 3
 
 PRODUCE: Final = 0
 CONTROLLED_SHUTDOWN: Final = 7
@@ -257,11 +260,14 @@ def _find_waiting(waiting: Array, head: int, wanted: int, until: int) -> tuple[i
 
 
 @kernel
-def _plausible_response(buf: Array, at: int, end: int, touching: bool, conn: Array, waiting: Array, until: int) -> int:
+def _plausible_response(
+    buf: Array, at: int, end: int, touching: bool, conn: Array, waiting: Array, facts: Array, until: int
+) -> int:
     """Whether a response (size first) can begin at ``at``, where the boundary is not known.
 
-    Only a size and a correlation id are there to judge by. An id that is waited for is believed if what follows fits as
-    well; at the beginning of a segment (``touching``) so is one shortly before the first request that was seen, and any
+    Only a size and a correlation id are there to judge by. An id that is waited for is believed if the size is enough
+    for a response of its API (small numbers are common: a 4 and a 1 look like the whole of a response) and if what
+    follows fits as well; at the beginning of a segment (``touching``) so is one shortly before the first request that was seen, and any
     small one if no request was seen at all.
     """
     if end - at < 4:
@@ -280,6 +286,10 @@ def _plausible_response(buf: Array, at: int, end: int, touching: bool, conn: Arr
         if first >= 0 and not 0 < first - wanted <= NEAR:
             return NO
         if first < 0 and wanted < 0:
+            return NO
+    else:
+        api = waiting[row, W_API]
+        if 0 <= api < facts.shape[0] and size < facts[api, FACT_LEAST_RESPONSE]:
             return NO
     following = at + 4 + size
     if following == end:
@@ -558,7 +568,8 @@ def _search(
                     elif following > stop and int32(data, at + 8) < 0:
                         answer = NO
             else:
-                answer = _plausible_response(data, at, stop, touching, conn, waiting, pieces[piece, P_TIME] + DISORDER)
+                until = pieces[piece, P_TIME] + DISORDER
+                answer = _plausible_response(data, at, stop, touching, conn, waiting, facts, until)
             if answer != NO:
                 return answer, pos, piece
         pos += 1

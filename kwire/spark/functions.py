@@ -33,6 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 import kwire
 from kwire import schema, wire
 from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
+from kwire.protocol.describe import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
@@ -168,7 +169,7 @@ def _request(data: bytes | KwireError) -> Row:
     try:
         header, _ = kwire.decode_request_header(data)
         request = kwire.decode_request(data)
-        row["body"] = request.body.to_json(header.request_api_version)
+        row["body"] = to_json(request.body, header.request_api_version)
         row["status"] = "ok"
     except KwireError as error:
         row.update(_status(error))
@@ -199,7 +200,7 @@ def _response(data: bytes | KwireError, api_key: int | None, api_version: int | 
     try:
         response = kwire.decode_response(data, api_key=api_key, api_version=api_version)
         row["api_version"] = response.api_version
-        row["body"] = response.body.to_json(response.api_version)
+        row["body"] = to_json(response.body, response.api_version)
         row["status"] = "ok"
     except KwireError as error:
         row.update(_status(error))

@@ -512,7 +512,7 @@ def test_an_unknown_api_versions_version_is_answered_in_v0() -> None:
     asked, answered = read(pcap(connection.packets), "messages")
     assert asked["status"] == "unsupported"
     assert (answered["status"], answered["api_version"]) == ("ok", 40)
-    assert '"error_code":35' in answered["body"]
+    assert '"error_code":"UNSUPPORTED_VERSION"' in answered["body"]
 
 
 def test_tls_is_told_once_for_a_connection() -> None:
