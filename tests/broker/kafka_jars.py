@@ -147,7 +147,8 @@ def _copy_dependencies(version: str, folder: Path) -> None:
         maven = shutil.which("mvn")
     if maven is None:
         raise KafkaUnavailableError("no mvn on this machine: install Maven 3.8 or newer")
-    command = [maven, "-B", "-q", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
+    # Not quietly: that a transfer failed is a warning, and it decides between skipping and failing.
+    command = [maven, "-B", "-ntp", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
     if int(version.split(".")[0]) >= 4:
         command.append("-Pkafka4")
     if version in TOOLS_OF:
@@ -159,7 +160,7 @@ def _copy_dependencies(version: str, folder: Path) -> None:
         raise RegistryUnreachableError(f"Maven did not bring Kafka {version} within {MAVEN_SECONDS} s") from None
     if done.returncode == 0 and any(folder.glob("kafka_2.13-*.jar")):
         return
-    output = done.stdout + done.stderr
+    output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]")]
     reason = errors[0] if errors else f"mvn ended with {done.returncode}"
     kind = RegistryUnreachableError if UNREACHABLE.search(output) else KafkaUnavailableError
