@@ -29,8 +29,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructField, StructType, VariantType
 
 import kwire.capture
-import kwire.messages
 from kwire import schema
+from kwire.protocol.describe import undescribe
 
 CAPTURE = Path(__file__).parents[1] / "tests/golden/kafka-3.9-zk-kafka-python/first-light.pcap"
 VARIANT = pa.struct(
@@ -119,8 +119,7 @@ def python(capture: Path) -> tuple[list[str], list[tuple[bytes, bytes]]]:
             for row in batch.to_pylist():
                 if row["body"] is not None:
                     known = schema.request if row["direction"] == "request" else schema.response
-                    message = getattr(kwire.messages, known(row["api_key"]).name)
-                    made = message.from_dict(json.loads(row["body"]))
+                    made = undescribe(known(row["api_key"]).name, json.loads(row["body"]))
                     objects.setdefault(f"{row['api_name']} {row['direction']}", []).append((made, row["api_version"]))
     print(f"{'message':24}{'count':>6}{'json us':>10}{'bytes':>8}{'variant us':>12}{'bytes':>8}")
     texts, variants = [], []

@@ -33,9 +33,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
-import kwire.messages
 from kwire import schema
 from kwire.cli.table import Column, readable, render
+from kwire.protocol.describe import undescribe
 
 CHECKOUT = Path(__file__).parents[1]
 CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-3.9-zk-kafka-python"
@@ -267,7 +267,7 @@ def encode(
     columns = (direction, api_key, api_version, correlation_id, client_id, body)
     for way, key, version, correlation, client, text_ in zip(*(column.to_pylist() for column in columns), strict=True):
         known = schema.request(key) if way == "request" else schema.response(key)
-        message = getattr(kwire.messages, known.name).from_dict(json.loads(text_))
+        message = undescribe(known.name, json.loads(text_))
         if way == "request":
             frame = kwire.encode_request(message, api_version=version, correlation_id=correlation, client_id=client)
         else:
