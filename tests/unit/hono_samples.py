@@ -71,7 +71,7 @@ Seeded = tuple[str | None, str | None, str, str]
 Sent = tuple[str, int, bytes | None, bytes | None, Headers, int]
 
 
-def seeded_tenant(devices: int = 10_000, seed: int = 4711) -> tuple[list[Sent], set[Seeded]]:
+def seeded_tenant(devices: int = 10_000, seed: int = 4711) -> tuple[list[Sent], list[Seeded]]:
     """Two or three messages of each device of a tenant, and the violations that were put into some of them.
 
     A message is topic, partition, key, value, headers, producer id; a violation tenant, device, rule, detail.
@@ -92,7 +92,7 @@ def seeded_tenant(devices: int = 10_000, seed: int = 4711) -> tuple[list[Sent], 
     ]
     bad = {device: kinds[i % len(kinds)] for i, device in enumerate(rng.sample(names, devices // 50))}
     records: list[Sent] = []
-    seeded: set[Seeded] = set()
+    seeded: list[Seeded] = []
     tenant = "greenhouse"
     for i, device in enumerate(names):
         producer, partition = i % 3, i % 8
@@ -151,7 +151,7 @@ def seeded_tenant(devices: int = 10_000, seed: int = 4711) -> tuple[list[Sent], 
                     kind = f"the device has the producers producer id {producer}, producer id {sender}"
                     found = device, "two_producers"
             if found is not None and kind is not None:
-                seeded.add((tenant, *found, kind))
+                seeded.append((tenant, *found, kind))
             records.append((f"hono.telemetry.{tenant}", place, key, value, [*headers.items(), *more], sender))
             kind = bad.get(device)
     return records, seeded

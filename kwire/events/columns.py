@@ -1,0 +1,355 @@
+"""CloudEvents and Hono messages from whole columns of records, for Spark and the command line.
+
+``cloudevents`` and ``hono_messages`` take the columns of a batch as Arrow arrays and give a struct array with a row for
+each record: null for what is none of it. They say the same as ``kwire.events.cloudevents.row`` and
+``kwire.events.hono.read``, which ``tests/unit/test_events_columns.py`` checks.
+
+Strategy: what is right is computed by columns, and what is not by the row. The names of all headers of a batch are
+numbered (there are few different ones), each header that means something becomes a column, and its values are checked
+and converted as columns. A record in which everything is as the common producers write it is *clean* and done. The
+others, those with something wrong, something unusual (an upper-case ``Z``, a percent sign in a source), or an event in
+JSON, are read one by one. So the rules stand once, in the modules named above; a check here may only be stricter, never
+more lenient, and no wording is repeated.
+
+Rules kept here: no input raises; every step is linear in the size of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.events import cloudevents as ce
+from kwire.events import hono, media
+
+__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "cloudevents", "hono_messages"]
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+
+_OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
+
+CLOUDEVENT: Final = pa.struct([pa.field(name, _OTHERS.get(name, pa.string())) for name in ce.COLUMNS])
+"""What ``cloudevents`` gives: the keys of ``kwire.events.cloudevents.row``."""
+
+VIOLATIONS: Final = pa.list_(
+    pa.field("element", pa.struct([pa.field("rule", pa.string()), pa.field("detail", pa.string())]))
+)
+
+HONO_MESSAGE: Final = pa.struct(
+    [
+        pa.field("tenant", pa.string()),
+        pa.field("device_id", pa.string()),
+        pa.field("content_type", pa.string()),
+        pa.field("content_encoding", pa.string()),
+        pa.field("creation_time", TIMESTAMP),
+        pa.field("qos", pa.int32()),
+        pa.field("ttd", pa.int32()),
+        pa.field("ttl", pa.int64()),
+        pa.field("expired", pa.bool_()),
+        pa.field("connected_until", TIMESTAMP),
+        pa.field("violations", VIOLATIONS),
+    ]
+)
+"""What ``hono_messages`` gives: ``kwire.events.hono.Message`` with ``expired``; times instead of milliseconds."""
+
+PLAIN_URI: Final = r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]+"
+"""Characters of a URI-reference without the percent sign, which needs a look at what follows."""
+PLAIN_TIME: Final = (
+    r"(?:[1-8][0-9]{3}|9[0-8][0-9]{2})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(?:\.[0-9]+)?(?:Z|[+-](?:0[0-9]|1[0-9]|2[0-3]):[0-5][0-9])"
+)
+"""RFC 3339 in capitals, of years that are in range whatever the offset."""
+EVERY_MONTH: Final = r"\A.{8}(?:[01][0-9]|2[0-8])"
+"""Days that every month has."""
+DECIMAL: Final = "-?[0-9]{1,18}"
+
+
+def _re2(pattern: str) -> str:
+    """A pattern of the rules for Arrow's RE2, which spells code points beyond a byte differently."""
+    for code in ("fdd0", "fdef", "fffe", "ffff"):
+        pattern = pattern.replace(rf"\u{code}", rf"\x{{{code}}}")
+    return pattern
+
+
+def _matches(texts: pa.Array, pattern: str) -> Mask:
+    """Which texts match as a whole; null does not."""
+    return _mask(pc.match_substring_regex(texts, rf"\A(?:{_re2(pattern)})\z"))
+
+
+def _mask(array: pa.Array) -> Mask:
+    """Booleans with null as false."""
+    made: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return made
+
+
+def _there(array: pa.Array) -> Mask:
+    made: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return made
+
+
+def _texts(values: pa.Array) -> tuple[pa.Array, Mask]:
+    """Bytes as text, and which of those that are there are not UTF-8 (null in the texts)."""
+    try:
+        return values.cast(pa.string()), np.zeros(len(values), bool)
+    except pa.ArrowInvalid:
+        bad = np.array([not _is_utf8(value) for value in values.to_pylist()], bool)
+        return pc.if_else(pa.array(~bad), values, pa.scalar(None, values.type)).cast(pa.string()), bad
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Headers:
+    """The headers of a batch: ``names`` are the different ones, ``number`` says which one has, ``row`` whose it is."""
+
+    def __init__(self, headers: pa.Array) -> None:
+        self.rows = len(headers)
+        keys, self.values = headers.flatten().flatten()
+        numbered = keys.dictionary_encode()
+        self.names: list[str | None] = numbered.dictionary.to_pylist()
+        self.number: Numbers = numbered.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        self.row: Numbers = pc.list_parent_indices(headers).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def column(self, name: str) -> tuple[pa.Array, Numbers]:
+        """The first value of a header in each record, null where it is not there, and how often it is."""
+        at = np.full(self.rows, -1, np.int64)
+        if name not in self.names:
+            return self.values.take(pa.array(at, mask=at < 0)), np.zeros(self.rows, np.int64)
+        found = np.flatnonzero(self.number == self.names.index(name))
+        rows = self.row[found]
+        # The last assignment to an element stands, and should be that of the first header.
+        at[rows[::-1]] = found[::-1]
+        return self.values.take(pa.array(at, mask=at < 0)), np.bincount(rows, minlength=self.rows)
+
+    def which(self, test: Callable[[str], bool]) -> Mask:
+        """The headers whose name passes a test, which is made once for each name."""
+        table = np.array([name is not None and test(name) for name in self.names] + [False], bool)
+        made: Mask = table[self.number]
+        return made
+
+
+def _together(clean: Mask, columns: list[pa.Array], type_: pa.DataType, rows: list[Any]) -> pa.Array:
+    """A struct array of the clean rows from columns, and of the others from ``rows``, in their order."""
+    fast = pa.StructArray.from_arrays(
+        [one.cast(f.type) for one, f in zip(columns, type_, strict=True)], fields=[*type_]
+    )
+    if clean.all():
+        return fast
+    slow = pa.array(rows, type_)
+    place = np.where(clean, np.cumsum(clean) - 1, clean.sum() + np.cumsum(~clean) - 1)
+    return pa.concat_arrays([fast.filter(pa.array(clean)), slow]).take(pa.array(place))
+
+
+# --- CloudEvents ------------------------------------------------------------------------------------------------
+
+
+def cloudevents(headers: pa.Array, value: pa.Array, magic: pa.Array | None = None) -> pa.Array:
+    """The CloudEvents in records, as an array of ``CLOUDEVENT``; null for what is no CloudEvent.
+
+    ``headers``: ``list<struct<key: string, value: binary>>``, ``value``: binary, ``magic``: the message format as an
+    integer (None: all records can have headers; a null element means the same).
+    """
+    found = _Headers(headers)
+    content_type, times = found.column(ce.CONTENT_TYPE)
+    of_event = found.which(lambda name: name.startswith(ce.PREFIX))
+    count = np.bincount(found.row[of_event], minlength=found.rows)
+    types, not_utf8 = _texts(content_type)
+    clean = (count > 0) & ~not_utf8 & (times < 2)
+    has_type = times > 0
+    clean &= ~has_type | (_matches(types, media.MEDIA_TYPE) & ~_structured(types))
+
+    # Each name once in a record; the names themselves; no header without a value.
+    good_names = found.which(_plain_name)
+    there = _there(found.values)
+    bad = of_event & ~(good_names & there)
+    clean &= np.bincount(found.row[bad], minlength=found.rows) == 0
+    pairs = found.row[of_event] * (len(found.names) + 1) + found.number[of_event]
+    _, first = np.unique(pairs, return_index=True)
+    repeated = np.ones(len(pairs), bool)
+    repeated[first] = False
+    clean &= np.bincount(found.row[of_event][repeated], minlength=found.rows) == 0
+
+    columns: dict[str, pa.Array] = {"datacontenttype": types}
+    for name in ce.CORE:
+        if name == "datacontenttype":
+            continue
+        texts, not_utf8 = _texts(found.column(ce.PREFIX + name)[0])
+        clean &= ~not_utf8
+        absent = ~_there(texts)
+        if name == "time":
+            columns[name], known = _times(texts)
+            clean &= known | absent
+            continue
+        if name == "source":
+            good = _matches(texts, PLAIN_URI)
+        elif name == "dataschema":
+            good = _matches(texts, ce.URI) & _matches(texts, PLAIN_URI)
+        elif name == "specversion":
+            good = _mask(pc.equal(texts, "1.0"))
+        else:
+            good = _plain_text(texts) & _mask(pc.greater(pc.binary_length(texts), 0))
+        clean &= good if name in ce.REQUIRED else good | absent
+        columns[name] = texts
+
+    extensions, bad_rows = _extensions(found, of_event)
+    clean &= ~bad_rows
+    nothing = pa.nulls(found.rows, pa.string())
+    made = {**columns, "data": value, "extensions": extensions, "error": nothing}
+    made["mode"] = pa.array(np.full(found.rows, "binary", object), pa.string())
+    return _together(clean, [made[name] for name in ce.COLUMNS], CLOUDEVENT, _each(clean, headers, value, magic))
+
+
+def _plain_name(name: str) -> bool:
+    attribute = name[len(ce.PREFIX) :]
+    return attribute.isascii() and attribute.isalnum() and attribute.islower() and attribute not in _RESERVED
+
+
+_RESERVED: Final = ("data", "datacontenttype")
+
+
+def _plain_text(texts: pa.Array) -> Mask:
+    return ~_mask(pc.match_substring_regex(texts, _re2(ce.CONTROL))) & _there(texts)
+
+
+def _structured(types: pa.Array) -> Mask:
+    return _mask(pc.match_substring_regex(types, rf"\A[ \t]*(?i:{ce.MEDIA})"))
+
+
+def _times(texts: pa.Array) -> tuple[pa.Array, Mask]:
+    """Timestamps of the usual form, and which texts have it."""
+    good = _matches(texts, PLAIN_TIME)
+    cut = pc.replace_substring_regex(texts, r"(\.[0-9]{6})[0-9]+", r"\1")
+    null = pa.scalar(None, pa.string())
+    try:
+        return pc.if_else(pa.array(good), cut, null).cast(TIMESTAMP), good
+    except pa.ArrowInvalid:
+        # A day that its month does not have.
+        good &= _mask(pc.match_substring_regex(texts, EVERY_MONTH))
+        return pc.if_else(pa.array(good), cut, null).cast(TIMESTAMP), good
+
+
+def _extensions(found: _Headers, of_event: Mask) -> tuple[pa.Array, Mask]:
+    """The other attributes as a map, and the records in which one of them is not plain text."""
+    core = {ce.PREFIX + name for name in ce.CORE}
+    more = of_event & ~found.which(lambda name: name in core)
+    at = np.flatnonzero(more)
+    texts, bad = _texts(found.values.take(pa.array(at)))
+    bad |= ~_plain_text(texts)
+    ends = np.cumsum(np.bincount(found.row[at], minlength=found.rows))
+    names = pa.array([(name or "")[len(ce.PREFIX) :] for name in found.names], pa.string())
+    keys = names.take(pa.array(found.number[at]))
+    offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
+    made = pa.MapArray.from_arrays(pa.array(offsets), keys, texts)
+    return made, np.bincount(found.row[at][bad], minlength=found.rows) > 0
+
+
+def _each(clean: Mask, headers: pa.Array, value: pa.Array, magic: pa.Array | None) -> list[Any]:
+    rows = pa.array(~clean)
+    formats = [2] * int((~clean).sum()) if magic is None else magic.filter(rows).to_pylist()
+    values = zip(headers.filter(rows).to_pylist(), value.filter(rows).to_pylist(), formats, strict=True)
+    return [ce.row(_pairs(one), data, magic=2 if form is None else form) for one, data, form in values]
+
+
+def _pairs(headers: list[dict[str, Any] | None] | None) -> list[tuple[str, bytes | None]]:
+    return [(one["key"], one["value"]) for one in headers or () if one is not None and one["key"] is not None]
+
+
+# --- Hono -------------------------------------------------------------------------------------------------------
+
+
+def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array) -> pa.Array:
+    """The Hono telemetry messages in records, as an array of ``HONO_MESSAGE``; null where the topic is none of Hono's.
+
+    ``topic``: string, ``key`` and ``value``: binary, ``headers`` as in ``cloudevents``, ``now``: when ``expired`` is
+    judged, in ms since 1970.
+    """
+    found = _Headers(headers)
+    tenant = pc.utf8_slice_codeunits(topic, len(hono.TOPIC_PREFIX))
+    is_message = _mask(pc.starts_with(topic, hono.TOPIC_PREFIX))
+    clean = is_message & _mask(pc.not_equal(tenant, "")) & _there(value)
+    got: dict[str, pa.Array] = {}
+    given: dict[str, Mask] = {}
+    for name in hono.HEADERS:
+        values, count = found.column(name)
+        clean &= (count < 2) & ((count > 0) == _there(values))
+        given[name] = count > 0
+        if name in hono.NUMBERS:
+            got[name], good = _numbers(values, name)
+        else:
+            got[name], not_utf8 = _texts(values)
+            good = ~not_utf8 & _mask(pc.greater(pc.binary_length(got[name]), 0))
+            if name in hono.PATTERNS:
+                good &= _matches(got[name], hono.PATTERNS[name])
+            if name == "device_id":
+                clean &= _mask(pc.equal(key, values))
+        clean &= good if name in hono.MANDATORY else good | ~given[name]
+    clean &= given["creation-time"] | ~(given["ttd"] | given["ttl"])
+    created, ttd, ttl = got["creation-time"], got["ttd"], got["ttl"]
+    until = pc.if_else(pc.greater_equal(ttd, 0), pc.add(created, pc.multiply(ttd, 1000)), pa.scalar(None, pa.int64()))
+    until = pc.if_else(pc.less_equal(until, hono.LAST), until, pa.scalar(None, pa.int64()))
+    none = pa.ListArray.from_arrays(
+        pa.array(np.zeros(found.rows + 1, np.int32)), pa.array([], VIOLATIONS.value_type), type=VIOLATIONS
+    )
+    columns = [
+        tenant,
+        got["device_id"],
+        got["content-type"],
+        got["content-encoding"],
+        pc.multiply(created, 1000),
+        got["qos"],
+        ttd,
+        ttl,
+        pc.less(ttl, pc.subtract(now, created)),
+        pc.multiply(until, 1000),
+        none,
+    ]
+    rows = pa.array(~clean)
+    slow = zip(*(one.filter(rows).to_pylist() for one in (topic, key, headers, value, now)), strict=True)
+    return _together(clean, columns, HONO_MESSAGE, [_message(*one) for one in slow])
+
+
+def _numbers(values: pa.Array, name: str) -> tuple[pa.Array, Mask]:
+    """The numbers in a header, and which records have a good one: in its range, decimal or big-endian."""
+    size = hono.NUMBERS[name]
+    texts, _ = _texts(values)
+    decimal = _matches(texts, DECIMAL)
+    null = pa.scalar(None, pa.string())
+    made: Numbers = (
+        pc.if_else(pa.array(decimal), texts, null).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).copy()
+    )
+    binary = _mask(pc.equal(pc.binary_length(values), size)) & ~_matches(texts, hono.PRINTABLE)
+    if binary.any():
+        chosen = values.filter(pa.array(binary)).cast(pa.binary(size))
+        raw = np.frombuffer(chosen.buffers()[1], f">i{size}", len(chosen), chosen.offset * size)
+        made[binary] = raw
+    low, high = hono.RANGES[name]
+    good = (decimal | binary) & (made >= low) & (made <= high)
+    return pa.array(np.where(good, made, 0), pa.int64(), mask=~good), good
+
+
+def _message(
+    topic: str | None, key: bytes | None, headers: Any, value: bytes | None, now: int
+) -> dict[str, Any] | None:
+    message = hono.read(topic, key, _pairs(headers), value)
+    if message is None:
+        return None
+    created, until = message.creation_time, message.connected_until
+    made = {name: getattr(message, name) for name in HONO_MESSAGE.names if name != "expired"}
+    return made | {
+        "creation_time": None if created is None else created * 1000,
+        "connected_until": None if until is None else until * 1000,
+        "expired": None if now is None else hono.expired(created, message.ttl, now),
+        "violations": [one._asdict() for one in message.violations],
+    }
