@@ -24,7 +24,6 @@ from kwire.errors import (
 )
 
 if TYPE_CHECKING:
-    from kwire.protocol.splitter import FrameSplitter
     from kwire.protocol.headers import (
         Request,
         Response,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         encode_request,
         encode_response,
     )
+    from kwire.protocol.splitter import FrameSplitter
 
 __version__ = "0.1.0"
 

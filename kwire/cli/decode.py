@@ -1,4 +1,4 @@
-"""``kwire decode``: captures as tables, in the terminal, as JSON lines or as Parquet.
+"""``kwire decode``: captures and log segments as tables, in the terminal, as JSON lines or as Parquet.
 
 Files are read one after the other and batches are written as they come, so a capture of any size needs little memory.
 A file that cannot be read, or not to its end, is reported in one line; the rows before it, and the other files, are
@@ -12,6 +12,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from kwire.errors import CaptureError, KwireError, MissingExtraError
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-TABLES = ("frames", "messages", "records", "client_metrics")
+TABLES = ("frames", "messages", "records", "client_metrics", "batches")
+CAPTURE_TABLES = ("frames", "messages", "records", "client_metrics")
 MEANINGS = ("cloudevents", "hono")
 FORMATS = ("table", "jsonl", "parquet")
 
@@ -37,6 +39,8 @@ examples:
   kwire decode broker.pcap --table records --format jsonl | jq .topic
   kwire decode *.pcap.gz --table messages --format parquet -o messages.parquet
   tcpdump -i any -w - port 9092 | kwire decode -
+  kwire decode orders-0/00000000000000000000.log
+  kwire decode __consumer_offsets-12/ --deep
 """
 
 
@@ -64,13 +68,18 @@ def register(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "decode",
-        help="captures as tables of frames, messages, records or client metrics",
-        description="Decodes captures (pcap, pcapng; also .gz, .bz2, .zst, .lz4) of Kafka traffic.",
+        help="captures and log segments as tables",
+        description="Decodes captures (pcap, pcapng; also .gz, .bz2, .zst, .lz4) of Kafka traffic, and the log "
+        "segments of brokers: .log files, and folders with them.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a capture, or - for standard input")
-    parser.add_argument("--table", choices=TABLES, default="frames", help="what a row is (default: frames)")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="a capture, - for standard input; a segment or a folder"
+    )
+    parser.add_argument(
+        "--table", choices=TABLES, help="what a row is (default: frames of captures, records of segments)"
+    )
     parser.add_argument("--as", dest="as_", choices=MEANINGS, help="records as events or messages (see docs/)")
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
@@ -81,6 +90,8 @@ def register(subparsers: Any) -> None:
         metavar="N",
         help="ports of the brokers (default: found out from the traffic)",
     )
+    parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
+    parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
     parser.set_defaults(run=run, more=[], parser=parser)
 
 
@@ -91,10 +102,16 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("the following arguments are required: FILE")
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
+    segments = _segments(files)
+    if segments:
+        return _decode_segments(files, segments, args)
+    if args.deep or args.check_indexes or args.table == "batches":
+        args.parser.error("--deep, --check-indexes and --table batches are for log segments")
     if args.as_ is not None:
-        if args.table not in ("frames", "records"):
+        if args.table not in (None, "records"):
             args.parser.error(f"--as {args.as_} reads records, not {args.table}")
         args.table = args.as_
+    args.table = args.table or CAPTURE_TABLES[0]
     try:
         from kwire.cli.output import open_output
 
@@ -118,6 +135,65 @@ def run(args: argparse.Namespace) -> int:
                 report(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _segments(files: list[str]) -> list[str]:
+    """Those of the files that are log segments, or folders with them."""
+    try:
+        from kwire.cli.segments import holds_segments
+
+        return [file for file in files if file != "-" and holds_segments(file)]
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire decode", "capture") from None
+        raise
+
+
+def _decode_segments(files: list[str], segments: list[str], args: argparse.Namespace) -> int:
+    from kwire.cli import BAD_INPUT, report
+    from kwire.cli import segments as tables
+    from kwire.cli.output import open_output
+
+    table = args.table or tables.TABLES[0]
+    if table not in tables.TABLES or args.as_ is not None:
+        args.parser.error(f"log segments have the tables {' and '.join(tables.TABLES)}")
+    if len(segments) < len(files):
+        other = next(file for file in files if file not in segments)
+        args.parser.error(f"{other} is no log segment: decode captures and segments one after the other")
+    code = 0
+    shown = table if table == "batches" else "log_records_deep" if args.deep else "log_records"
+    with open_output(args.format, args.output, shown, tables.schema(table, deep=args.deep)) as output:
+        for file in files:
+            try:
+                with _progress(file, _bytes_below(file), output) as progress:
+                    right = tables.decode(
+                        file,
+                        output.write,
+                        lambda line: _say(line, output),
+                        table=table,
+                        deep=args.deep,
+                        check_indexes=args.check_indexes,
+                        progress=progress,
+                    )
+                code = code if right else BAD_INPUT
+            except BrokenPipeError:
+                raise
+            except (KwireError, OSError) as error:
+                output.flush()
+                report(error, file)
+                code = BAD_INPUT
+    return code
+
+
+def _say(line: str, output: Output) -> None:
+    output.flush()
+    print(f"kwire: {line}", file=sys.stderr)
+
+
+def _bytes_below(path: str) -> int:
+    """How many bytes of segments there are to read, for the progress bar."""
+    root = Path(path)
+    return sum(one.stat().st_size for one in root.rglob("*.log")) if root.is_dir() else root.stat().st_size
 
 
 def _table(name: str) -> tuple[pa.Schema, Callable[..., Iterator[pa.RecordBatch]]]:

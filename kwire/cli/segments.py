@@ -25,13 +25,13 @@ TABLES = ("records", "batches")
 
 
 def holds_segments(path: str) -> bool:
-    """Whether ``path`` is a directory or a log segment; False for what cannot be opened: the reader says why."""
+    """Whether ``path`` is a log segment or a directory of them; False for what cannot be opened: the reader says why."""
     try:
         if Path(path).is_dir():
-            return True
+            return bool(log.find(path))
         with Path(path).open("rb") as file:
             return log.is_segment(file.read(17), path)
-    except OSError:
+    except (KwireError, OSError):
         return False
 
 

@@ -319,4 +319,37 @@ CLIENT_METRICS: Final = (
     Column("status", _status, shrink=8, empty="ok"),
 )
 
-COLUMNS: Final = {"frames": FRAMES, "messages": MESSAGES, "records": RECORDS, "client_metrics": CLIENT_METRICS}
+LOG_RECORDS: Final = RECORDS[1:]
+
+LOG_RECORDS_DEEP: Final = (
+    *(column for column in LOG_RECORDS if column.title not in ("key", "value", "headers", "control")),
+    Column("record", _plain("record_type"), shrink=16),
+    Column("key", _plain("decoded_key"), shrink=20),
+    Column("value", _plain("decoded_value"), shrink=20),
+)
+
+BATCHES: Final = (
+    Column("position", _plain("position"), right=True, least=8),
+    Column("partition", _partition, shrink=12),
+    Column("first", _plain("base_offset"), right=True),
+    Column("last", _plain("last_offset"), right=True),
+    Column("records", _plain("count"), right=True),
+    Column("size", _plain("size"), right=True, least=7),
+    Column("latest", _time("max_timestamp")),
+    Column("format", _format, least=len("v1 snappy")),
+    Column("producer", _plain("producer_id"), right=True),
+    Column("epoch", _plain("partition_leader_epoch"), right=True),
+    Column("crc", lambda row: "ok" if row["crc_ok"] else "wrong"),
+    Column("status", _status, shrink=8, empty="ok"),
+)
+
+COLUMNS: Final = {
+    "frames": FRAMES,
+    "messages": MESSAGES,
+    "records": RECORDS,
+    "client_metrics": CLIENT_METRICS,
+    "log_records": LOG_RECORDS,
+    "log_records_deep": LOG_RECORDS_DEEP,
+    "batches": BATCHES,
+}
+"""What a person is shown of each table; the other formats have every column."""

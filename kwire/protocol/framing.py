@@ -267,8 +267,8 @@ def _plausible_response(
 
     Only a size and a correlation id are there to judge by. An id that is waited for is believed if the size is enough
     for a response of its API (small numbers are common: a 4 and a 1 look like the whole of a response) and if what
-    follows fits as well; at the beginning of a segment (``touching``) so is one shortly before the first request that was seen, and any
-    small one if no request was seen at all.
+    follows fits as well; at the beginning of a segment (``touching``) so is one shortly before the first request that
+    was seen, and any small one if no request was seen at all.
     """
     if end - at < 4:
         return NEED_MORE
