@@ -26,6 +26,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from kwire import schema
 from kwire.capture import packets, streams
@@ -48,6 +49,9 @@ __all__ = ["WINDOW", "Pipeline", "Source", "Window"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once. Less costs calls, more costs cache misses and memory."""
+
+COMPRESSED_PIECE: Final = 64 << 10
+"""Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
 
 MOST_HELD: Final = 256 << 20
 """Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
@@ -148,6 +152,9 @@ class Pipeline:
         self._progress = progress
         self._frames = 0
         self._bytes_read = 0
+        self._broken: str | None = None
+        # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
+        self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
         self._now = 0
         self._container = Container(self.counts)
 
@@ -167,6 +174,8 @@ class Pipeline:
             start = held.shape[0]
             table, pos, error = self._container.packets(buf, start, buf.shape[0], base - start)
             base += pos - start
+            if error is None and self._broken is not None:
+                error = CaptureError(f"cannot be read any further: {self._broken}", offset=base)
             if error is None and final and pos < buf.shape[0]:
                 left = buf.shape[0] - pos
                 error = CaptureError(
@@ -256,15 +265,25 @@ class Pipeline:
         return notes
 
     def _read(self, size: int) -> bytes:
-        """``size`` bytes, fewer only at the end of the source."""
-        parts = []
-        while size > 0:
-            part = self._source.read(size)
+        """``size`` bytes, fewer only at the end of the source, or where it cannot be read any further.
+
+        A source that fails after it has given bytes (damaged compression, a disk, a connection to an object store) is
+        treated as a capture that is damaged there: what came before is not lost.
+        """
+        parts: list[bytes] = []
+        while size > 0 and self._broken is None:
+            try:
+                part = self._source.read(min(size, self._piece))
+            except (OSError, EOFError) as error:
+                if not parts and not self._bytes_read:
+                    raise
+                self._broken = " ".join(str(error).split()) or type(error).__name__
+                break
             if not part:
                 break
             parts.append(part)
             size -= len(part)
+            self._bytes_read += len(part)
             if self._progress is not None:
-                self._bytes_read += len(part)
                 self._progress(self._bytes_read)
         return parts[0] if len(parts) == 1 else b"".join(parts)

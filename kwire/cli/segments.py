@@ -25,7 +25,7 @@ TABLES = ("records", "batches")
 
 
 def holds_segments(path: str) -> bool:
-    """Whether ``path`` is a log segment or a directory of them; False for what cannot be opened: the reader says why."""
+    """Whether ``path`` is a log segment or a directory of them; False for what cannot be read: the reader says why."""
     try:
         if Path(path).is_dir():
             return bool(log.find(path))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import io
+import random
 import struct
 from dataclasses import replace
 from typing import Any
@@ -843,3 +845,24 @@ def test_records_of_share_fetch_responses_are_read() -> None:
     (row,) = read(pcap(connection.packets), "records")
     assert (row["source"], row["partition"], row["key"], row["status"]) == ("fetch", 3, b"k", "ok")
     assert row["topic_id"] == "AAAAAAAAAAAAAAAAAAAABw"
+
+
+def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut() -> None:
+    chance = random.Random(5)
+    connection = Connection().open()
+    for number in range(2000):
+        connection.send(request(3, 1, number, chance.randbytes(300))).answer(response(number, bytes(8)))
+    plain = pcap(connection.packets)
+    whole = len(list(read(plain)))
+    packed = gzip.compress(plain)
+    source = pa.CompressedInputStream(io.BytesIO(packed[: len(packed) * 2 // 3]), "gzip")
+    rows = 0
+
+    def count() -> None:
+        nonlocal rows
+        for batch in capture.read(source):
+            rows += batch.num_rows
+
+    with pytest.raises(CaptureError, match="cannot be read any further"):
+        count()
+    assert whole // 2 < rows < whole
