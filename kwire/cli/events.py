@@ -1,8 +1,8 @@
 """``kwire decode --as cloudevents|hono``: what the records of a capture mean, one row per event or message.
 
-Reads the table ``records`` and takes each record apart with ``kwire.events``, row by row. For more than one
-machine reads that way there are ``kwire.spark.cloudevents`` and ``kwire.spark.hono_messages``, with the same columns.
-Records that are none of it are left out. Rules kept here:
+Reads the table ``records`` and takes the records apart with ``kwire.events``: events by the column, messages by the
+row, because their devices are remembered. ``kwire.spark.cloudevents`` and ``kwire.spark.hono_messages`` have the same
+columns, for captures that are too large for one machine. Records that are none of it are left out. Rules kept here:
 
 - A bad event or message is a row with ``error``; so is one in a record whose ``status`` is not ``ok``.
 - Hono messages are judged expired at the time at which the capture saw them. A device on a second partition or from a
@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.capture import read
 from kwire.capture.tables import TIMESTAMP
 from kwire.cli.table import COLUMNS, Column, _attributes, _partition, _plain, _time
-from kwire.events import cloudevents, hono
+from kwire.events import columns, hono
 
 __all__ = ["CLOUDEVENTS", "HONO", "SCHEMAS", "reader"]
 
@@ -39,37 +40,13 @@ PLACE: Final = [
     pa.field("record_timestamp", TIMESTAMP),
 ]
 
-OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
+RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
 
-CLOUDEVENTS: Final = pa.schema(
-    [
-        *PLACE,
-        pa.field("key", pa.binary()),
-        *(pa.field(name, OTHERS.get(name, pa.string())) for name in cloudevents.COLUMNS),
-    ]
-)
+CLOUDEVENTS: Final = pa.schema([*PLACE, pa.field("key", pa.binary()), *columns.CLOUDEVENT])
 """The columns of ``kwire.spark.cloudevents``."""
 
 HONO: Final = pa.schema(
-    [
-        *PLACE,
-        pa.field("producer_id", pa.int64()),
-        pa.field("tenant", pa.string()),
-        pa.field("device_id", pa.string()),
-        pa.field("content_type", pa.string()),
-        pa.field("content_encoding", pa.string()),
-        pa.field("creation_time", TIMESTAMP),
-        pa.field("qos", pa.int32()),
-        pa.field("ttd", pa.int32()),
-        pa.field("ttl", pa.int64()),
-        pa.field("expired", pa.bool_()),
-        pa.field("connected_until", TIMESTAMP),
-        pa.field(
-            "violations",
-            pa.list_(pa.field("element", pa.struct([pa.field("rule", pa.string()), pa.field("detail", pa.string())]))),
-        ),
-        pa.field("error", pa.string()),
-    ]
+    [*PLACE, pa.field("producer_id", pa.int64()), *columns.HONO_MESSAGE, pa.field("error", pa.string())]
 )
 """The columns of ``kwire.spark.hono_messages``."""
 
@@ -79,13 +56,13 @@ SCHEMAS: Final = {"cloudevents": CLOUDEVENTS, "hono": HONO}
 
 def reader(name: str) -> Callable[..., Iterator[pa.RecordBatch]]:
     """What reads captures as ``name``; the arguments and errors of what it returns are those of ``capture.read``."""
-    rows = _events if name == "cloudevents" else _Messages().rows
+    convert = _events if name == "cloudevents" else _Messages().batch
 
     def batches(source: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         for batch in read(source, "records", **options):
-            found = list(rows(batch))
-            if found:
-                yield pa.RecordBatch.from_pylist(found, schema=SCHEMAS[name])
+            found = convert(batch)
+            if found.num_rows:
+                yield found
 
     return batches
 
@@ -93,14 +70,14 @@ def reader(name: str) -> Callable[..., Iterator[pa.RecordBatch]]:
 def _records(batch: pa.RecordBatch, *names: str) -> Iterator[Row]:
     """The records of a batch with those columns that are needed and where they stood."""
     wanted = ["source", "timestamp", "status", "error", *(field.name for field in PLACE), *names]
-    columns = {name: batch.column(name) for name in wanted if name in batch.schema.names}
+    found = {name: batch.column(name) for name in wanted if name in batch.schema.names}
     # Times beyond year 9999, which a record can have, are no datetime: they stay integers.
     plain = [
         column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
-        for column in columns.values()
+        for column in found.values()
     ]
     for values in zip(*plain, strict=True):
-        row = dict(zip(columns, values, strict=True))
+        row = dict(zip(found, values, strict=True))
         row["record_source"], row["record_timestamp"] = row.pop("source"), row.pop("timestamp")
         yield row
 
@@ -117,15 +94,21 @@ def _said(own: str | None, status: str, error: str | None) -> str | None:
     return record if own is None else f"{own}; {record}"
 
 
-def _events(batch: pa.RecordBatch) -> Iterator[Row]:
-    for row in _records(batch, "key", "value", "headers", "magic"):
-        magic = row.pop("magic")
-        found = cloudevents.row(_headers(row), row.pop("value"), magic=2 if magic is None else magic)
-        status, error = row.pop("status"), row.pop("error")
-        if found is not None:
-            row |= found
-            row["error"] = _said(row["error"], status, error)
-            yield row
+def _events(batch: pa.RecordBatch) -> pa.RecordBatch:
+    events = columns.cloudevents(batch.column("headers"), batch.column("value"), batch.column("magic"))
+    kept = events.is_valid()
+    batch, events = batch.filter(kept), events.filter(kept)
+    made = {RENAMED.get(name, name): column for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    made |= dict(zip((field.name for field in columns.CLOUDEVENT), events.flatten(), strict=True))
+    unsound = pc.not_equal(batch.column("status"), "ok")
+    if pc.any(unsound).as_py():
+        own, status, error = (
+            made["error"].to_pylist(),
+            batch.column("status").to_pylist(),
+            batch.column("error").to_pylist(),
+        )
+        made["error"] = pa.array([_said(*one) for one in zip(own, status, error, strict=True)], pa.string())
+    return pa.RecordBatch.from_arrays([made[name] for name in CLOUDEVENTS.names], schema=CLOUDEVENTS)
 
 
 class _Messages:
@@ -134,7 +117,10 @@ class _Messages:
     def __init__(self) -> None:
         self._devices = hono.Devices()
 
-    def rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+    def batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist(list(self._rows(batch)), schema=HONO)
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
         for row in _records(batch, "key", "value", "headers", "is_control", "producer_id"):
             message = hono.read(row["topic"], row.pop("key"), _headers(row), row.pop("value"))
             status, error = row.pop("status"), row.pop("error")

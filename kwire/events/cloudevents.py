@@ -119,6 +119,11 @@ PATTERNS: Final = {
 
 URIS: Final = ("source", "dataschema")
 
+_NAME: Final = re.compile(NAME)
+_CONTROL: Final = re.compile(CONTROL)
+_PATTERNS: Final = {name: (re.compile(pattern), words) for name, (pattern, words) in PATTERNS.items()}
+_TIMESTAMP: Final = re.compile(TIMESTAMP)
+
 MISSING: Final = "is missing"
 EMPTY: Final = "is empty"
 NOT_TEXT: Final = "has characters that are not allowed"
@@ -245,7 +250,7 @@ def _headers(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
             found.problems.append((f"header {name}", IN_CONTENT_TYPE))
         elif attribute == "data":
             found.problems.append((f"header {name}", RESERVED))
-        elif re.fullmatch(NAME, attribute) is None:
+        elif _NAME.fullmatch(attribute) is None:
             found.problems.append((f"header {name}", NO_NAME))
         elif (text := _text(name, value, found)) is not None:
             found.attributes[attribute] = text
@@ -274,7 +279,7 @@ def _json(value: bytes | None, found: Reading) -> None:
     for name, one in members.items():
         if one is None:
             continue
-        if re.fullmatch(NAME, name) is None:
+        if _NAME.fullmatch(name) is None:
             found.problems.append((f"member {name}", NO_NAME))
         elif name in CORE and not isinstance(one, str):
             found.problems.append((name, NOT_STRING))
@@ -311,15 +316,15 @@ def _check(found: Reading) -> None:
                 found.problems.append((name, MISSING))
         elif not text:
             found.problems.append((name, EMPTY))
-        elif name in PATTERNS:
-            pattern, words = PATTERNS[name]
-            bad = re.fullmatch(pattern, text) is None
+        elif name in _PATTERNS:
+            pattern, words = _PATTERNS[name]
+            bad = pattern.fullmatch(text) is None
             if bad or (name == "time" and instant(text) is None) or (name in URIS and re.search(BAD_PERCENT, text)):
                 found.problems.append((name, words))
-        elif re.search(CONTROL, text):
+        elif _CONTROL.search(text):
             found.problems.append((name, NOT_TEXT))
     for name, text in sorted(attributes.items()):
-        if name not in CORE and isinstance(text, str) and re.search(CONTROL, text):
+        if name not in CORE and isinstance(text, str) and _CONTROL.search(text):
             found.problems.append((name, NOT_TEXT))
 
 
@@ -407,7 +412,7 @@ def to_record(
     for name in texts:
         if name == "data":
             check.problems.append((name, RESERVED))
-        elif re.fullmatch(NAME, name) is None:
+        elif _NAME.fullmatch(name) is None:
             check.problems.append((f"attribute {name}", NO_NAME))
     _check(check)
     if check.problems:
@@ -525,14 +530,14 @@ def data_bytes(data: Any, declared: str | None) -> bytes:
 
 def json_bytes(data: Any) -> bytes:
     """A JSON value as UTF-8."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(data).encode()
 
 
 def parse_json(value: bytes) -> Any:
     """A JSON text in UTF-8 (RFC 8259); None where it is none, repeats a name, or has half a surrogate pair."""
     try:
         text = value.decode()
-        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        found = _DECODER.decode(text)
         if "\\u" in text:
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -551,12 +556,16 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def instant(text: str) -> datetime | None:
     """An RFC 3339 timestamp with its offset, cut to microseconds; None where it is none.
 
     Second 60, a leap second, is the first of the next minute, as Python and Spark have no other.
     """
-    match = re.fullmatch(TIMESTAMP, text)
+    match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second = map(int, match.groups()[:6])

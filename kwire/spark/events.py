@@ -16,6 +16,7 @@ Rules kept here: no input fails a job; nothing is collected on the driver.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +66,17 @@ def _given(headers: ColumnOrName) -> Column:
     return sql.coalesce(_column(headers), sql.array().cast(HEADERS))
 
 
+def _udf(function: Callable[..., pa.Array], returns: pa.DataType) -> Callable[..., Column]:
+    """An Arrow UDF that runs once for a record.
+
+    Spark moves a filter on the result below the projection, and then computes it for both. What it takes for not
+    deterministic stays where it is.
+    """
+    made = arrow_udf(function, from_arrow_type(returns))  # type: ignore[call-overload]
+    once: Callable[..., Column] = made.asNondeterministic()
+    return once
+
+
 # --- CloudEvents ------------------------------------------------------------------------------------------------
 
 
@@ -80,9 +92,7 @@ def cloudevent(
     columns.
     """
     form = sql.lit(2) if magic is None else _column(magic).cast("int")
-    function = arrow_udf(_cloudevents, from_arrow_type(columns.CLOUDEVENT))  # type: ignore[call-overload]
-    made: Column = function(_given(headers), _column(value), form)
-    return made.alias("cloudevent")
+    return _udf(_cloudevents, columns.CLOUDEVENT)(_given(headers), _column(value), form).alias("cloudevent")
 
 
 def _cloudevents(headers: pa.Array, value: pa.Array, magic: pa.Array) -> pa.Array:
@@ -113,7 +123,7 @@ def cloudevents(records: DataFrame) -> DataFrame:
     found = found.select(*kept, event, _unsound(has).alias("unsound"))
     error = sql.nullif(sql.concat_ws("; ", sql.col("event")["error"], "unsound"), sql.lit("")).alias("error")
     inside = [sql.col("event")[name].alias(name) for name in ce.COLUMNS if name != "error"]
-    # Every event has a mode. The filter is on the column and not on the event: Spark would compute that twice.
+    # Every event has a mode.
     return found.select(*(name for name in found.columns if name not in ("event", "unsound")), *inside, error).where(
         "mode is not null"
     )
@@ -150,9 +160,10 @@ def hono_message(
     no time-to-live; ``connected_until`` is creation time plus ``ttd``, null where that is -1 (until further notice).
     """
     at = sql.current_timestamp() if now is None else sql.lit(now) if isinstance(now, datetime) else _column(now)
-    function = arrow_udf(_hono_messages, from_arrow_type(columns.HONO_MESSAGE))  # type: ignore[call-overload]
-    made: Column = function(_column(topic), _column(key), _given(headers), _column(value), sql.unix_millis(at))
-    return made.alias("hono_message")
+    function = _udf(_hono_messages, columns.HONO_MESSAGE)
+    return function(_column(topic), _column(key), _given(headers), _column(value), sql.unix_millis(at)).alias(
+        "hono_message"
+    )
 
 
 def _hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array) -> pa.Array:
