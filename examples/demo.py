@@ -38,7 +38,12 @@ from kwire.cli.table import Column, readable, render
 from kwire.protocol.describe import undescribe
 
 CHECKOUT = Path(__file__).parents[1]
-CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-3.9-zk-kafka-python"
+GOLDEN = CHECKOUT / "tests" / "golden"
+CAPTURES = [
+    GOLDEN / "kafka-3.9-zk-kafka-python" / "first-light.pcap",
+    GOLDEN / "kafka-4.3-kraft-kafka-python" / "unpinned.pcap",
+]
+"""A broker that stores the 0.10 message format, and a current one: old and new requests, records of magic 1 and 2."""
 WIDTH = 118
 
 
@@ -232,8 +237,9 @@ def sample(records: DataFrame) -> None:
         records.where("status = 'ok' and not is_control")
         .selectExpr("*", f"row_number() over ({by_kind}) as n")
         .where("n = 1")
-        .orderBy("topic", "magic", "source")
+        .orderBy(sql.desc(sql.size("headers")), "topic", "magic", "source")
         .limit(16)
+        .orderBy("topic", "magic", "source")
         .withColumn("at", sql.date_format("timestamp", "yyyy-MM-dd HH:mm:ss.SSS"))
     )
     show(
@@ -348,7 +354,7 @@ def write(frame: DataFrame, path: Path) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the demo. Returns its exit code."""
     parser = argparse.ArgumentParser(description="What kwire makes of a capture, in Spark.")
-    parser.add_argument("paths", nargs="*", default=[str(CAPTURE / "*.pcap")], metavar="PATH", help="captures")
+    parser.add_argument("paths", nargs="*", default=[str(path) for path in CAPTURES], metavar="PATH", help="captures")
     parser.add_argument("--output", type=Path, default=CHECKOUT / "demo-output", help="where Parquet is written")
     args = parser.parse_args(argv)
     began = time.monotonic()
