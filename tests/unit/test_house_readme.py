@@ -18,6 +18,7 @@ from kwire import cli
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 CAPTURE = CHECKOUT / "tests" / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+SEGMENTS = CHECKOUT / "tests" / "golden" / "segments" / "4.3-kraft" / "__consumer_offsets-0"
 
 
 def blocks(language: str) -> list[str]:
@@ -41,6 +42,7 @@ def test_commands_run(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copy(CAPTURE, tmp_path / "broker.pcap")
+    shutil.copytree(SEGMENTS, tmp_path / SEGMENTS.name)
     monkeypatch.chdir(tmp_path)
     program, *args = shlex.split(line)
     assert program == "kwire"
