@@ -84,6 +84,16 @@ def test_a_magic_column_is_optional(spark: SparkSession) -> None:
     assert [row.id for row in kwire.spark.cloudevents(frame).collect()] == ["1234-1234-1234"]
 
 
+def test_a_record_is_taken_apart_once(spark: SparkSession) -> None:
+    """Spark computes a Python function again for every filter that it moves below it, if it may."""
+    frame = spark.createDataFrame([], RECORDS)
+    for made, name in (
+        (kwire.spark.cloudevents(frame).where("type = 'a'").groupBy("type").count(), "_cloudevents("),
+        (kwire.spark.hono_messages(frame).where("size(violations) > 0"), "_hono_messages("),
+    ):
+        assert made._jdf.queryExecution().executedPlan().toString().count(name) == 1
+
+
 def test_hostile_records_do_not_stop_a_job(spark: SparkSession) -> None:
     many = [(f"ce_a{i % 5000}", b"x") for i in range(10_000)]
     rows = [(many, b""), (BINARY, b"x")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -14,7 +15,7 @@ from cloudevents.core.bindings import kafka as sdk
 from cloudevents.core.v1.event import CloudEvent
 from event_samples import ATTRIBUTES, BINARY, SAMPLES, STRUCTURED, TIMES, structured, without
 
-from kwire.errors import DecodeError, EncodeError
+from kwire.errors import DecodeError, EncodeError, MissingExtraError
 from kwire.events import cloudevents
 from kwire.records import Record
 
@@ -476,6 +477,16 @@ def test_events_written_here_decode_in_the_SDK(made: CloudEvent, mode: Any) -> N
 
 def test_reading_invents_no_id_and_no_time() -> None:
     assert cloudevents.from_record(Record(value=None, headers=BINARY)).get_time() is None
+
+
+def test_without_the_extra_objects_say_what_to_install_and_rows_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cloudevents.core.exceptions", "cloudevents.core.v1.event"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"kwire\[events\]"):
+        cloudevents.from_record(Record(value=b"", headers=BINARY))
+    found = cloudevents.row(BINARY, b"x")
+    assert found is not None
+    assert found["error"] is None
 
 
 # --- everything that can be wrong, as rows -----------------------------------------------------------------------
