@@ -3,7 +3,8 @@
 A data directory (``log.dirs``) holds one directory per partition, ``<topic>-<partition>``, and in it segments named by
 their first offset: ``00000000000000000042.log`` with ``.index`` and ``.timeindex`` beside it. ``partition.metadata``
 holds the topic id (KIP-516). A directory of a partition that is being deleted, moved or that nobody knows any more
-has a suffix: ``<topic>-<partition>.<32 hex digits>-delete``, ``-future`` or ``-stray``.
+has a suffix: ``<topic>-<partition>.<32 hex digits>-delete``, ``-future`` or ``-stray``. Snapshots of the metadata log
+(KIP-630) stand beside its segments and have their format: ``<20 digits>-<10 digits>.checkpoint``.
 
 Rules kept here: names are facts about where a file was found, not promises; a file that is named otherwise is a segment
 all the same when it is given by name, with no topic, partition and first offset known.
@@ -18,10 +19,11 @@ from typing import Final
 
 from kwire.errors import CaptureError
 
-__all__ = ["Segment", "find", "is_segment"]
+__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named"]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _SEGMENT: Final = re.compile(r"(?P<offset>\d{20})\.log(?:\.deleted)?")
+_CHECKPOINT: Final = re.compile(r"\d{20}-\d{10}\.checkpoint")
 _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
 
 
@@ -59,14 +61,14 @@ def find(path: str | Path) -> list[Segment]:
     if not path.is_dir():
         path.stat()
         return [_segment(path)]
-    found = [_segment(one) for one in path.iterdir() if _SEGMENT.fullmatch(one.name)]
+    found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
     if not found:
         found = [
             _segment(one)
             for folder in path.iterdir()
             if _PARTITION.fullmatch(folder.name) and folder.is_dir()
             for one in folder.iterdir()
-            if _SEGMENT.fullmatch(one.name)
+            if has_segment_name(one.name)
         ]
     if not found:
         raise CaptureError("no log segments in this directory", file=str(path))
@@ -90,21 +92,32 @@ def is_segment(head: bytes, name: str = "") -> bool:
     return size >= (14, 22, 49)[head[16]] and head[0] < 128 if head[16] < 3 else False
 
 
-def _segment(path: Path) -> Segment:
-    named = _SEGMENT.fullmatch(path.name)
-    folder = _PARTITION.fullmatch(path.absolute().parent.name) if named else None
+def has_segment_name(name: str) -> bool:
+    """Whether a file of this name (without its folder) is taken from a directory: ``<20 digits>.log[.deleted]``."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def named(path: Path, metadata: str | None = None) -> Segment:
+    """What ``path`` and ``metadata``, the text of the ``partition.metadata`` beside it, say. Nothing is read.
+
+    Checkpoints of the metadata log have a topic and a partition too, but no base offset: no index counts from theirs.
+    """
+    found = _SEGMENT.fullmatch(path.name)
+    known = found or _CHECKPOINT.fullmatch(path.name)
+    folder = _PARTITION.fullmatch(path.absolute().parent.name) if known else None
+    topic_id = _TOPIC_ID.search(metadata or "") if folder else None
     return Segment(
         path,
         topic=folder["topic"] if folder else None,
         partition=int(folder["partition"]) if folder else None,
-        topic_id=_topic_id(path.parent / "partition.metadata") if folder else None,
-        base_offset=int(named["offset"]) if named else None,
+        topic_id=topic_id[1] if topic_id else None,
+        base_offset=int(found["offset"]) if found else None,
     )
 
 
-def _topic_id(path: Path) -> str | None:
+def _segment(path: Path) -> Segment:
     try:
-        found = _TOPIC_ID.search(path.read_text("ascii", "replace"))
+        metadata = (path.parent / "partition.metadata").read_text("ascii", "replace")
     except OSError:
-        return None
-    return found[1] if found else None
+        metadata = None
+    return named(path, metadata)

@@ -33,7 +33,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
 from kwire.log import scan
-from kwire.log.files import Segment, find
+from kwire.log.files import Segment, find, named
 from kwire.log.scan import Header
 from kwire.records.columnar import POSITION, SCHEMA, decode_sets
 from kwire.records.compression import CODECS
@@ -174,16 +174,18 @@ def read(
     columns: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     name: str | None = None,
+    metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of one segment as Arrow batches that are not empty.
 
-    ``source``: a segment, the path of one, or a stream of bytes (``name`` then names it). ``columns`` chooses columns
-    of ``RECORDS``. ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what
-    is no row. Raises ``OSError`` where the file cannot be read; what is in it never raises.
+    ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, and
+    ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
+    ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no row.
+    Raises ``OSError`` where the file cannot be read; what is in it never raises.
     """
-    segment, opened = _opened(source, name)
+    facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
     with opened as stream:
@@ -200,7 +202,7 @@ def read(
             values = {one: rows.column(one) for one in inner}
             values["position"] = pc.add(values["position"], region.position)
             values["status"], values["error"] = _verdict(rows.column("crc_ok"))
-            made = _filled(values, rows.num_rows, problems, segment, schema)
+            made = _filled(values, rows.num_rows, problems, facts, schema)
             if made.num_rows:
                 yield made
 
@@ -210,11 +212,12 @@ def batches(
     *,
     columns: Sequence[str] | None = None,
     name: str | None = None,
+    metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
-    segment, opened = _opened(source, name)
+    facts, opened = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
@@ -226,20 +229,29 @@ def batches(
                 for at, size, magic in table[unknown][:, : Header.MAGIC + 1].tolist()
             ]
             table = table[~unknown]
-            made = _filled(_header_columns(table, region.position), len(table), problems, segment, schema)
+            made = _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
             if made.num_rows:
                 yield made
 
 
-def _opened(source: Segment | str | Path | BinaryIO, name: str | None) -> tuple[Segment, Any]:
+def _opened(
+    source: Segment | str | Path | BinaryIO, name: str | None, metadata: str | None
+) -> tuple[dict[str, Any], Any]:
+    """The columns that are the same for the whole file, and the file."""
     if isinstance(source, str | Path):
         found = find(source)
         if len(found) != 1:
             raise ValueError(f"{source} holds {len(found)} segments: read them one by one")
         source = found[0]
     if isinstance(source, Segment):
-        return source, source.path.open("rb", buffering=0)
-    return Segment(Path(name or "segment")), nullcontext(source)
+        segment, name = source, str(source.path)
+        opened: Any = source.path.open("rb", buffering=0)
+    else:
+        name = name or "segment"
+        segment, opened = named(Path(name), metadata), nullcontext(source)
+    # A path would not keep a URI as it is: the name does.
+    facts = {"segment": name, "topic": segment.topic, "topic_id": segment.topic_id, "partition": segment.partition}
+    return facts, opened
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -260,15 +272,9 @@ def _verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _filled(
-    values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], segment: Segment, schema: pa.Schema
+    values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], facts: dict[str, Any], schema: pa.Schema
 ) -> pa.RecordBatch:
     """``values`` and the columns that are the same for the file, with a row for each problem at its place."""
-    facts = {
-        "segment": str(segment.path),
-        "topic": segment.topic,
-        "topic_id": segment.topic_id,
-        "partition": segment.partition,
-    }
     columns = [
         pa.repeat(pa.scalar(facts[one.name], one.type), rows) if one.name in facts else values[one.name].cast(one.type)
         for one in schema
