@@ -11,13 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kwire.log.files import Segment, find, is_segment
+from kwire.log.files import Segment, find, has_segment_name, is_segment
 
 if TYPE_CHECKING:
     from kwire.log.indexes import check_indexes
     from kwire.log.reading import BATCHES, RECORDS, batches, read
 
-__all__ = ["BATCHES", "RECORDS", "Segment", "batches", "check_indexes", "find", "is_segment", "read"]
+__all__ = [
+    "BATCHES",
+    "RECORDS",
+    "Segment",
+    "batches",
+    "check_indexes",
+    "find",
+    "has_segment_name",
+    "is_segment",
+    "read",
+]
 
 _MODULES = {
     "BATCHES": "reading",

@@ -3,8 +3,9 @@
 A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``abfs://``, ``file:///``). It names
 
 - a file;
-- a folder: every file below it, except those whose name, or whose folder's name, begins with ``_`` or ``.`` (what Spark
-  and others leave behind, such as ``_SUCCESS``);
+- a folder: the files below it that are wanted: for captures all but the ones whose name, or whose folder's
+  name, begins with ``_`` or ``.`` (what Spark and others leave behind, such as ``_SUCCESS``), for log segments the ones
+  that are named like one;
 - a pattern: ``*`` and ``?`` match within one name, ``**`` any number of folders, ``[abc]`` one character and
   ``{a,b}`` either. A path that exists is taken literally, whatever characters it has.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from pyarrow import fs
 
 from kwire.errors import CaptureError
 
-__all__ = ["File", "find"]
+__all__ = ["File", "find", "visible"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,31 @@ class File:
         """
         return self.filesystem.open_input_stream(self.path, compression="detect")
 
+    def beside(self, name: str) -> bytes | None:
+        """What the file ``name`` in the same folder holds; None where there is none that can be read."""
+        try:
+            with self.filesystem.open_input_stream(f"{self.path.rpartition('/')[0]}/{name}") as stream:
+                return bytes(stream.read())
+        except (OSError, pa.ArrowException):
+            return None
 
-def find(paths: Iterable[str]) -> list[File]:
+
+def visible(below: str) -> bool:
+    """Whether no part of ``below``, a path in a folder, begins with ``_`` or ``.``."""
+    return not any(part.startswith(("_", ".")) for part in below.split("/"))
+
+
+def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
-    Raises ``CaptureError`` for a path that stands for no file, or whose file system cannot be reached.
+    ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
+    match a pattern, are taken without asking. Raises ``CaptureError`` for a path that stands for no file, or whose
+    file system cannot be reached.
     """
     found: dict[str, File] = {}
     for path in paths:
         try:
-            files = _find(path)
+            files = _find(path, wanted)
         except (OSError, pa.ArrowException) as error:
             raise CaptureError(" ".join(str(error).split()), file=path) from None
         if not files:
@@ -63,7 +79,7 @@ def find(paths: Iterable[str]) -> list[File]:
     return list(found.values())
 
 
-def _find(path: str) -> list[File]:
+def _find(path: str, wanted: Callable[[str], bool]) -> list[File]:
     filesystem, root, prefix = _filesystem(path)
     info = filesystem.get_file_info(root)
     if info.type == fs.FileType.File:
@@ -81,11 +97,10 @@ def _find(path: str) -> list[File]:
         if info.type != fs.FileType.File:
             continue
         if pattern is not None:
-            wanted = pattern.fullmatch(info.path) is not None
+            taken = pattern.fullmatch(info.path) is not None
         else:
-            below = info.path[len(root) :].lstrip("/")
-            wanted = not any(part.startswith(("_", ".")) for part in below.split("/"))
-        if wanted:
+            taken = wanted(info.path[len(root) :].lstrip("/"))
+        if taken:
             files.append(File(filesystem, info.path, prefix + info.path, info.size))
     return sorted(files, key=lambda file: file.name)
 

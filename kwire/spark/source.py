@@ -1,27 +1,30 @@
-"""The Spark data source ``kwire``: captures as the tables ``frames``, ``messages``, ``records`` and ``client_metrics``.
+"""The Spark data source ``kwire``: captures and broker log segments as tables.
+
+Captures are the tables ``frames``, ``messages``, ``records`` and ``client_metrics``; log segments, where the option
+``format`` is ``log``, the tables ``records`` and ``batches``.
 
 Spark asks in three places. On the driver, ``schema`` names the columns and ``partitions`` lists the files, one
-partition each; both run again for every action, so they touch no file's content. On a worker, ``read`` opens its file
-and yields what ``kwire.capture.read`` yields, as Arrow batches. Only there are numba and the kernels imported.
+partition each; both run again for every action, so they touch no file's content and compile no kernel. On a worker,
+``read`` opens its file and yields what ``kwire.capture.read`` or ``kwire.log.read`` yields, as Arrow batches.
 
 Rules kept here:
 
-- The columns are those of ``kwire.capture.tables`` and ``kwire.events.telemetry``, with every one but ``capture`` and
-  ``status`` nullable, because of the next rule.
+- The columns are those of ``kwire.capture.tables``, ``kwire.events.telemetry`` and ``kwire.log``, with every one but
+  the file's name (``capture`` or ``segment``) and ``status`` nullable, because of the next rule.
 - A file that cannot be read, or not to its end, is a last row with ``status`` ``bad_file``, ``error`` that says why,
-  and nothing else but ``capture``. What was read before it stays. A bug, or a worker without the ``capture`` extra,
+  and nothing else but the file's name. What was read before it stays. A bug, or a worker without the ``capture`` extra,
   fails the job: neither is bad input.
 - Batches have exactly the Arrow schema that Spark derives from its own (order, nullability, ``timestamp[us, UTC]``),
   since Spark compares. A schema that the user gives chooses columns by name; it is the only way to leave columns out,
   because Spark does not prune the columns of a Python data source.
+- What differs between tables is a ``Table``: nothing below it asks which one it is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -33,7 +36,8 @@ from kwire.spark.workers import prefer_drivers_python
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kwire.capture.tables import Table
+    import pyarrow as pa
+
     from kwire.spark.files import File
 
 __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
@@ -41,71 +45,148 @@ __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
 BAD_FILE = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
 
-ALWAYS = ("capture", "status")
-"""The columns that even the row of a bad file has."""
+CAPTURE, LOG = "capture", "log"
+"""The values of the option ``format``."""
 
-TABLE, PORTS, PATH, PATHS = "table", "ports", "path", "paths"
+TABLE, PORTS, FORMAT, DEEP, PATH, PATHS = "table", "ports", "format", "deep", "path", "paths"
 
 CLIENT_METRICS = "client_metrics"
-"""The table that is made by ``kwire.events``, not by ``kwire.capture``."""
+"""The table of captures that is made by ``kwire.events``, not by ``kwire.capture``."""
+
+TABLES = {CAPTURE: ("frames", "messages", "records", CLIENT_METRICS), LOG: ("records", "batches")}
+"""The tables of each format, the default first."""
 
 prefer_drivers_python()
 
 
-def table_schema(table: str) -> StructType:
-    """The Spark schema of ``frames``, ``messages``, ``records`` or ``client_metrics``.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What there is to know about a table.
 
-    Raises ``KwireError`` for another name.
+    ``schema``: its Arrow schema. ``read``: makes batches of an open stream, given its ``File``, the options and the
+    names of the columns that are needed; it may make more. ``file``: the column with the file's name, which even the
+    row of a bad file has, as it has ``status``. ``wanted``: which files of a folder to take, by their path in it.
     """
+
+    schema: pa.Schema
+    read: Callable[[Any, File, Options, list[str]], Iterator[pa.RecordBatch]]
+    file: str
+    wanted: Callable[[str], bool]
+
+
+def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> StructType:
+    """The Spark schema of a table; ``form`` and ``deep`` are the options ``format`` and ``deep``.
+
+    Raises ``KwireError`` for a table or format that there is not.
+    """
+    return _spark_schema(_table(table, form, deep=deep))
+
+
+def _spark_schema(table: Table) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = from_arrow_schema(_arrow_schema(table))
-    return StructType([StructField(one.name, one.dataType, one.name not in ALWAYS) for one in schema.fields])
+    always = (table.file, "status")
+    schema = from_arrow_schema(table.schema)
+    return StructType([StructField(one.name, one.dataType, one.name not in always) for one in schema.fields])
 
 
-def _arrow_schema(table: str) -> Any:
+def _table(name: str, form: str, *, deep: bool) -> Table:
+    if form not in TABLES:
+        raise KwireError(f"no format {form!r}: the option 'format' is one of {', '.join(TABLES)}")
+    if name not in TABLES[form]:
+        raise KwireError(
+            f"no table {name!r}: the option 'table' is one of {', '.join(TABLES[form])} where the format is {form}"
+        )
+    if deep and (form, name) != (LOG, "records"):
+        raise KwireError("the option 'deep' is for the table records of the format log")
+    return _log_table(name, deep=deep) if form == LOG else _capture_table(name)
+
+
+def _capture_table(name: str) -> Table:
+    from kwire.spark.files import visible
+
+    if name == CLIENT_METRICS:
+        from kwire.events import telemetry
+
+        return Table(telemetry.CLIENT_METRICS, _read_metrics, "capture", visible)
     from kwire.capture.tables import SCHEMAS
 
-    if table == CLIENT_METRICS:
-        from kwire.events import telemetry
-
-        return telemetry.CLIENT_METRICS
-    if table not in SCHEMAS:
-        raise KwireError(f"no table {table!r}: the option 'table' is one of {', '.join([*SCHEMAS, CLIENT_METRICS])}")
-    return SCHEMAS[table]
+    return Table(cast("Any", SCHEMAS)[name], _read_capture, "capture", visible)
 
 
-def _reader(table: str) -> Any:
-    if table == CLIENT_METRICS:
-        from kwire.events import telemetry
+def _read_capture(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    from kwire import capture
 
-        return telemetry.read
-    from kwire.capture import read
+    return capture.read(stream, cast("Any", options.table), ports=options.ports, name=file.name)
 
-    return partial(read, table=cast("Table", table))
+
+def _read_metrics(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    from kwire.events import telemetry
+
+    return telemetry.read(stream, ports=options.ports, name=file.name)
+
+
+def _log_table(name: str, *, deep: bool) -> Table:
+    import pyarrow as pa
+
+    from kwire import log
+    from kwire.log.internal import DECODED
+
+    schema = log.BATCHES if name == "batches" else log.RECORDS
+    if deep:
+        schema = pa.schema([*schema, *(pa.field(one, pa.string()) for one in DECODED)])
+    # A folder's name says nothing here: those of Kafka's own topics begin with "_".
+    return Table(schema, _read_log, "segment", lambda below: log.has_segment_name(below.rpartition("/")[2]))
+
+
+def _read_log(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    from kwire import log
+    from kwire.log.internal import decoded
+
+    metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
+    read = log.batches if options.table == "batches" else log.read
+    for batch in read(stream, columns=None if options.deep else columns, name=file.name, metadata=metadata):
+        yield decoded(batch) if options.deep else batch
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a read, checked. ``ports``: the broker ports to look at; none means to find out."""
 
+    form: str
     table: str
     ports: tuple[int, ...] | None
+    deep: bool
     paths: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (TABLE, PORTS, PATH, PATHS)
+        known = (FORMAT, TABLE, PORTS, DEEP, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
-                raise KwireError(f"no option {name!r}: the data source kwire has 'table' and 'ports'")
+                raise KwireError(f"no option {name!r}: the data source kwire has 'format', 'table', 'ports' and 'deep'")
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
-        table = options.get(TABLE, "frames")
-        _arrow_schema(table)
-        return cls(table, _ports(options.get(PORTS)), tuple(paths))
+        form, deep = options.get(FORMAT, CAPTURE), _deep(options.get(DEEP, "false"))
+        table = options.get(TABLE, TABLES.get(form, ("",))[0])
+        ports = _ports(options.get(PORTS))
+        _table(table, form, deep=deep)
+        if form == LOG and ports:
+            raise KwireError("the option 'ports' is for captures")
+        return cls(form, table, ports, deep, tuple(paths))
+
+    @property
+    def definition(self) -> Table:
+        """The table that was asked for."""
+        return _table(self.table, self.form, deep=self.deep)
+
+
+def _deep(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise KwireError(f"not {text!r}: the option 'deep' is true or false")
+    return text.lower() == "true"
 
 
 def _ports(text: str | None) -> tuple[int, ...] | None:
@@ -120,7 +201,10 @@ def _ports(text: str | None) -> tuple[int, ...] | None:
 
 
 class KwireDataSource(DataSource):
-    """``spark.read.format("kwire").option("table", "frames").option("ports", "9092,9093").load(path)``."""
+    """``spark.read.format("kwire").option("table", "frames").option("ports", "9092,9093").load(path)``.
+
+    With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -129,12 +213,12 @@ class KwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
-        return table_schema(Options.of(self.options).table)
+        return _spark_schema(Options.of(self.options).made)
 
-    def reader(self, schema: StructType) -> CaptureReader:
+    def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
         options = Options.of(self.options)
-        whole = table_schema(options.table)
+        whole = _spark_schema(options.definition)
         known = {one.name: one for one in whole.fields}
         for one in schema.fields:
             if one.name not in known:
@@ -146,7 +230,7 @@ class KwireDataSource(DataSource):
                 )
             if theirs.nullable and not one.nullable:
                 raise KwireError(f"column {one.name!r} can be null")
-        return CaptureReader(options, schema)
+        return FileReader(options, schema)
 
 
 @dataclass
@@ -156,8 +240,8 @@ class FilePartition(InputPartition):
     file: File
 
 
-class CaptureReader(DataSourceReader):
-    """Reads captures, one partition for each file."""
+class FileReader(DataSourceReader):
+    """Reads captures or segments, one partition for each file."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
@@ -167,23 +251,23 @@ class CaptureReader(DataSourceReader):
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
-        return [FilePartition(file) for file in find(self.options.paths)]
+        return [FilePartition(file) for file in find(self.options.paths, self.options.definition.wanted)]
 
     def read(self, partition: FilePartition) -> Iterator[Any]:  # type: ignore[override]
         """Batches of the rows of one file."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        read = _reader(self.options.table)
+        table = self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
         file = partition.file
         try:
             with file.open() as stream:
-                for batch in read(stream, ports=self.options.ports, name=file.name):
+                for batch in table.read(stream, file, self.options, schema.names):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:
             raise
         except (KwireError, OSError, pa.ArrowException) as error:
-            row = {"capture": file.name, "status": BAD_FILE, "error": " ".join(str(error).split())}
+            row = {table.file: file.name, "status": BAD_FILE, "error": " ".join(str(error).split())}
             yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
