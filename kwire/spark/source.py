@@ -213,7 +213,7 @@ class KwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
-        return _spark_schema(Options.of(self.options).made)
+        return _spark_schema(Options.of(self.options).definition)
 
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""

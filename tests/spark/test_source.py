@@ -147,7 +147,10 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         ),
         ({"ports": "kafka"}, "no port 'kafka'"),
         ({"ports": "9092,65536"}, "no port '65536'"),
-        ({"tabel": "frames"}, "no option 'tabel'"),
+        (
+            {"tabel": "frames"},
+            "no option 'tabel': the data source kwire has 'format', 'table', 'ports' and 'deep'",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_clear_error(
