@@ -34,7 +34,16 @@ from kwire.codec.objects import WireStruct, default_expression, slot_of
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
 
-__all__ = ["FAILURES", "LONGEST_GUESS", "Guesses", "RetryError", "decoder_source", "encoder_source", "namespace"]
+__all__ = [
+    "FAILURES",
+    "LONGEST_GUESS",
+    "MOST_SHAPES",
+    "Guesses",
+    "RetryError",
+    "decoder_source",
+    "encoder_source",
+    "namespace",
+]
 
 VIEW_FROM: Final = 1024
 """Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes."""
@@ -186,15 +195,17 @@ def _describe(format_: str) -> str:
     return format_.replace("?", "t")
 
 
-Guesses = dict[int, tuple[int, ...]]
-"""Site -> expected length of each inner array of its elements, in wire order.
+Guesses = dict[int, list[tuple[int, ...]]]
+"""Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
 
 A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
 response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
-expected lengths; these are compared afterwards, and an element that is different takes the plain path.
+expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
 """
 
 LONGEST_GUESS: Final = 16
+MOST_SHAPES: Final = 2
+"""Clusters mix replication factors, and have replicas that are not in sync: one shape is often not enough."""
 
 
 def guessable(element: model.StructLayout) -> bool:
@@ -365,19 +376,24 @@ class _Decoder(_Source):
 
     def guessed_array(self, element: model.StructLayout, items: str, one: str) -> None:
         site, self.sites = self.sites, self.sites + 1
-        guess = self.guesses.get(site)
-        if guess is None:
-            with self.block(f"for {one} in {items}:"):
-                self.struct(element, one)
-                self.flush()
+        shapes = self.guesses.get(site)
+        with self.block(f"for {one} in {items}:"):
+            for shape in shapes or ():
+                self.guessed_element(element, one, shape)
+            self.struct(element, one)
+            self.flush()
+            if shapes:
+                self.add(f"plain({site}, ({one},))")
+        if not shapes:
             self.add(f"if {items}: plain({site}, {items})")
-            return
+
+    def guessed_element(self, element: model.StructLayout, one: str, shape: tuple[int, ...]) -> None:
+        """Reads an element as if its arrays had these lengths, and goes on to the next one if they have."""
         format_ = ""
         targets: list[str] = []
         checks: list[str] = []
-        lists: list[str] = []
-        uuids: list[str] = []
-        lengths = iter(guess)
+        inside: list[str] = []
+        lengths = iter(shape)
         for field in element.fields:
             target = f"{one}.{field.name}"
             if isinstance(field.type, model.ArrayLayout):
@@ -388,13 +404,13 @@ class _Decoder(_Source):
                 code = STRUCT_CODES[field.type.element.name]
                 format_ += ("B" if field.type.compact else "i") + code * length
                 checks.append(f"{count} == {length + field.type.compact}")
-                lists.append(f"{target} = [{', '.join(numbers)}]")
+                inside.append(f"{target} = [{', '.join(numbers)}]")
             else:
                 assert isinstance(field.type, model.PrimitiveLayout)
                 format_ += STRUCT_CODES[field.type.name]
                 if field.type.name == "uuid":
                     targets.append(self.name("x"))
-                    uuids.append(f"{target} = uuid({targets[-1]})")
+                    inside.append(f"{target} = uuid({targets[-1]})")
                 else:
                     targets.append(target)
         if element.flexible:
@@ -405,17 +421,13 @@ class _Decoder(_Source):
         size = struct.calcsize(">" + format_)
         reader = f"u_{_describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).unpack_from
-        with self.block(f"for {one} in {items}:"):
-            # Near the end of the data the guess may ask for more than there is, and yet the element be good.
-            with self.block(f"if pos + {size} <= size:"):
-                self.add(f"{', '.join(targets)}, = {reader}(data, pos)")
-                with self.block(f"if {' and '.join(checks)}:"):
-                    self.add(f"pos += {size}", *uuids, *lists)
-                    self.defaults(element, one)
-                    self.add(f"{one}.unknown_tagged_fields = None", "continue")
-            self.struct(element, one)
-            self.flush()
-            self.add(f"plain({site}, ({one},))")
+        # Near the end of the data the guess may ask for more than there is, and yet the element be good.
+        with self.block(f"if pos + {size} <= size:"):
+            self.add(f"{', '.join(targets)}, = {reader}(data, pos)")
+            with self.block(f"if {' and '.join(checks)}:"):
+                self.add(f"pos += {size}", *inside)
+                self.defaults(element, one)
+                self.add(f"{one}.unknown_tagged_fields = None", "continue")
 
     def value(self, field: model.FieldLayout, target: str) -> None:
         type_ = field.type

@@ -132,13 +132,14 @@ class CompiledCodec(Codec):
             self._guess(site, counter)
 
     def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
-        guess, count = counter.most_common(1)[0]
+        common = [one for one in counter.most_common(emit.MOST_SHAPES) if max(one[0], default=0) <= emit.LONGEST_GUESS]
         total = counter.total()
         counter.clear()
-        # A guess that is wrong more often than not costs more than it saves, and so does a very long one.
+        # A guess that is wrong more often than not costs more than it saves, and so do a rare and a very long one.
         self._recompilations += 1
-        if count * 2 >= total and max(guess, default=0) <= emit.LONGEST_GUESS:
-            self._guesses[site] = guess
+        kept = {shape: count for shape, count in common if count * 10 >= total}
+        if sum(kept.values()) * 2 >= total:
+            self._guesses[site] = list(kept)
         self._decode = self._first_decode
 
     def source(self) -> str:

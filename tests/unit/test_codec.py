@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 import subprocess
 import sys
 import traceback
@@ -357,3 +358,41 @@ def test_decoding_imports_neither_construct_nor_the_optional_packages() -> None:
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("version", [1, 9, 12])
+def test_guessed_array_lengths_change_speed_and_nothing_else(version: int) -> None:
+    chance = random.Random(version)
+    kind = messages.MetadataResponse
+
+    def metadata(shapes: list[tuple[int, int]]) -> bytes:
+        partitions = []
+        for index in range(20):
+            replicas, in_sync = chance.choice(shapes)
+            partition = kind.MetadataResponsePartition(partition_index=index, leader_id=chance.getrandbits(30))
+            partition.replica_nodes = list(range(replicas))
+            partition.isr_nodes = list(range(in_sync))
+            if version >= 9 and chance.random() < 0.02:
+                partition.unknown_tagged_fields = {99: b"x"}
+            partitions.append(partition)
+        topic = kind.MetadataResponseTopic(name="t", partitions=partitions)
+        return registry.codec(kind.SCHEMA, version).encode(kind(topics=[topic]))
+
+    codec = registry.CompiledCodec(kind.SCHEMA, version)
+    reference = registry.codec(kind.SCHEMA, version, "reference")
+    guesses = []
+    # One shape, two, a change of the usual one, and then anything; the last partition stands at the end of the data.
+    for shapes in ([(3, 3)], [(3, 3), (3, 2)], [(2, 2), (1, 1)], [(a, b) for a in range(5) for b in range(5)]):
+        for _ in range(15):
+            data = metadata(shapes)
+            assert codec.decode(data) == reference.decode(data)
+            cut = data[: chance.randrange(len(data))]
+            with pytest.raises(DecodeError) as caught:
+                codec.decode(cut)
+            with pytest.raises(DecodeError) as expected:
+                reference.decode(cut)
+            assert (caught.value.path, caught.value.offset) == (expected.value.path, expected.value.offset)
+        guesses.append({tuple(shape[:2]) for shape in codec._guesses.get(0, [])})
+    assert guesses[0] == {(3, 3)}
+    assert {(2, 2), (1, 1)} <= guesses[2]
+    assert codec._recompilations <= codec.MOST_RECOMPILATIONS
