@@ -14,7 +14,6 @@ that nothing which is learnt from one message is all that is measured.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import math
 import random
@@ -265,13 +264,8 @@ def reader_of(sample: Any, layout: model.StructLayout) -> Callable[[Any], None]:
 
 
 def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -> dict[str, float]:
-    """Median seconds per call of each task; the tasks take turns within every round.
-
-    The collector stays on, as it does for users, but what this program itself keeps alive (the objects of all
-    libraries, for encoding) is frozen: otherwise whoever makes most objects per message pays for walking over them.
-    """
-    gc.collect()
-    gc.freeze()
+    """Median seconds per call of each task; the tasks take turns within every round. The collector runs as it does
+    for users."""
     counts = {}
     for name, task in tasks.items():
         task()
@@ -286,7 +280,6 @@ def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -
             for _ in range(n):
                 task()
             times[name].append((time.perf_counter() - start) / n)
-    gc.unfreeze()
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -296,11 +289,23 @@ def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: 
     encoded = [codec.encode(value) for value in case.values]
     decoding: dict[str, Callable[[], None]] = {}
     encoding: dict[str, Callable[[], None]] = {}
+    codecs: dict[str, Codec] = {}
     for name, make in {"kwire": kwire_codec, **libraries}.items():
         try:
             decode, encode = make(case)
         except (ImportError, LookupError, AttributeError):
             continue  # the library does not have this layout; the table shows a dash
+        codecs[name] = decode, encode
+        read = reader_of(decode(encoded[0]), layout)
+
+        def decode_all(decode: Callable[[bytes], Any] = decode, read: Callable[[Any], None] = read) -> None:
+            for data in encoded:
+                read(decode(data))
+
+        decoding[name] = decode_all
+    # Decoding first: the objects that encoding needs, of all libraries, would be in the way of the collector.
+    decoded = measure(decoding, rounds, seconds)
+    for name, (decode, encode) in codecs.items():
         objects = [decode(data) for data in encoded]
         if name == "kafka-python":
             for one in objects:
@@ -308,21 +313,16 @@ def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: 
         for value, data in zip(objects, encoded, strict=True):
             if bytes(encode(value)) != data:
                 raise SystemExit(f"{name} does not write {case.label} as it was read: nothing to compare")
-        read = reader_of(objects[0], layout)
-
-        def decode_all(decode: Callable[[bytes], Any] = decode, read: Callable[[Any], None] = read) -> None:
-            for data in encoded:
-                read(decode(data))
 
         def encode_all(encode: Callable[[Any], Any] = encode, objects: list[Any] = objects) -> None:
             for value in objects:
                 encode(value)
 
-        decoding[name], encoding[name] = decode_all, encode_all
+        encoding[name] = encode_all
     return {
         "label": case.label,
         "bytes": sum(map(len, encoded)) // len(encoded),
-        "decode": {name: value / VARIANTS for name, value in measure(decoding, rounds, seconds).items()},
+        "decode": {name: value / VARIANTS for name, value in decoded.items()},
         "encode": {name: value / VARIANTS for name, value in measure(encoding, rounds, seconds).items()},
     }
 
