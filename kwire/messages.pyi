@@ -1,6 +1,7 @@
 """Types of the message classes. Generated from schemas/ by ``python -m kwire.codec.stubs``: do not edit."""
 # ruff: noqa: A002 - fields have Kafka's names
 
+from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
@@ -107,12 +108,12 @@ class AddPartitionsToTxnRequest(WireMessage):
 
     class AddPartitionsToTxnTopic(WireStruct):
         name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -424,12 +425,12 @@ class AlterPartitionReassignmentsRequest(WireMessage):
 
     class ReassignablePartition(WireStruct):
         partition_index: int
-        replicas: list[int] | None
+        replicas: Sequence[int] | None
         def __init__(
             self,
             *,
             partition_index: int = ...,
-            replicas: list[int] | None = ...,
+            replicas: Sequence[int] | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -507,7 +508,7 @@ class AlterPartitionRequest(WireMessage):
     class PartitionData(WireStruct):
         partition_index: int
         leader_epoch: int
-        new_isr: list[int]
+        new_isr: Sequence[int]
         new_isr_with_epochs: list[AlterPartitionRequest.BrokerState]
         leader_recovery_state: int
         partition_epoch: int
@@ -516,7 +517,7 @@ class AlterPartitionRequest(WireMessage):
             *,
             partition_index: int = ...,
             leader_epoch: int = ...,
-            new_isr: list[int] = ...,
+            new_isr: Sequence[int] = ...,
             new_isr_with_epochs: list[AlterPartitionRequest.BrokerState] = ...,
             leader_recovery_state: int = ...,
             partition_epoch: int = ...,
@@ -567,7 +568,7 @@ class AlterPartitionResponse(WireMessage):
         error_code: int
         leader_id: int
         leader_epoch: int
-        isr: list[int]
+        isr: Sequence[int]
         leader_recovery_state: int
         partition_epoch: int
         def __init__(
@@ -577,7 +578,7 @@ class AlterPartitionResponse(WireMessage):
             error_code: int = ...,
             leader_id: int = ...,
             leader_epoch: int = ...,
-            isr: list[int] = ...,
+            isr: Sequence[int] = ...,
             leader_recovery_state: int = ...,
             partition_epoch: int = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
@@ -611,12 +612,12 @@ class AlterReplicaLogDirsRequest(WireMessage):
 
     class AlterReplicaLogDirTopic(WireStruct):
         name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1300,14 +1301,14 @@ class ConsumerGroupCurrentMemberAssignmentValue(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic_id: UUID
-        partitions: list[int]
-        assignment_epochs: list[int] | None
+        partitions: Sequence[int]
+        assignment_epochs: Sequence[int] | None
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
+            partitions: Sequence[int] = ...,
+            assignment_epochs: Sequence[int] | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1408,13 +1409,13 @@ class ConsumerGroupDescribeResponse(WireMessage):
     class TopicPartitions(WireStruct):
         topic_id: UUID
         topic_name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
             topic_name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1433,12 +1434,12 @@ class ConsumerGroupHeartbeatRequest(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1482,12 +1483,12 @@ class ConsumerGroupHeartbeatResponse(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1684,12 +1685,12 @@ class ConsumerGroupTargetAssignmentMemberValue(WireMessage):
 
     class TopicPartition(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1728,12 +1729,12 @@ class ConsumerProtocolAssignment(WireMessage):
 
     class TopicPartition(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -1752,12 +1753,12 @@ class ConsumerProtocolSubscription(WireMessage):
 
     class TopicPartition(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -2015,11 +2016,11 @@ class CreatePartitionsRequest(WireMessage):
         ) -> None: ...
 
     class CreatePartitionsAssignment(WireStruct):
-        broker_ids: list[int]
+        broker_ids: Sequence[int]
         def __init__(
             self,
             *,
-            broker_ids: list[int] = ...,
+            broker_ids: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -2083,12 +2084,12 @@ class CreateTopicsRequest(WireMessage):
 
     class CreatableReplicaAssignment(WireStruct):
         partition_index: int
-        broker_ids: list[int]
+        broker_ids: Sequence[int]
         def __init__(
             self,
             *,
             partition_index: int = ...,
-            broker_ids: list[int] = ...,
+            broker_ids: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3015,12 +3016,12 @@ class DescribeLogDirsRequest(WireMessage):
 
     class DescribableLogDirTopic(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3097,12 +3098,12 @@ class DescribeProducersRequest(WireMessage):
 
     class TopicRequest(WireStruct):
         name: str
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3311,12 +3312,12 @@ class DescribeShareGroupOffsetsRequest(WireMessage):
 
     class DescribeShareGroupOffsetsRequestTopic(WireStruct):
         topic_name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3450,11 +3451,11 @@ class DescribeTopicPartitionsResponse(WireMessage):
         partition_index: int
         leader_id: int
         leader_epoch: int
-        replica_nodes: list[int]
-        isr_nodes: list[int]
-        eligible_leader_replicas: list[int] | None
-        last_known_elr: list[int] | None
-        offline_replicas: list[int]
+        replica_nodes: Sequence[int]
+        isr_nodes: Sequence[int]
+        eligible_leader_replicas: Sequence[int] | None
+        last_known_elr: Sequence[int] | None
+        offline_replicas: Sequence[int]
         def __init__(
             self,
             *,
@@ -3462,11 +3463,11 @@ class DescribeTopicPartitionsResponse(WireMessage):
             partition_index: int = ...,
             leader_id: int = ...,
             leader_epoch: int = ...,
-            replica_nodes: list[int] = ...,
-            isr_nodes: list[int] = ...,
-            eligible_leader_replicas: list[int] | None = ...,
-            last_known_elr: list[int] | None = ...,
-            offline_replicas: list[int] = ...,
+            replica_nodes: Sequence[int] = ...,
+            isr_nodes: Sequence[int] = ...,
+            eligible_leader_replicas: Sequence[int] | None = ...,
+            last_known_elr: Sequence[int] | None = ...,
+            offline_replicas: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3531,12 +3532,12 @@ class DescribeTransactionsResponse(WireMessage):
 
     class TopicData(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3618,12 +3619,12 @@ class ElectLeadersRequest(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -3696,7 +3697,7 @@ class EndQuorumEpochRequest(WireMessage):
         partition_index: int
         leader_id: int
         leader_epoch: int
-        preferred_successors: list[int]
+        preferred_successors: Sequence[int]
         preferred_candidates: list[EndQuorumEpochRequest.ReplicaInfo]
         def __init__(
             self,
@@ -3704,7 +3705,7 @@ class EndQuorumEpochRequest(WireMessage):
             partition_index: int = ...,
             leader_id: int = ...,
             leader_epoch: int = ...,
-            preferred_successors: list[int] = ...,
+            preferred_successors: Sequence[int] = ...,
             preferred_candidates: list[EndQuorumEpochRequest.ReplicaInfo] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
@@ -3978,13 +3979,13 @@ class FetchRequest(WireMessage):
     class ForgottenTopic(WireStruct):
         topic: str
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -4350,7 +4351,7 @@ class GetTelemetrySubscriptionsResponse(WireMessage):
     error_code: int
     client_instance_id: UUID
     subscription_id: int
-    accepted_compression_types: list[int]
+    accepted_compression_types: Sequence[int]
     push_interval_ms: int
     telemetry_max_bytes: int
     delta_temporality: bool
@@ -4362,7 +4363,7 @@ class GetTelemetrySubscriptionsResponse(WireMessage):
         error_code: int = ...,
         client_instance_id: UUID = ...,
         subscription_id: int = ...,
-        accepted_compression_types: list[int] = ...,
+        accepted_compression_types: Sequence[int] = ...,
         push_interval_ms: int = ...,
         telemetry_max_bytes: int = ...,
         delta_temporality: bool = ...,
@@ -4728,11 +4729,11 @@ class LeaderAndIsrRequest(WireMessage):
         controller_epoch: int
         leader: int
         leader_epoch: int
-        isr: list[int]
+        isr: Sequence[int]
         partition_epoch: int
-        replicas: list[int]
-        adding_replicas: list[int]
-        removing_replicas: list[int]
+        replicas: Sequence[int]
+        adding_replicas: Sequence[int]
+        removing_replicas: Sequence[int]
         is_new: bool
         leader_recovery_state: int
         def __init__(
@@ -4743,11 +4744,11 @@ class LeaderAndIsrRequest(WireMessage):
             controller_epoch: int = ...,
             leader: int = ...,
             leader_epoch: int = ...,
-            isr: list[int] = ...,
+            isr: Sequence[int] = ...,
             partition_epoch: int = ...,
-            replicas: list[int] = ...,
-            adding_replicas: list[int] = ...,
-            removing_replicas: list[int] = ...,
+            replicas: Sequence[int] = ...,
+            adding_replicas: Sequence[int] = ...,
+            removing_replicas: Sequence[int] = ...,
             is_new: bool = ...,
             leader_recovery_state: int = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
@@ -4954,11 +4955,11 @@ class LegacyOffsetCommitValue(WireMessage):
 
 class ListConfigResourcesRequest(WireMessage):
     SCHEMA: ClassVar[Message]
-    resource_types: list[int]
+    resource_types: Sequence[int]
     def __init__(
         self,
         *,
-        resource_types: list[int] = ...,
+        resource_types: Sequence[int] = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -5090,7 +5091,7 @@ class ListOffsetsResponse(WireMessage):
     class ListOffsetsPartitionResponse(WireStruct):
         partition_index: int
         error_code: int
-        old_style_offsets: list[int]
+        old_style_offsets: Sequence[int]
         timestamp: int
         offset: int
         leader_epoch: int
@@ -5099,7 +5100,7 @@ class ListOffsetsResponse(WireMessage):
             *,
             partition_index: int = ...,
             error_code: int = ...,
-            old_style_offsets: list[int] = ...,
+            old_style_offsets: Sequence[int] = ...,
             timestamp: int = ...,
             offset: int = ...,
             leader_epoch: int = ...,
@@ -5121,12 +5122,12 @@ class ListPartitionReassignmentsRequest(WireMessage):
 
     class ListPartitionReassignmentsTopics(WireStruct):
         name: str
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -5156,16 +5157,16 @@ class ListPartitionReassignmentsResponse(WireMessage):
 
     class OngoingPartitionReassignment(WireStruct):
         partition_index: int
-        replicas: list[int]
-        adding_replicas: list[int]
-        removing_replicas: list[int]
+        replicas: Sequence[int]
+        adding_replicas: Sequence[int]
+        removing_replicas: Sequence[int]
         def __init__(
             self,
             *,
             partition_index: int = ...,
-            replicas: list[int] = ...,
-            adding_replicas: list[int] = ...,
-            removing_replicas: list[int] = ...,
+            replicas: Sequence[int] = ...,
+            adding_replicas: Sequence[int] = ...,
+            removing_replicas: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -5186,14 +5187,14 @@ class ListPartitionReassignmentsResponse(WireMessage):
 class ListTransactionsRequest(WireMessage):
     SCHEMA: ClassVar[Message]
     state_filters: list[str]
-    producer_id_filters: list[int]
+    producer_id_filters: Sequence[int]
     duration_filter: int
     transactional_id_pattern: str | None
     def __init__(
         self,
         *,
         state_filters: list[str] = ...,
-        producer_id_filters: list[int] = ...,
+        producer_id_filters: Sequence[int] = ...,
         duration_filter: int = ...,
         transactional_id_pattern: str | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
@@ -5299,9 +5300,9 @@ class MetadataResponse(WireMessage):
         partition_index: int
         leader_id: int
         leader_epoch: int
-        replica_nodes: list[int]
-        isr_nodes: list[int]
-        offline_replicas: list[int]
+        replica_nodes: Sequence[int]
+        isr_nodes: Sequence[int]
+        offline_replicas: Sequence[int]
         def __init__(
             self,
             *,
@@ -5309,9 +5310,9 @@ class MetadataResponse(WireMessage):
             partition_index: int = ...,
             leader_id: int = ...,
             leader_epoch: int = ...,
-            replica_nodes: list[int] = ...,
-            isr_nodes: list[int] = ...,
-            offline_replicas: list[int] = ...,
+            replica_nodes: Sequence[int] = ...,
+            isr_nodes: Sequence[int] = ...,
+            offline_replicas: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -5540,12 +5541,12 @@ class OffsetFetchRequest(WireMessage):
 
     class OffsetFetchRequestTopic(WireStruct):
         name: str
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -5567,13 +5568,13 @@ class OffsetFetchRequest(WireMessage):
     class OffsetFetchRequestTopics(WireStruct):
         name: str
         topic_id: UUID
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
             topic_id: UUID = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -5759,29 +5760,29 @@ class PartitionChangeRecord(WireMessage):
     SCHEMA: ClassVar[Message]
     partition_id: int
     topic_id: UUID
-    isr: list[int] | None
+    isr: Sequence[int] | None
     leader: int
-    replicas: list[int] | None
-    removing_replicas: list[int] | None
-    adding_replicas: list[int] | None
+    replicas: Sequence[int] | None
+    removing_replicas: Sequence[int] | None
+    adding_replicas: Sequence[int] | None
     leader_recovery_state: int
     directories: list[UUID] | None
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
+    eligible_leader_replicas: Sequence[int] | None
+    last_known_elr: Sequence[int] | None
     def __init__(
         self,
         *,
         partition_id: int = ...,
         topic_id: UUID = ...,
-        isr: list[int] | None = ...,
+        isr: Sequence[int] | None = ...,
         leader: int = ...,
-        replicas: list[int] | None = ...,
-        removing_replicas: list[int] | None = ...,
-        adding_replicas: list[int] | None = ...,
+        replicas: Sequence[int] | None = ...,
+        removing_replicas: Sequence[int] | None = ...,
+        adding_replicas: Sequence[int] | None = ...,
         leader_recovery_state: int = ...,
         directories: list[UUID] | None = ...,
-        eligible_leader_replicas: list[int] | None = ...,
-        last_known_elr: list[int] | None = ...,
+        eligible_leader_replicas: Sequence[int] | None = ...,
+        last_known_elr: Sequence[int] | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -5789,33 +5790,33 @@ class PartitionRecord(WireMessage):
     SCHEMA: ClassVar[Message]
     partition_id: int
     topic_id: UUID
-    replicas: list[int]
-    isr: list[int]
-    removing_replicas: list[int]
-    adding_replicas: list[int]
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    removing_replicas: Sequence[int]
+    adding_replicas: Sequence[int]
     leader: int
     leader_recovery_state: int
     leader_epoch: int
     partition_epoch: int
     directories: list[UUID]
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
+    eligible_leader_replicas: Sequence[int] | None
+    last_known_elr: Sequence[int] | None
     def __init__(
         self,
         *,
         partition_id: int = ...,
         topic_id: UUID = ...,
-        replicas: list[int] = ...,
-        isr: list[int] = ...,
-        removing_replicas: list[int] = ...,
-        adding_replicas: list[int] = ...,
+        replicas: Sequence[int] = ...,
+        isr: Sequence[int] = ...,
+        removing_replicas: Sequence[int] = ...,
+        adding_replicas: Sequence[int] = ...,
         leader: int = ...,
         leader_recovery_state: int = ...,
         leader_epoch: int = ...,
         partition_epoch: int = ...,
         directories: list[UUID] = ...,
-        eligible_leader_replicas: list[int] | None = ...,
-        last_known_elr: list[int] | None = ...,
+        eligible_leader_replicas: Sequence[int] | None = ...,
+        last_known_elr: Sequence[int] | None = ...,
         unknown_tagged_fields: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -6714,13 +6715,13 @@ class ShareAcknowledgeRequest(WireMessage):
     class AcknowledgementBatch(WireStruct):
         first_offset: int
         last_offset: int
-        acknowledge_types: list[int]
+        acknowledge_types: Sequence[int]
         def __init__(
             self,
             *,
             first_offset: int = ...,
             last_offset: int = ...,
-            acknowledge_types: list[int] = ...,
+            acknowledge_types: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -6843,24 +6844,24 @@ class ShareFetchRequest(WireMessage):
     class AcknowledgementBatch(WireStruct):
         first_offset: int
         last_offset: int
-        acknowledge_types: list[int]
+        acknowledge_types: Sequence[int]
         def __init__(
             self,
             *,
             first_offset: int = ...,
             last_offset: int = ...,
-            acknowledge_types: list[int] = ...,
+            acknowledge_types: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
     class ForgottenTopic(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7005,12 +7006,12 @@ class ShareGroupCurrentMemberAssignmentValue(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7101,13 +7102,13 @@ class ShareGroupDescribeResponse(WireMessage):
     class TopicPartitions(WireStruct):
         topic_id: UUID
         topic_name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
             topic_name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7153,12 +7154,12 @@ class ShareGroupHeartbeatResponse(WireMessage):
 
     class TopicPartitions(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7295,13 +7296,13 @@ class ShareGroupStatePartitionMetadataValue(WireMessage):
     class TopicPartitionsInfo(WireStruct):
         topic_id: UUID
         topic_name: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
             topic_name: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7345,12 +7346,12 @@ class ShareGroupTargetAssignmentMemberValue(WireMessage):
 
     class TopicPartition(WireStruct):
         topic_id: UUID
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic_id: UUID = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7524,12 +7525,12 @@ class StopReplicaRequest(WireMessage):
 
     class StopReplicaTopicV1(WireStruct):
         name: str
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7622,14 +7623,14 @@ class StreamsGroupCurrentMemberAssignmentValue(WireMessage):
 
     class TaskIds(WireStruct):
         subtopology_id: str
-        partitions: list[int]
-        assignment_epochs: list[int] | None
+        partitions: Sequence[int]
+        assignment_epochs: Sequence[int] | None
         def __init__(
             self,
             *,
             subtopology_id: str = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
+            partitions: Sequence[int] = ...,
+            assignment_epochs: Sequence[int] | None = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7835,12 +7836,12 @@ class StreamsGroupDescribeResponse(WireMessage):
 
     class TaskIds(WireStruct):
         subtopology_id: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             subtopology_id: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -7968,26 +7969,26 @@ class StreamsGroupHeartbeatRequest(WireMessage):
         ) -> None: ...
 
     class CopartitionGroup(WireStruct):
-        source_topics: list[int]
-        source_topic_regex: list[int]
-        repartition_source_topics: list[int]
+        source_topics: Sequence[int]
+        source_topic_regex: Sequence[int]
+        repartition_source_topics: Sequence[int]
         def __init__(
             self,
             *,
-            source_topics: list[int] = ...,
-            source_topic_regex: list[int] = ...,
-            repartition_source_topics: list[int] = ...,
+            source_topics: Sequence[int] = ...,
+            source_topic_regex: Sequence[int] = ...,
+            repartition_source_topics: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
     class TaskIds(WireStruct):
         subtopology_id: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             subtopology_id: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8071,12 +8072,12 @@ class StreamsGroupHeartbeatResponse(WireMessage):
 
     class TaskIds(WireStruct):
         subtopology_id: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             subtopology_id: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8106,12 +8107,12 @@ class StreamsGroupHeartbeatResponse(WireMessage):
 
     class TopicPartition(WireStruct):
         topic: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8273,12 +8274,12 @@ class StreamsGroupTargetAssignmentMemberValue(WireMessage):
 
     class TaskIds(WireStruct):
         subtopology_id: str
-        partitions: list[int]
+        partitions: Sequence[int]
         def __init__(
             self,
             *,
             subtopology_id: str = ...,
-            partitions: list[int] = ...,
+            partitions: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8460,15 +8461,15 @@ class StreamsGroupTopologyValue(WireMessage):
         ) -> None: ...
 
     class CopartitionGroup(WireStruct):
-        source_topics: list[int]
-        source_topic_regex: list[int]
-        repartition_source_topics: list[int]
+        source_topics: Sequence[int]
+        source_topic_regex: Sequence[int]
+        repartition_source_topics: Sequence[int]
         def __init__(
             self,
             *,
-            source_topics: list[int] = ...,
-            source_topic_regex: list[int] = ...,
-            repartition_source_topics: list[int] = ...,
+            source_topics: Sequence[int] = ...,
+            source_topic_regex: Sequence[int] = ...,
+            repartition_source_topics: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8640,12 +8641,12 @@ class TransactionLogValue(WireMessage):
 
     class PartitionsSchema(WireStruct):
         topic: str
-        partition_ids: list[int]
+        partition_ids: Sequence[int]
         def __init__(
             self,
             *,
             topic: str = ...,
-            partition_ids: list[int] = ...,
+            partition_ids: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -8918,10 +8919,10 @@ class UpdateMetadataRequest(WireMessage):
         controller_epoch: int
         leader: int
         leader_epoch: int
-        isr: list[int]
+        isr: Sequence[int]
         zk_version: int
-        replicas: list[int]
-        offline_replicas: list[int]
+        replicas: Sequence[int]
+        offline_replicas: Sequence[int]
         def __init__(
             self,
             *,
@@ -8930,10 +8931,10 @@ class UpdateMetadataRequest(WireMessage):
             controller_epoch: int = ...,
             leader: int = ...,
             leader_epoch: int = ...,
-            isr: list[int] = ...,
+            isr: Sequence[int] = ...,
             zk_version: int = ...,
-            replicas: list[int] = ...,
-            offline_replicas: list[int] = ...,
+            replicas: Sequence[int] = ...,
+            offline_replicas: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -9383,12 +9384,12 @@ class WriteTxnMarkersRequest(WireMessage):
 
     class WritableTxnMarkerTopic(WireStruct):
         name: str
-        partition_indexes: list[int]
+        partition_indexes: Sequence[int]
         def __init__(
             self,
             *,
             name: str = ...,
-            partition_indexes: list[int] = ...,
+            partition_indexes: Sequence[int] = ...,
             unknown_tagged_fields: dict[int, bytes] | None = ...,
         ) -> None: ...
 

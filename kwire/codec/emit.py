@@ -26,11 +26,11 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import islice, repeat, starmap
+from itertools import repeat, starmap
 from typing import Any, Final
 
 from kwire import wire
-from kwire.codec.objects import WireStruct, default_expression, slot_of
+from kwire.codec.objects import WireStruct, default_expression
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
 
@@ -45,8 +45,11 @@ __all__ = [
     "namespace",
 ]
 
-VIEW_FROM: Final = 1024
-"""Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes."""
+VIEW_FROM: Final = 1023
+"""Record sets of this many bytes and more are a ``memoryview`` of the frame instead of a copy of their bytes.
+
+A length in compact form has 8 or more in its second byte from here on.
+"""
 
 _ARRAY_CODES: Final = {2: "h", 4: "i", 8: "q"}
 
@@ -66,10 +69,9 @@ def _retry() -> None:
     raise RetryError
 
 
-def _unknown_tags(data: bytes, pos: int, count: int) -> tuple[dict[int, bytes] | None, int]:
-    """Reads the tagged section of a struct that knows no tags; ``count`` is the first byte of its count."""
-    if count > 127:
-        count, pos = wire.read_uvarint_rest(data, pos, count)
+def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
+    """Reads the tagged section of a struct that knows no tags; ``pos`` is behind the first byte of its count."""
+    count, pos = wire.read_uvarint(data, pos - 1)
     out: dict[int, bytes] = {}
     for _ in range(count):
         tag, pos = wire.read_uvarint(data, pos)
@@ -95,27 +97,27 @@ def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None)
     return b"".join(parts)
 
 
-def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], list[int]]:
+def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], tuple[int, ...]]:
     """Reader of ``n`` numbers: short lists by a cached ``struct``, long ones by ``array`` and a byte swap."""
     cached: list[Callable[[bytes, int], tuple[int, ...]] | None] = [None] * 33
     array_code = _ARRAY_CODES.get(size)
     swap = struct.pack("=h", 1) != struct.pack(">h", 1)
 
-    def read(data: bytes, pos: int, n: int) -> list[int]:
+    def read(data: bytes, pos: int, n: int) -> tuple[int, ...]:
         if n <= 32:
             unpack = cached[n]
             if unpack is None:
                 unpack = cached[n] = struct.Struct(f">{n}{code}").unpack_from
-            return [*unpack(data, pos)]
+            return unpack(data, pos)
         if array_code is None or code in "?d":
-            return [*struct.unpack_from(f">{n}{code}", data, pos)]
+            return struct.unpack_from(f">{n}{code}", data, pos)
         numbers = array(array_code)
         numbers.frombytes(data[pos : pos + n * size])
         if len(numbers) != n:
             raise RetryError
         if swap:
             numbers.byteswap()
-        return numbers.tolist()
+        return tuple(numbers.tolist())
 
     return read
 
@@ -137,7 +139,6 @@ _READERS: Final = {
 def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:
     """Global names of generated code; ``structs`` are the message's classes by name."""
     out: dict[str, Any] = {
-        "islice": islice,
         "new": object.__new__,
         "repeat": repeat,
         "retry": _retry,
@@ -190,6 +191,14 @@ class _Source:
         return f"{prefix}{self.made}"
 
 
+def _plus(expression: str, number: int) -> str:
+    return expression if number == 0 else f"{expression} {'+' if number > 0 else '-'} {abs(number)}"
+
+
+def _plus_equal(name: str, number: int) -> str:
+    return f"{name} {'+' if number > 0 else '-'}= {abs(number)}"
+
+
 def _describe(format_: str) -> str:
     """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
     return format_.replace("?", "t")
@@ -232,9 +241,32 @@ class _Decoder(_Source):
         self.structs = structs
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
+        self.ahead = 0
         self.views = False
         self.sites = 0
         self.guesses = guesses or {}
+
+    # ``pos`` lags behind what was read by ``ahead`` bytes, known when the source is made: adding them where the next
+    # read happens costs nothing more, and often a constant is saved (``pos + 1 + n - 1``). Where branches or rounds
+    # of a loop meet, all must have come to the same ``ahead``.
+
+    def at(self, offset: int = 0) -> str:
+        """The expression of the next unread position, ``offset`` bytes further on."""
+        return _plus("pos", self.ahead + offset)
+
+    def settle(self, ahead: int = 0) -> None:
+        if ahead != self.ahead:
+            self.add(_plus_equal("pos", self.ahead - ahead))
+            self.ahead = ahead
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Code of a branch, which works with ``ahead`` 0 and comes back to what it was."""
+        ahead = self.ahead
+        self.settle()
+        yield
+        self.settle(ahead)
+        self.ahead = ahead
 
     # A run of fixed-width reads that has not been written out yet: (format, assignment target).
 
@@ -246,13 +278,15 @@ class _Decoder(_Source):
             format_ = "".join(code for code, _ in self.run)
             targets = ", ".join(target for _, target in self.run)
             if format_ == "B":
-                self.add(f"{targets} = data[pos]", "pos += 1")
+                self.add(f"{targets} = data[{self.at()}]")
+                self.ahead += 1
             else:
                 size = struct.calcsize(">" + format_)
                 reader = f"u_{_describe(format_)}"
                 self.globals[reader] = struct.Struct(">" + format_).unpack_from
                 comma = "," if len(self.run) == 1 else ""
-                self.add(f"{targets}{comma} = {reader}(data, pos)", f"pos += {size}")
+                self.add(f"{targets}{comma} = {reader}(data, {self.at()})")
+                self.ahead += size
             self.run = []
         if self.after:
             self.add(*self.after)
@@ -263,16 +297,12 @@ class _Decoder(_Source):
         if type_.compact:
             self.fixed("B", "n")
             self.flush()
-            if isinstance(type_, model.PrimitiveLayout) and type_.name == "records":
-                # Two bytes are the usual length of a record set: worth reading here.
-                with self.block("if n > 127:"):
-                    self.add("t = data[pos]", "if t < 128: n += (t << 7) - 128; pos += 1")
-                    self.add("else: n, pos = uvarint_rest(data, pos, n)")
-            else:
-                self.add("if n > 127: n, pos = uvarint_rest(data, pos, n)")
+            back = f"; pos -= {self.ahead}" if self.ahead else ""
+            self.add(f"if n > 127: n, pos = uvarint_rest(data, {self.at()}, n){back}")
         else:
             self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
             self.flush()
+            self.settle()
 
     @contextmanager
     def unless_null(
@@ -283,12 +313,15 @@ class _Decoder(_Source):
             self.add("if not n: retry()" if type_.compact else "if n < 0: retry()")
             yield
             return
+        before = self.ahead
         with self.block("if n:" if type_.compact else "if n >= 0:"):
             yield
-        if type_.compact:
-            self.add("else:", f"    {target} = None")
-        else:
-            self.add("elif n == -1:", f"    {target} = None", "else:", "    retry()")
+        with self.block("else:" if type_.compact else "elif n == -1:"):
+            self.add(f"{target} = None")
+            after, self.ahead = self.ahead, before
+            self.settle(after)
+        if not type_.compact:
+            self.add("else:", "    retry()")
 
     def primitive(self, type_: model.PrimitiveLayout, nullable: bool, target: str) -> None:
         if type_.name == "uuid":
@@ -299,17 +332,42 @@ class _Decoder(_Source):
         if type_.name in STRUCT_CODES:
             self.fixed(STRUCT_CODES[type_.name], target)
             return
+        if type_.name == "records":
+            self.views = True
+            if type_.compact:
+                self.compact_records(nullable, target)
+                return
         self.length(type_)
         with self.unless_null(type_, nullable, target):
-            self.add("e = pos + n - 1" if type_.compact else "e = pos + n")
+            content = f"data[{self.at()}:e]"
             if type_.name == "string":
-                self.add(f"{target} = data[pos:e].decode()")
+                content += ".decode()"
             elif type_.name == "records":
-                self.views = True
-                self.add(f"{target} = data[pos:e] if n < {VIEW_FROM + type_.compact} else view[pos:e]")
-            else:
-                self.add(f"{target} = data[pos:e]")
-            self.add("pos = e")
+                content += f" if n < {VIEW_FROM} else view[{self.at()}:e]"
+            self.add(f"e = {_plus('pos + n', self.ahead - type_.compact)}", f"{target} = {content}", "pos = e")
+            self.ahead = 0
+
+    def compact_records(self, nullable: bool, target: str) -> None:
+        """Record sets have two bytes of length as a rule, and at least the tag count comes after: both in one call."""
+        self.fixed("B", "n")
+        self.fixed("B", "t")
+        self.flush()
+        ahead = self.ahead
+        with self.block("if n > 127:"):
+            # A second byte of 8 or more is a record set of VIEW_FROM bytes or more.
+            middle = (VIEW_FROM + 1) >> 7
+            for kind, least, most in (("view", middle - 1, 128), ("data", 0, middle)):
+                with self.block(f"{'if' if kind == 'view' else 'elif'} {least} < t < {most}:"):
+                    self.add(f"e = {_plus('pos + n + (t << 7)', ahead - 129)}", f"{target} = {kind}[{self.at()}:e]")
+            with self.block("else:"):
+                self.add(f"n, pos = uvarint_rest(data, {self.at(-1)}, n)", "if not n: retry()")
+                self.add("e = pos + n - 1", f"{target} = data[pos:e] if n <= {VIEW_FROM} else view[pos:e]")
+        with self.block("elif n:"):
+            self.add(f"e = {_plus('pos + n', ahead - 2)}", f"{target} = data[{self.at(-1)}:e]")
+        with self.block("else:"):
+            self.add(f"{target} = None" if nullable else "retry()", f"e = {self.at(-1)}")
+        self.add("pos = e")
+        self.ahead = 0
 
     def array(self, type_: model.ArrayLayout, nullable: bool, target: str) -> None:
         self.length(type_)
@@ -322,20 +380,24 @@ class _Decoder(_Source):
             if isinstance(element, model.StructLayout):
                 self.structs_array(element, target)
             elif element.name in _READERS:
-                self.add(f"{target} = read_{element.name}s(data, pos, n)", f"pos += n * {element.min_size}")
+                self.add(f"{target} = read_{element.name}s(data, {self.at()}, n)")
+                self.add(f"pos += n * {element.min_size}" if element.min_size > 1 else "pos += n")
             elif element.name == "uuid":
+                self.settle()
                 self.add(f"{target} = [uuid(data[i:i + 16]) for i in range(pos, pos + n * 16, 16)]", "pos += n * 16")
             else:
                 items, item = self.name("l"), self.name("v")
                 self.add(f"{target} = {items} = []")
+                self.settle()
                 with self.block("for _ in range(n):"):
                     self.primitive(element, False, item)
                     self.flush()
+                    self.settle()
                     self.add(f"{items}.append({item})")
 
     def structs_array(self, element: model.StructLayout, target: str) -> None:
         items, one = self.name("l"), self.name("o")
-        self.add(f"{target} = {items} = [*islice(starmap(new, repeat((C_{element.name},))), n)] if n else []")
+        self.add(f"{target} = {items} = [*starmap(new, repeat((C_{element.name},), n))]")
         formats = [
             STRUCT_CODES[field.type.name]
             for field in element.fields
@@ -346,7 +408,7 @@ class _Decoder(_Source):
             if guessable(element):
                 self.guessed_array(element, items, one)
                 return
-            with self.block(f"for {one} in {items}:"):
+            with self.rounds(element, one, items):
                 self.struct(element, one)
                 self.flush()
             return
@@ -356,6 +418,7 @@ class _Decoder(_Source):
         size = struct.calcsize(">" + format_)
         reader = f"i_{_describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).iter_unpack
+        self.settle()
         self.add(f"e = pos + n * {size}")
         if element.flexible:
             self.add(f"if data[pos + {size - 1}:e:{size}].count(0) != n: retry()")
@@ -374,10 +437,19 @@ class _Decoder(_Source):
             self.add(f"{one}.unknown_tagged_fields = None")
         self.add("pos = e")
 
+    @contextmanager
+    def rounds(self, element: model.StructLayout, one: str, items: str) -> Iterator[None]:
+        """A loop over objects to fill. What ends a flexible struct is a count of tags, one byte as a rule."""
+        ahead = 1 if element.flexible else 0
+        self.settle(ahead)
+        with self.block(f"for {one} in {items}:"):
+            yield
+            self.settle(ahead)
+
     def guessed_array(self, element: model.StructLayout, items: str, one: str) -> None:
         site, self.sites = self.sites, self.sites + 1
         shapes = self.guesses.get(site)
-        with self.block(f"for {one} in {items}:"):
+        with self.rounds(element, one, items):
             for shape in shapes or ():
                 self.guessed_element(element, one, shape)
             self.struct(element, one)
@@ -404,7 +476,7 @@ class _Decoder(_Source):
                 code = STRUCT_CODES[field.type.element.name]
                 format_ += ("B" if field.type.compact else "i") + code * length
                 checks.append(f"{count} == {length + field.type.compact}")
-                inside.append(f"{target} = [{', '.join(numbers)}]")
+                inside.append(f"{target} = ({', '.join(numbers)}{',' * (length == 1)})")
             else:
                 assert isinstance(field.type, model.PrimitiveLayout)
                 format_ += STRUCT_CODES[field.type.name]
@@ -422,8 +494,8 @@ class _Decoder(_Source):
         reader = f"u_{_describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).unpack_from
         # Near the end of the data the guess may ask for more than there is, and yet the element be good.
-        with self.block(f"if pos + {size} <= size:"):
-            self.add(f"{', '.join(targets)}, = {reader}(data, pos)")
+        with self.block(f"if {self.at(size)} <= size:"):
+            self.add(f"{', '.join(targets)}, = {reader}(data, {self.at()})")
             with self.block(f"if {' and '.join(checks)}:"):
                 self.add(f"pos += {size}", *inside)
                 self.defaults(element, one)
@@ -438,11 +510,14 @@ class _Decoder(_Source):
         elif field.nullable:
             self.fixed("b", "n")
             self.flush()
-            with self.block("if n < 0:"):
-                self.add(f"{target} = None")
-            with self.block("else:"):
+            before = self.ahead
+            with self.block("if n >= 0:"):
                 self.inner_struct(type_, target)
                 self.flush()
+            with self.block("else:"):
+                self.add(f"{target} = None")
+                after, self.ahead = self.ahead, before
+                self.settle(after)
         else:
             self.inner_struct(type_, target)
 
@@ -463,33 +538,40 @@ class _Decoder(_Source):
     def default(
         self, field: model.Field | model.FieldLayout, cls: type[WireStruct], one: str, same: dict[str, list[str]]
     ) -> None:
-        """Assigns a default: fresh lists here, immutable values (and structs, made when read) by way of ``same``."""
+        """Assigns a default: fresh lists here, values that can be shared by way of ``same``."""
         expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
         if expression == "[]":
             self.add(f"{one}.{field.name} = []")
         else:
-            same.setdefault(expression, []).append(f"{one}.{slot_of(field)}")
+            same.setdefault(expression, []).append(f"{one}.{field.name}")
 
     def struct(self, type_: model.StructLayout, one: str) -> None:
         for field in type_.fields:
-            self.value(field, f"{one}.{slot_of(field)}")
+            self.value(field, f"{one}.{field.name}")
         if not type_.flexible:
             self.flush()
             self.defaults(type_, one)
             self.add(f"{one}.unknown_tagged_fields = None")
             return
+        alone = not self.run and not self.after
         self.fixed("B", "t")
-        self.flush()
+        if alone:
+            self.run = []
+            self.ahead += 1
+            count = f"data[{self.at(-1)}]"
+        else:
+            self.flush()
+            count = "t"
         self.defaults(type_, one)
         if type_.tagged:
-            self.known_tags(type_, one)
-        else:
-            with self.block("if t:"):
-                self.add(f"{one}.unknown_tagged_fields, pos = unknown_tags(data, pos, t)")
-            with self.block("else:"):
-                self.add(f"{one}.unknown_tagged_fields = None")
+            self.known_tags(type_, one, count)
+            return
+        with self.block(f"if {count}:"), self.aside():
+            self.add(f"{one}.unknown_tagged_fields, pos = unknown_tags(data, pos)")
+        with self.block("else:"):
+            self.add(f"{one}.unknown_tagged_fields = None")
 
-    def known_tags(self, type_: model.StructLayout, one: str) -> None:
+    def known_tags(self, type_: model.StructLayout, one: str, count: str) -> None:
         cls = self.structs[type_.name]
         same = {"None": [f"{one}.unknown_tagged_fields"]}
         for field in type_.tagged:
@@ -497,16 +579,17 @@ class _Decoder(_Source):
         for expression, targets in same.items():
             self.add(f"{' = '.join(targets)} = {expression}")
         unknown, tag, end = self.name("w"), self.name("g"), self.name("z")
-        with self.block("if t:"):
-            self.add("if t > 127: t, pos = uvarint_rest(data, pos, t)", f"{unknown} = {{}}")
+        with self.block(f"if {count}:"), self.aside():
+            self.add("t, pos = read_uvarint(data, pos - 1)", f"{unknown} = {{}}")
             with self.block("for _ in range(t):"):
                 self.add(f"{tag}, pos = read_uvarint(data, pos)", "n, pos = read_uvarint(data, pos)")
                 self.add(f"{end} = pos + n", f"if {end} > len(data): retry()")
                 word = "if"
                 for field in type_.tagged:
                     with self.block(f"{word} {tag} == {field.tag}:"):
-                        self.value(field, f"{one}.{slot_of(field)}")
+                        self.value(field, f"{one}.{field.name}")
                         self.flush()
+                        self.settle()
                         self.add(f"if pos != {end}: retry()")
                     word = "elif"
                 with self.block("else:"):
@@ -530,7 +613,7 @@ def decoder_source(
     emitter.add(f"o = new(C_{layout.name})")
     emitter.struct(layout, "o")
     emitter.flush()
-    emitter.add("return o, pos")
+    emitter.add(f"return o, {emitter.at()}")
     head = ["def decode(data, pos):"]
     if emitter.views:
         head.append("    view = memoryview(data)")
@@ -710,12 +793,12 @@ class _Encoder(_Source):
             assert struct_ is not None
             assert issubclass(struct_, WireStruct)
             one = self.name("x")
-            owner = value.removesuffix(field.name)
             checks = [f"{one}.unknown_tagged_fields"]
             checks += [
                 self.differs(each, f"{one}.{each.name}", struct_.STRUCTS.get(each.name)) for each in struct_.FIELDS
             ]
-            return f"(({one} := {owner}{slot_of(field)}) is not None and ({' or '.join(checks)}))"
+            default_name = default_expression(field, self.globals, struct_)
+            return f"(({one} := {value}) is not {default_name} and ({' or '.join(checks)}))"
         return f"{value} != {default_expression(field, self.globals, struct_)}"
 
     def struct(self, type_: model.StructLayout, one: str) -> None:

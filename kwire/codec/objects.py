@@ -5,6 +5,10 @@ The classes are generated from the schema model: slots, keyword arguments with t
 (``ProduceRequest.TopicProduceData``). The rules:
 
 - An object holds every field of every version. A version that lacks a field leaves it at its default.
+- An array of numbers is a tuple, any other array a list; either is taken, and they compare as sequences. (Tuples cost
+  the garbage collector next to nothing, and a Metadata response has thousands of replica lists.)
+- A struct field that was not on the wire holds the one default of its class, which all objects share and which is
+  therefore read-only: to change it, assign a struct of your own, or a copy (``copy.copy``) of the default.
 - ``unknown_tagged_fields`` is ``None`` or a dict of tag to content, as read, and is written back.
 - ``to_dict`` gives plain Python values (``bytes``, ``uuid.UUID``); ``to_json`` follows Kafka's own JSON
   converters: bytes are base64, uuids are Kafka's text form.
@@ -23,7 +27,7 @@ from kwire import wire
 from kwire.errors import EncodeError
 from kwire.schema import model
 
-__all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "make_classes", "slot_of"]
+__all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "holds_numbers", "make_classes", "same"]
 
 
 class WireStruct:
@@ -44,7 +48,7 @@ class WireStruct:
         if other.__class__ is not self.__class__:
             return NotImplemented
         for field in self.FIELDS:
-            if getattr(self, field.name) != getattr(other, field.name):
+            if not same(getattr(self, field.name), getattr(other, field.name)):
                 return False
         return (self.unknown_tagged_fields or None) == (other.unknown_tagged_fields or None)
 
@@ -116,6 +120,8 @@ class WireStruct:
                     assert isinstance(field.type.element, model.Primitive)
                     element = field.type.element.name
                     value = [_from_plain(element, one, cls, f"{where}[{i}]") for i, one in enumerate(value)]
+                    if holds_numbers(field):
+                        value = tuple(value)
             elif struct is not None:
                 value = struct._from_dict(value, where)
             else:
@@ -164,7 +170,9 @@ def _show(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, memoryview) else value
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _json_default(value: object) -> str:
@@ -187,25 +195,36 @@ def _from_plain(type_: str, value: Any, cls: type, path: str) -> Any:
     return value
 
 
-def slot_of(field: model.Field | model.FieldLayout) -> str:
-    """Name of the slot behind a field: the field's own, but ``_name`` where the default is a struct of defaults.
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a field are equal: a list and a tuple of equal elements are."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and one.__class__ is not other.__class__:
+        return len(one) == len(other) and all(a == b for a, b in zip(one, other, strict=True))
+    return bool(one == other)
 
-    Such a slot holds ``None`` until the field is read. Most of these fields are tagged, and rarely on the wire or of
-    interest; making their structs for every object would take a third of the time of decoding a Fetch response.
-    """
-    if field.default == () and isinstance(field.type, (model.StructRef, model.StructLayout)):
-        return "_" + field.name
-    return field.name
+
+def holds_numbers(field: model.Field | model.FieldLayout) -> bool:
+    """Whether the field is an array of numbers (or truth values), which is a tuple."""
+    type_ = field.type
+    if not isinstance(type_, (model.Array, model.ArrayLayout)):
+        return False
+    element = type_.element
+    fixed = isinstance(element, (model.Primitive, model.PrimitiveLayout)) and element.name in model.FIXED_SIZES
+    return fixed and element.name != "uuid"
 
 
 def default_expression(field: model.Field | model.FieldLayout, namespace: dict[str, Any], struct: type | None) -> str:
-    """Source text of an expression for what the field's slot (``slot_of``) holds by default; fresh where mutable.
+    """Source text of an expression for what the field holds by default: a fresh list, or what can be shared.
 
-    Names that it needs are put into ``namespace``.
+    ``struct`` is the class of a struct-typed field. Names that the expression needs are put into ``namespace``.
     """
     default = field.default
     if default == () and isinstance(default, tuple):
-        return "None" if slot_of(field) != field.name else "[]"
+        if isinstance(field.type, (model.Array, model.ArrayLayout)):
+            return "()" if holds_numbers(field) else "[]"
+        assert struct is not None
+        name = f"DEFAULT_{struct.__name__}"
+        namespace[name] = _shared_default(struct)
+        return name
     if default is not None and isinstance(field.type, (model.Primitive, model.PrimitiveLayout)):
         if field.type.name == "uuid":
             namespace["ZERO_UUID"] = wire.ZERO_UUID
@@ -273,14 +292,18 @@ def _make_class(
             body.append(f"self.{field.name} = [] if {field.name} == () else {field.name}")
         else:
             parameters.append(f"{field.name}={expression}")
-            body.append(f"self.{slot_of(field)} = {field.name}")
+            body.append(f"self.{field.name} = {field.name}")
+            if holds_numbers(field):
+                body[-1] = (
+                    f"self.{field.name} = tuple({field.name}) if {field.name}.__class__ is list else {field.name}"
+                )
     parameters.append("unknown_tagged_fields=None")
     body.append("self.unknown_tagged_fields = unknown_tagged_fields")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, f"<kwire {qualname}.__init__>", "exec"), namespace)
     label = "" if message.api_key is None else f" (API key {message.api_key})"
     members: dict[str, Any] = {
-        "__slots__": tuple(slot_of(field) for field in fields),
+        "__slots__": tuple(field.name for field in fields),
         "__init__": namespace["__init__"],
         "__qualname__": qualname,
         "__module__": "kwire.messages",
@@ -289,22 +312,41 @@ def _make_class(
         "FIELDS": fields,
         "STRUCTS": own,
     }
-    for field in fields:
-        if slot_of(field) != field.name:
-            members[field.name] = _made_when_read(slot_of(field), own[field.name])
     return type(name, (base,), members)
 
 
-def _made_when_read(slot: str, struct: type[WireStruct]) -> property:
-    """The property over ``slot``. Generated: whoever reads all fields of a Fetch response comes by here often."""
-    namespace: dict[str, Any] = {"new": object.__new__, "struct": struct}
-    lines = ["def read(self):", f"    value = self.{slot}", "    if value is None:"]
-    lines.append(f"        self.{slot} = value = new(struct)")
-    for field in struct.FIELDS:
-        expression = default_expression(field, namespace, struct.STRUCTS.get(field.name))
-        lines.append(f"        value.{slot_of(field)} = {expression}")
-    lines += ["        value.unknown_tagged_fields = None", "    return value"]
-    lines += ["def write(self, value):", f"    self.{slot} = value"]
-    exec(compile("\n".join(lines), f"<kwire {struct.__qualname__} in {slot}>", "exec"), namespace)
-    doc = f"A ``{struct.__qualname__}``; ``None`` stands for one that holds the defaults."
-    return property(namespace["read"], namespace["write"], doc=doc)
+_SHARED: dict[type[WireStruct], WireStruct] = {}
+
+
+def _shared_default(struct: type[WireStruct]) -> WireStruct:
+    """The read-only ``struct`` that fields at their default hold.
+
+    It is of a class of its own, so that assigning to the attributes of all others costs nothing; but it says that its
+    class is ``struct``, equals a ``struct``, and a copy of it is one.
+    """
+    found = _SHARED.get(struct)
+    if found is None:
+
+        def refuse(self: object, name: str, value: object = None) -> None:
+            raise AttributeError(
+                f"{struct.__qualname__}.{name}: this is the shared default of a field; assign a struct of your own to "
+                f"the field, {struct.__qualname__}({name}=...)"
+            )
+
+        members = {
+            "__slots__": (),
+            "__qualname__": struct.__qualname__,
+            "__module__": struct.__module__,
+            "__doc__": struct.__doc__,
+            "__class__": property(lambda self: struct),
+            "__hash__": None,
+            "__reduce__": lambda self: (struct, ()),
+        }
+        kind = type(struct.__name__, (struct,), members)
+        found = struct()
+        object.__setattr__(found, "__class__", kind)
+        # Only now: an object of a class with a __setattr__ of its own is not the fast kind to fill.
+        kind.__setattr__ = refuse  # type: ignore[method-assign]
+        kind.__delattr__ = refuse  # type: ignore[method-assign,assignment]
+        _SHARED[struct] = found
+    return found

@@ -29,7 +29,7 @@ from uuid import UUID
 import construct
 
 from kwire.codec import registry
-from kwire.codec.objects import WireStruct
+from kwire.codec.objects import WireStruct, same
 from kwire.errors import DecodeError, EncodeError
 from kwire.schema import model
 
@@ -314,7 +314,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
         default = self.cls()
         for absent in self.layout.absent:
             value = getattr(obj, absent.name)
-            if not absent.ignorable and not _same(value, getattr(default, absent.name)):
+            if not absent.ignorable and not same(value, getattr(default, absent.name)):
                 stream.path.append("." + absent.name)
                 stream.fail(f"only versions {absent.versions} have this field, and it is {value!r}")
         for one, declared in self.fields:
@@ -335,7 +335,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
         contents: dict[int, bytes] = {}
         for one, declared in self.tagged:
             value = getattr(obj, one.name)
-            if _same(value, getattr(default, one.name)):
+            if same(value, getattr(default, one.name)):
                 continue
             stream.path.append("." + one.name)
             inner = _Output(stream.label, stream.path)
@@ -358,11 +358,6 @@ class _Struct(construct.Construct):  # type: ignore[misc]
             _uvarint._build(len(content), stream, context, path)
             stream.write(content)
         stream.path.pop()
-
-
-def _same(value: Any, default: Any) -> bool:
-    # An empty tuple is as good an empty array as an empty list.
-    return bool(value == default) or (value == () and default == [])
 
 
 def _pack_uuid(obj: Any, context: Any) -> bytes:

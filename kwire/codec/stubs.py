@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kwire import schema
+from kwire.codec.objects import holds_numbers
 from kwire.schema import model
 
 __all__ = ["main", "stub_source"]
@@ -32,6 +33,7 @@ _HEAD: Final = '''\
 """Types of the message classes. Generated from schemas/ by ``python -m kwire.codec.stubs``: do not edit."""
 # ruff: noqa: A002 - fields have Kafka's names
 
+from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
@@ -44,7 +46,7 @@ def _type(message: model.Message, field: model.Field) -> str:
     inner = field.type.element if isinstance(field.type, model.Array) else field.type
     text = f"{message.name}.{inner.name}" if isinstance(inner, model.StructRef) else _TYPES.get(inner.name, "int")
     if isinstance(field.type, model.Array):
-        text = f"list[{text}]"
+        text = f"Sequence[{text}]" if holds_numbers(field) else f"list[{text}]"
     return f"{text} | None" if field.nullable or field.default is None else text
 
 

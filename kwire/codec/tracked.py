@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from kwire import wire
-from kwire.codec.objects import WireStruct
+from kwire.codec.objects import WireStruct, holds_numbers, same
 from kwire.errors import DecodeError, EncodeError
 from kwire.schema import model
 
@@ -107,9 +107,9 @@ class _Reader:
         content = self.data[at : self.pos]
         return content.decode("utf-8", "surrogateescape") if type_.name == "string" else content
 
-    def array(self, type_: model.ArrayLayout, nullable: bool) -> list[Any] | None:
+    def array(self, field: model.FieldLayout, type_: model.ArrayLayout) -> list[Any] | tuple[Any, ...] | None:
         start = self.pos
-        count = self.length(type_.compact, True, nullable, start)
+        count = self.length(type_.compact, True, field.nullable, start)
         if count < 0:
             return None
         element = type_.element
@@ -126,14 +126,14 @@ class _Reader:
             else:
                 out.append(self.primitive(element, False))
             path.pop()
-        return out
+        return tuple(out) if holds_numbers(field) else out
 
     def value(self, field: model.FieldLayout) -> Any:
         type_ = field.type
         if isinstance(type_, model.PrimitiveLayout):
             return self.primitive(type_, field.nullable)
         if isinstance(type_, model.ArrayLayout):
-            return self.array(type_, field.nullable)
+            return self.array(field, type_)
         # KIP-893: one signed byte before a nullable struct, negative for null.
         if field.nullable and self.data[self.need(1, self.pos)] > 127:
             return None
@@ -290,20 +290,20 @@ class _Writer:
     def check_absent(self, type_: model.StructLayout, value: WireStruct) -> None:
         if not any(not field.ignorable for field in type_.absent):
             return
-        default = type(value)()
+        default = value.__class__()
         for field in type_.absent:
             found = getattr(value, field.name)
-            if not field.ignorable and found != getattr(default, field.name):
+            if not field.ignorable and not same(found, getattr(default, field.name)):
                 self.path.append("." + field.name)
                 self.fail(f"this version does not have the field (versions {field.versions} do), and it is {found!r}")
 
     def tagged_section(self, type_: model.StructLayout, value: WireStruct) -> None:
-        default = type(value)()
+        default = value.__class__()
         contents: dict[int, bytes] = {}
         outer = self.parts
         for field in type_.tagged:
             found = getattr(value, field.name)
-            if found == getattr(default, field.name) or (found == () and isinstance(field.type, model.ArrayLayout)):
+            if same(found, getattr(default, field.name)):
                 continue
             self.parts = []
             self.path.append("." + field.name)

@@ -252,6 +252,95 @@ def test_long_record_sets_are_views_and_equal_to_their_bytes(implementation: Imp
     assert type(back).from_dict(back.to_dict()) == value
 
 
+@pytest.mark.parametrize("version", [3, 9])
+@pytest.mark.parametrize("size", [None, 0, 1, 126, 127, 128, 1021, 1022, 1023, 1024, 16382, 16383, 70000])
+def test_record_sets_of_every_length_are_read(version: int, size: int | None, implementation: Implementation) -> None:
+    kind = messages.ProduceRequest
+    records = None if size is None else random.Random(size).randbytes(size)
+    partitions = [kind.PartitionProduceData(index=index, records=records) for index in range(3)]
+    topics = [kind.TopicProduceData(name="t", partition_data=partitions)]
+    codec = registry.request_codec(0, version, implementation)
+    data = codec.encode(kind(topic_data=topics))
+    back = codec.decode(data)
+    assert [one.records for one in back.topic_data[0].partition_data] == [records] * 3
+    assert codec.encode(back) == data
+    for cut in (1, 2, 5, len(data) // 2):
+        with pytest.raises(DecodeError):
+            codec.decode(data[:-cut])
+
+
+@pytest.mark.parametrize(("length", "records"), [("8000", None), ("8100", b""), ("808000", None), ("838000", b"ab")])
+def test_overlong_lengths_of_record_sets(length: str, records: bytes | None, implementation: Implementation) -> None:
+    codec = registry.request_codec(0, 9, implementation)
+    content = "" if records is None else records.hex()
+    back = codec.decode(bytes.fromhex(f"00 ffff 00000000 02 0274 02 00000007 {length}{content} 00 00 00"))
+    (partition,) = back.topic_data[0].partition_data
+    assert (partition.index, partition.records) == (7, records)
+
+
+def test_arrays_of_numbers_are_tuples_and_lists_are_as_good(implementation: Implementation) -> None:
+    codec = invented(1, implementation)
+    given = Invented(name="a", numbers=[1, 2, 3], names=["x"])
+    assert given.numbers == (1, 2, 3)
+    back = codec.decode(codec.encode(given))
+    assert back == given
+    assert back.numbers == (1, 2, 3)
+    assert back.names == ["x"]
+    assert back.to_dict()["numbers"] == [1, 2, 3]
+    back.numbers = [1, 2, 3]
+    assert back == given
+    assert codec.encode(back) == codec.encode(given)
+    back.numbers = [1, 2]
+    assert back != given
+    assert Invented.from_dict({"numbers": [5]}).numbers == (5,)
+    many = tuple(range(1000))
+    assert codec.decode(codec.encode(Invented(name="a", numbers=many))).numbers == many
+
+
+@pytest.mark.parametrize("empty", [[], ()])
+def test_an_empty_array_is_a_default_however_it_is_written(empty: object, implementation: Implementation) -> None:
+    plain = messages.MetadataResponse.MetadataResponsePartition(leader_id=1)
+    given = messages.MetadataResponse.MetadataResponsePartition(leader_id=1)
+    given.offline_replicas = empty
+    assert given == plain
+    wrap = messages.MetadataResponse.MetadataResponseTopic
+    codec = registry.response_codec(3, 1, implementation)  # a version without offline_replicas
+    data = [codec.encode(messages.MetadataResponse(topics=[wrap(partitions=[one])])) for one in (plain, given)]
+    assert data[0] == data[1]
+
+
+def test_a_struct_that_was_not_sent_is_the_shared_default(implementation: Implementation) -> None:
+    kind = messages.FetchResponse
+    partitions = [kind.PartitionData(partition_index=index) for index in range(2)]
+    partitions[1].current_leader = kind.LeaderIdAndEpoch(leader_id=4)
+    sent = kind(responses=[kind.FetchableTopicResponse(topic="t", partitions=partitions)])
+    codec = registry.response_codec(1, 12, implementation)
+    data = codec.encode(sent)
+    first, second = codec.decode(data).responses[0].partitions
+    default = first.current_leader
+    assert default == kind.LeaderIdAndEpoch()
+    assert kind.LeaderIdAndEpoch() == default
+    assert isinstance(default, kind.LeaderIdAndEpoch)
+    assert default.__class__ is kind.LeaderIdAndEpoch
+    assert default.to_dict() == {"leader_id": -1, "leader_epoch": -1}
+    assert default is kind.PartitionData().current_leader
+    with pytest.raises(AttributeError, match=r"FetchResponse\.LeaderIdAndEpoch\.leader_id: this is the shared default"):
+        default.leader_id = 3
+    with pytest.raises(AttributeError):
+        del default.leader_id
+    assert default.leader_id == -1
+    second.current_leader.leader_epoch = 9  # what was on the wire is the message's own
+    for copied in (copy.copy(default), copy.deepcopy(default), pickle.loads(pickle.dumps(default))):
+        assert copied == default
+        copied.leader_id = 3
+        assert copied != default
+        first.current_leader = copied
+        again = codec.decode(codec.encode(kind(responses=[kind.FetchableTopicResponse(partitions=[first])])))
+        assert again.responses[0].partitions[0].current_leader.leader_id == 3
+    assert copy.deepcopy(sent) == pickle.loads(pickle.dumps(sent)) == sent
+    assert codec.encode(copy.deepcopy(sent)) == data
+
+
 def test_absurd_counts_are_refused_before_anything_is_allocated(implementation: Implementation) -> None:
     import tracemalloc
 
