@@ -187,7 +187,12 @@ def measure(
 
 def scaling(rounds: int) -> dict[str, float]:
     """Cost per call, per batch and per record of the columns, fitted to a grid of sizes (magic 2, 100-byte values)."""
-    grid = [(batches, each) for batches in (1, 3, 10, 30, 100, 300, 1000) for each in (1, 10, 100)]
+    grid = [
+        (batches, each)
+        for batches in (1, 3, 10, 30, 100, 300, 1000)
+        for each in (1, 10, 100, 1000)
+        if batches * each <= 100_000
+    ]
     cases = {
         (batches, each): case(2, "none", 100, False, records=batches * each, per_batch=each) for batches, each in grid
     }
@@ -212,11 +217,12 @@ def scaling(rounds: int) -> dict[str, float]:
         print(f"{size[0]:8} {size[1]:13} {each_us:12.1f} {model / 1000:8.1f} {each_ns:14.1f}")
     call, batch, record = (float(value) for value in fitted)
     print(f"\n{call / 1000:.0f} us per call + {batch / 1000:.2f} us per batch + {record:.0f} ns per record")
-    print("per record, less the fitted cost of calls and batches (100 records per batch):")
-    for batches, each in grid:
-        if each == 100:
-            rest = (found[batches, each] - call - batch * batches) / (batches * each)
-            print(f"  {batches:5} batches: {rest:6.1f} ns")
+    # What ten times the records in the same batches take more: calls and batches are the same on both sides.
+    print("one more record, from the two largest sizes of batches:")
+    for batches in sorted({batches for batches, _ in grid}):
+        few, many = sorted(each for other, each in grid if other == batches)[-2:]
+        more = (found[batches, many] - found[batches, few]) / (batches * (many - few))
+        print(f"  {batches:5} batches of {few} and {many}: {more:6.1f} ns")
     return {"call_us": call / 1000, "batch_us": batch / 1000, "record_ns": record}
 
 

@@ -119,6 +119,7 @@ _SENTENCES: Final = {
 _PACKED: Final = [Table.BODY, Table.END, Table.MAGIC, Table.ATTRIBUTES]
 _CHECKED: Final = [Table.POS, Table.END, Table.MAGIC, Table.CRC]
 _NO_CONTROL: Final = -100_000
+_GUESSED: Final = [State.KEY, State.HEADER, State.HEADER_KEY, State.HEADER_VALUE, State.NULL_HEADER_VALUES]
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
@@ -228,9 +229,12 @@ def _as_array(data: bytes | bytearray | memoryview) -> Bytes:
 
 
 class _Scratch(threading.local):
-    """The arena of the last call in this thread, to be used again: fresh memory costs more than decompressing into it.
+    """What the last call in this thread leaves to the next.
 
-    Nothing that leaves this module refers to it, since keys and values are copied.
+    ``arena``, to be used again: fresh memory costs more than decompressing into it. Nothing that leaves this module
+    refers to it, since keys and values are copied. ``shares``: how much there was for each byte of records of what
+    ``_GUESSED`` names. The windows of a capture resemble each other, and an output that is large enough at first need
+    not be made larger and copied.
     """
 
     KEPT: Final = 64 << 20
@@ -238,6 +242,7 @@ class _Scratch(threading.local):
 
     def __init__(self) -> None:
         self.arena: Bytes = np.empty(1 << 16, np.uint8)
+        self.shares: list[float] = [0.1, 0.0, 0.0, 0.0, 0.0]
 
 
 _scratch: Final = _Scratch()
@@ -466,16 +471,22 @@ class _Columns:
         self.key_at = _offsets(rows if want_key else 0)
         self.value_at = _offsets(rows if want_value else 0)
         self.headers_at = _offsets(rows if want_headers else 0)
-        self.key = np.empty(16 * rows + SLACK if want_key else SLACK, np.uint8)
+        expected = [min(int(share * 1.05 * size), size) + 16 for share in _scratch.shares]
+        if not want_headers:
+            expected[1:] = 0, 0, 0, 0
+        keys, headers, header_keys, header_values, null_headers = expected
+        self.key = np.empty((keys if want_key else 0) + SLACK, np.uint8)
         self.value = np.empty(size if want_value else SLACK, np.uint8)
-        self.header_key_at = _offsets(rows // 4 + 16)
-        self.header_value_at = _offsets(rows // 4 + 16)
-        self.header_value_valid = np.empty(rows // 4 + 17, np.uint8)
-        self.header_key = np.empty(4 * rows + SLACK, np.uint8)
-        self.header_value = np.empty(4 * rows + SLACK, np.uint8)
+        self.header_key_at = _offsets(headers)
+        self.header_value_at = _offsets(headers)
+        self.header_null = np.empty(null_headers, np.int32)
+        self.header_key = np.empty(header_keys + SLACK, np.uint8)
+        self.header_value = np.empty(header_values + SLACK, np.uint8)
         self.control = np.full(rows if controls else 0, _NO_CONTROL, np.int32)
         self.position = np.empty(rows if POSITION.name in names else 0, np.int64)
         problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
+        form = np.empty(kernels.FORM_FIELDS, np.uint64)
+        places = np.empty(2 * kernels.FORM_HEADERS, np.int64)
         self.state = state = np.zeros(State.FIELDS, np.int64)
         while (
             kernels.read_records(
@@ -500,17 +511,24 @@ class _Columns:
                 self.headers_at,
                 self.header_key_at,
                 self.header_key,
-                self.header_value_valid,
+                self.header_null,
                 self.header_value_at,
                 self.header_value,
                 self.control,
                 self.position,
                 problems,
+                form,
+                places,
                 state,
             )
             != DONE
         ):
             problems = self._grow(problems, body)
+        seen = (state[_GUESSED] / size).tolist()
+        if want_key:
+            _scratch.shares[0] = seen[0]
+        if want_headers:
+            _scratch.shares[1:] = seen[1:]
         window._tell(problems[: state[State.PROBLEMS]])
         window.problems.sort(key=lambda one: one[:2])
         self.table = table
@@ -521,23 +539,29 @@ class _Columns:
         return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
 
     def _grow(self, problems: Ints, body: Ints) -> Ints:
-        """Makes room for the entry that did not fit: twice what there is, and enough for that entry at its worst."""
+        """Makes room for the entry that did not fit: enough for it at its worst, and for the rest as far as can be told
+        from what was read."""
         state = self.state
         if state[State.PROBLEMS] >= len(problems):
             problems = _larger(problems, int(state[State.PROBLEMS]))
-        entry = int(body[state[State.ENTRY]])
-        for name, used, field in (
-            ("key", State.KEY, 1),
-            ("header_key", State.HEADER_KEY, 1),
-            ("header_value", State.HEADER_VALUE, 1),
-            ("header_key_at", State.HEADER, 2),
-            ("header_value_at", State.HEADER, 2),
-            ("header_value_valid", State.HEADER, 2),
+        entry = int(state[State.ENTRY])
+        worst = int(body[entry])
+        done = int(body[:entry].sum())
+        scale = 1.05 * int(body.sum()) / done if done else 0.0
+        for name, used in (
+            ("key", State.KEY),
+            ("header_key", State.HEADER_KEY),
+            ("header_value", State.HEADER_VALUE),
+            ("header_key_at", State.HEADER),
+            ("header_value_at", State.HEADER),
+            ("header_null", State.NULL_HEADER_VALUES),
         ):
             array = getattr(self, name)
-            need = int(state[used]) + entry // field + SLACK
+            filled = int(state[used])
+            need = filled + worst + SLACK
             if len(array) < need:
-                setattr(self, name, _larger(array, int(state[used]) + 1 if field == 2 else int(state[used]), need))
+                kept = filled + 1 if used == State.HEADER else filled
+                setattr(self, name, _larger(array, kept, max(need, int(scale * filled))))
         return problems
 
     # --- columns that differ from record to record ---
@@ -571,7 +595,11 @@ class _Columns:
             keys = _text(names, self.header_key_at, count)
         else:
             keys = _binary(pa.string(), count, None, 0, self.header_key_at, names)
-        valid = np.packbits(self.header_value_valid[:count], bitorder="little") if nulls else None
+        valid = None
+        if nulls:
+            flags = np.ones(count, np.uint8)
+            flags[self.header_null[:nulls]] = 0
+            valid = np.packbits(flags, bitorder="little")
         values = _binary(
             pa.binary(),
             count,

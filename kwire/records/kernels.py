@@ -12,9 +12,9 @@ Rules kept here:
 
 - Input is a ``uint8`` array; positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
   overflow. Every length is compared with the bytes that are left before it is added to a position.
-- ``load64`` and the copies go around numba's bounds check. They are only used where the eight (or 32) bytes are inside
-  of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies
-  are made in steps of 32.
+- ``load64`` and the copies go around numba's bounds check. They are only used where the bytes that they touch are
+  inside of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because
+  copies are made in steps of 32 and 64.
 - What is wrong with the input is a row ``(set, position, code, a, b)`` of the problem table, the first one only for
   each batch or message: hostile input must not be able to make more problems than it has entries.
 - Kernels do not allocate. Where an output is full they return; the caller makes it larger and calls again, and
@@ -183,7 +183,16 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
     def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
         target[to : to + size] = source[at : at + size]
 
-    copy_wide = copy
+    copy_wide: Any = copy
+    copy_long: Any = copy
+
+    def shift_wide(array: Any, at: Any, to: Any, count: Any, more: Any) -> None:
+        array[to : to + count] = array[at : at + count] + more
+
+    def unlike_wide(source: Any, at: Any, form: Any, steps: Any) -> Any:
+        words = source[at : at + 32 * steps].view("<u8").reshape(-1, 4)
+        pairs = form[: 8 * steps].reshape(-1, 2, 4)
+        return np.uint64(((words & pairs[:, 1]) ^ pairs[:, 0]).any())
 
 else:
 
@@ -222,24 +231,108 @@ else:
 
         return types.void(source, types.int64, target, types.int64, types.int64), generate
 
+    def _steps(builder: Any, size: Any, width: int, step: Callable[[Any], None]) -> None:
+        """``step(done)`` for 0, ``width``, 2 * ``width`` and so on below ``size``, and for 0 in any case.
+
+        The first one is no loop, since most of what is copied fits in it, and LLVM unrolls loops for long ones.
+        """
+        word = ir.IntType(64)
+        step(ir.Constant(word, 0))
+        with builder.if_then(builder.icmp_signed(">", size, ir.Constant(word, width)), likely=False):
+            last = builder.sub(size, ir.Constant(word, 1))
+            rest = builder.lshr(last, ir.Constant(word, width.bit_length() - 1))
+            with cgutils.for_range(builder, rest) as loop:
+                step(builder.mul(builder.add(loop.index, ir.Constant(word, 1)), ir.Constant(word, width)))
+
+    def _copying(width: int) -> Any:
+        """A function for kernels that copies in steps of ``width`` bytes."""
+
+        @intrinsic
+        def copy_steps(typing_context: Any, source: Any, at: Any, target: Any, to: Any, size: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                vector = ir.VectorType(ir.IntType(64), width // 8).as_pointer()
+                source_data = context.make_array(signature.args[0])(context, builder, args[0]).data
+                target_data = context.make_array(signature.args[2])(context, builder, args[2]).data
+                from_here = builder.gep(source_data, [args[1]])
+                to_here = builder.gep(target_data, [args[3]])
+
+                def step(done: Any) -> None:
+                    loaded = builder.load(builder.bitcast(builder.gep(from_here, [done]), vector), align=1)
+                    builder.store(loaded, builder.bitcast(builder.gep(to_here, [done]), vector), align=1)
+
+                _steps(builder, args[4], width, step)
+                return context.get_dummy_value()
+
+            return types.void(source, types.int64, target, types.int64, types.int64), generate
+
+        return copy_steps
+
+    copy_wide = _copying(32)
+    """``size`` bytes in steps of 32, at least one, so that up to 32 more are read and written. The caller has checked
+    that. For what is short as a rule: keys and headers."""
+
+    copy_long = _copying(64)
+    """The same in steps of 64, for values: up to 64 more."""
+
     @intrinsic
-    def copy_wide(typing_context: Any, source: Any, at: Any, target: Any, to: Any, size: Any) -> Any:
-        """``size`` bytes in steps of 32, so that up to 31 more are read and written. The caller has checked that."""
+    def shift_wide(typing_context: Any, array: Any, at: Any, to: Any, count: Any, more: Any) -> Any:
+        """``array[to + i] = array[at + i] + more`` for ``count`` int32, in steps of 8, at least one: up to 8 more
+        are read and written. The caller has checked that."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = ir.VectorType(ir.IntType(64), 4).as_pointer()
-            source_data = context.make_array(signature.args[0])(context, builder, args[0]).data
-            target_data = context.make_array(signature.args[2])(context, builder, args[2]).data
-            from_here = builder.gep(source_data, [args[1]])
-            to_here = builder.gep(target_data, [args[3]])
-            steps = builder.ashr(builder.add(args[4], ir.Constant(ir.IntType(64), 31)), ir.Constant(ir.IntType(64), 5))
-            with cgutils.for_range(builder, steps) as loop:
-                done = builder.shl(loop.index, ir.Constant(ir.IntType(64), 5))
-                loaded = builder.load(builder.bitcast(builder.gep(from_here, [done]), vector), align=1)
-                builder.store(loaded, builder.bitcast(builder.gep(to_here, [done]), vector), align=1)
+            index = ir.IntType(32)
+            kind = ir.VectorType(index, 8)
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            single = builder.insert_element(
+                ir.Constant(kind, ir.Undefined), builder.trunc(args[4], index), ir.Constant(index, 0)
+            )
+            added = builder.shuffle_vector(single, single, ir.Constant(kind, [ir.Constant(index, 0)] * 8))
+
+            def step(done: Any) -> None:
+                places = [
+                    builder.bitcast(builder.gep(data, [builder.add(one, done)]), kind.as_pointer()) for one in args[1:3]
+                ]
+                builder.store(builder.add(builder.load(places[0], align=4), added), places[1], align=4)
+
+            _steps(builder, args[3], 8, step)
             return context.get_dummy_value()
 
-        return types.void(source, types.int64, target, types.int64, types.int64), generate
+        return types.void(array, types.int64, types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def unlike_wide(typing_context: Any, source: Any, at: Any, form: Any, steps: Any) -> Any:
+        """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form``: four words and four masks for
+        each step. The caller has checked that both are there, and ``form`` is uint64."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word, index = ir.IntType(64), ir.IntType(32)
+            kind = ir.VectorType(word, 4)
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            wanted = context.make_array(signature.args[2])(context, builder, args[2]).data
+            nothing = ir.Constant(kind, [ir.Constant(word, 0)] * 4)
+            found = cgutils.alloca_once_value(builder, nothing)  # type: ignore[no-untyped-call]
+
+            def vector(base: Any, place: Any) -> Any:
+                return builder.load(builder.bitcast(builder.gep(base, [place]), kind.as_pointer()), align=1)
+
+            def step(done: Any) -> None:
+                here = vector(data, builder.add(args[1], builder.shl(done, ir.Constant(word, 5))))
+                if sys.byteorder == "big":
+                    swap = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+                        builder.module, ir.FunctionType(kind, [kind]), "llvm.bswap.v4i64"
+                    )
+                    here = builder.call(swap, [here])
+                pair = builder.shl(done, ir.Constant(word, 3))
+                expected, mask = vector(wanted, pair), vector(wanted, builder.add(pair, ir.Constant(word, 4)))
+                unlike = builder.xor(builder.and_(here, mask), expected)
+                builder.store(builder.or_(builder.load(found), unlike), found)
+
+            _steps(builder, args[3], 1, step)
+            total = builder.load(found)
+            parts = [builder.extract_element(total, ir.Constant(index, place)) for place in range(4)]
+            return builder.or_(builder.or_(parts[0], parts[1]), builder.or_(parts[2], parts[3]))
+
+        return types.uint64(source, types.int64, form, types.int64), generate
 
     @kernel
     def copy(source: Any, at: Any, target: Any, to: Any, size: Any) -> None:
@@ -773,6 +866,44 @@ def _clear(bitmap: Any, index: Any) -> None:
     bitmap[index >> 3] &= np.uint8(0xFF ^ (1 << (index & 7)))
 
 
+FORM_STEPS: Final = 4
+"""Headers of up to this many times 32 bytes can be a form."""
+
+FORM_HEADERS: Final = 16
+"""Headers that a form can have."""
+
+FORM_FIELDS: Final = 8 * FORM_STEPS
+"""Size of the array that holds a form: for each step four words, and the masks that select what must agree."""
+
+
+@kernel
+def _learn(form: Any, places: Any, source: Any, section: Any, size: Any, count: Any) -> None:
+    """Makes a form of the headers in ``source[section : section + size]``, which were read already.
+
+    The records of a producer tend to have the same headers with values of the same length: a trace id, a content type.
+    The form is what such a section has in common with the next: all bytes but those of the values. A section that
+    agrees with it needs no parsing, so the processor does not wait from length to length. ``places`` gets where each
+    value is in the section and how long it is.
+    """
+    form[:] = np.uint64(0)
+    for byte in range(size):
+        form[((byte >> 5) << 3) + 4 + (byte >> 3 & 3)] |= _B0 << np.uint64(8 * (byte & 7))
+    end = section + size
+    _, at = _long_varint(source, section, end, 5)
+    for header in range(count):
+        length, at = _long_varint(source, at, end, 5)
+        length, at = _long_varint(source, at + length, end, 5)
+        length = max(length, np.int64(0))
+        places[2 * header] = at - section
+        places[2 * header + 1] = length
+        for byte in range(at - section, at - section + length):
+            form[((byte >> 5) << 3) + 4 + (byte >> 3 & 3)] &= ~(_B0 << np.uint64(8 * (byte & 7)))
+        at += length
+    for word in range((size + 7) >> 3):
+        slot = ((word >> 2) << 3) + (word & 3)
+        form[slot] = load64(source, section + 8 * word) & form[slot + 4]
+
+
 @kernel
 def read_records(
     data: Any,
@@ -796,12 +927,14 @@ def read_records(
     headers_at: Any,
     header_key_at: Any,
     header_key: Any,
-    header_value_valid: Any,
+    header_null: Any,
     header_value_at: Any,
     header_value: Any,
     control: Any,
     position: Any,
     problems: Any,
+    form: Any,
+    places: Any,
     state: Any,
 ) -> Any:
     """Reads the records of the first ``entries`` rows of the batch table into columns.
@@ -809,10 +942,26 @@ def read_records(
     Rows of ``offset`` and its like must be as many as the COUNTs of the table together; ``value`` must hold all bodies
     (and slack). ``key``, the header buffers and ``problems`` may turn out too small: ``GROW``, and again. Bitmaps are
     all ones at first; ``*_at`` arrays are Arrow offsets, one longer than there are rows. ``control`` is indexed like
-    ``offset`` or empty; it gets the type of each control record that has one and is left alone elsewhere.
+    ``offset`` or empty; it gets the type of each control record that has one and is left alone elsewhere. ``form`` is
+    room for ``FORM_FIELDS`` words of uint64, ``places`` for two int64 for each of ``FORM_HEADERS``.
     """
     lowest = np.int64(-62135596800000)
     highest = np.int64(253402300799999)
+    # What the headers of one record looked like, to be compared with the next: see ``_learn``.
+    form_size = np.int64(-1)
+    form_steps = np.int64(0)
+    form_header = np.int64(0)
+    form_count = np.int64(0)
+    form_key = np.int64(0)
+    form_keys = np.int64(0)
+    form_value = np.int64(0)
+    form_null = np.int64(0)
+    form_nulls = np.int64(0)
+    form_header_room = np.int64(0)
+    form_key_room = np.int64(0)
+    form_value_room = np.int64(0)
+    form_wait = np.int64(0)
+    form_backoff = np.int64(1)
     for entry in range(state[0], entries):
         first = state[4]
         first_problem = state[2]
@@ -879,10 +1028,14 @@ def read_records(
             order = np.int64(-1)
             row_right = right
             if magic == 2:
-                quick = _short_varint(load64(source, pos)) if pos <= room else np.int64(0)
-                if quick != 0:
-                    size = quick >> 8
-                    pos = pos + (quick & 255)
+                word = load64(source, pos) if pos <= room else np.uint64(0xFFFFFF)
+                if word & np.uint64(0x80) == np.uint64(0):
+                    size = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
+                    pos = pos + 1
+                elif word & np.uint64(0x8000) == np.uint64(0):
+                    word = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                    size = np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
+                    pos = pos + 2
                 else:
                     size, pos = _long_varint(source, pos, end, 5)
                 if pos < 0 or pos > end or size < 0 or size > end - pos:
@@ -894,25 +1047,37 @@ def read_records(
                         bad_b = size
                     break
                 after = pos + size
-                quick = _short_varint(load64(source, pos + 1)) if pos + 1 <= room else np.int64(0)
-                if quick != 0:
-                    delta = quick >> 8
-                    at = pos + 1 + (quick & 255)
+                word = load64(source, pos + 1) if pos + 1 <= room else np.uint64(0xFFFFFF)
+                if word & np.uint64(0x80) == np.uint64(0):
+                    delta = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
+                    at = pos + 1 + 1
+                elif word & np.uint64(0x8000) == np.uint64(0):
+                    word = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                    delta = np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
+                    at = pos + 1 + 2
                 else:
                     delta, at = _long_varint(source, pos + 1, after, 10)
                 step = np.int64(0)
                 if at >= 0:
-                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
-                    if quick != 0:
-                        step = quick >> 8
-                        at = at + (quick & 255)
+                    word = load64(source, at) if at <= room else np.uint64(0xFFFFFF)
+                    if word & np.uint64(0x80) == np.uint64(0):
+                        step = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 1
+                    elif word & np.uint64(0x8000) == np.uint64(0):
+                        word = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                        step = np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 2
                     else:
                         step, at = _long_varint(source, at, after, 5)
                 if at >= 0:
-                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
-                    if quick != 0:
-                        key_size = quick >> 8
-                        at = at + (quick & 255)
+                    word = load64(source, at) if at <= room else np.uint64(0xFFFFFF)
+                    if word & np.uint64(0x80) == np.uint64(0):
+                        key_size = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 1
+                    elif word & np.uint64(0x8000) == np.uint64(0):
+                        word = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                        key_size = np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 2
                     else:
                         key_size, at = _long_varint(source, at, after, 5)
                 if at < 0 or at > after or key_size > after - at:
@@ -921,10 +1086,14 @@ def read_records(
                     key_from = at
                     if key_size > 0:
                         at += key_size
-                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
-                    if quick != 0:
-                        value_size = quick >> 8
-                        at = at + (quick & 255)
+                    word = load64(source, at) if at <= room else np.uint64(0xFFFFFF)
+                    if word & np.uint64(0x80) == np.uint64(0):
+                        value_size = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 1
+                    elif word & np.uint64(0x8000) == np.uint64(0):
+                        word = word & np.uint64(0x7F) | (word >> np.uint64(1)) & np.uint64(0x3F80)
+                        value_size = np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
+                        at = at + 2
                     else:
                         value_size, at = _long_varint(source, at, after, 5)
                     if at < 0 or at > after or value_size > after - at:
@@ -933,78 +1102,138 @@ def read_records(
                         value_from = at
                         if value_size > 0:
                             at += value_size
-                        quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
-                        if quick != 0:
-                            headers = quick >> 8
-                            at = at + (quick & 255)
+                        section = at
+                        if at + 1 == after and source[at] == 0:
+                            at = after
+                        elif (
+                            after - at == form_size
+                            and after + 32 <= source.size
+                            and unlike_wide(source, at, form, form_steps) == np.uint64(0)
+                        ):
+                            if want_headers:
+                                if (
+                                    header > form_header_room
+                                    or header_key_pos > form_key_room
+                                    or header_value_pos > form_value_room
+                                    or null_header_values + form_nulls > header_null.size
+                                ):
+                                    state[2] = first_problem
+                                    return GROW
+                                for which in range(form_null, form_null + form_nulls):
+                                    header_null[null_header_values] = header_null[which] + (header - form_header)
+                                    null_header_values += 1
+                                shift = header_key_pos - form_key
+                                shift_wide(header_key_at, form_header + 1, header + 1, form_count, shift)
+                                shift = header_value_pos - form_value
+                                shift_wide(header_value_at, form_header + 1, header + 1, form_count, shift)
+                                header += form_count
+                                copy_wide(header_key, form_key, header_key, header_key_pos, form_keys)
+                                header_key_pos += form_keys
+                                for which in range(form_count):
+                                    content = at + places[2 * which]
+                                    content_size = places[2 * which + 1]
+                                    copy_wide(source, content, header_value, header_value_pos, content_size)
+                                    header_value_pos += content_size
+                            at = after
+                            form_wait = np.int64(0)
+                            form_backoff = np.int64(1)
                         else:
-                            headers, at = _long_varint(source, at, after, 5)
-                        if at < 0 or at > after or headers < 0 or headers > (after - at) // 2:
-                            failed = np.int64(13)
-                            fail_b = headers
-                        else:
-                            while headers > 0:
-                                headers -= 1
-                                quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
-                                if quick != 0:
-                                    name_size = quick >> 8
-                                    name = at + (quick & 255)
-                                else:
-                                    name_size, name = _long_varint(source, at, after, 5)
-                                if name < 0 or name > after or name_size < 0 or name_size > after - name:
-                                    failed = np.int64(14)
-                                    break
-                                quick = (
-                                    _short_varint(load64(source, name + name_size))
-                                    if name + name_size <= room
-                                    else np.int64(0)
-                                )
-                                if quick != 0:
-                                    content_size = quick >> 8
-                                    content = name + name_size + (quick & 255)
-                                else:
-                                    content_size, content = _long_varint(source, name + name_size, after, 5)
-                                if content < 0 or content > after or content_size > after - content:
-                                    failed = np.int64(14)
-                                    break
-                                at = content + max(content_size, np.int64(0))
-                                if want_headers:
-                                    if (
-                                        header + 2 > header_key_at.size
-                                        or header_key_pos + name_size + 64 > header_key.size
-                                        or header_value_pos + content_size + 64 > header_value.size
-                                    ):
-                                        state[2] = first_problem
-                                        return GROW
-                                    if (
-                                        name_size <= WIDE
-                                        and name + name_size <= wide_room
-                                        and header_key_pos + name_size + 32 <= header_key.size
-                                    ):
-                                        copy_wide(source, name, header_key, header_key_pos, name_size)
+                            quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                            if quick != 0:
+                                headers = quick >> 8
+                                at = at + (quick & 255)
+                            else:
+                                headers, at = _long_varint(source, at, after, 5)
+                            if at < 0 or at > after or headers < 0 or headers > (after - at) // 2:
+                                failed = np.int64(13)
+                                fail_b = headers
+                            else:
+                                left = headers
+                                while left > 0:
+                                    left -= 1
+                                    quick = _short_varint(load64(source, at)) if at <= room else np.int64(0)
+                                    if quick != 0:
+                                        name_size = quick >> 8
+                                        name = at + (quick & 255)
                                     else:
-                                        copy(source, name, header_key, header_key_pos, name_size)
-                                    header_key_pos += name_size
-                                    header_value_valid[header] = np.uint8(1)
-                                    if content_size < 0:
-                                        header_value_valid[header] = np.uint8(0)
-                                        null_header_values += 1
+                                        name_size, name = _long_varint(source, at, after, 5)
+                                    if name < 0 or name > after or name_size < 0 or name_size > after - name:
+                                        failed = np.int64(14)
+                                        break
+                                    quick = (
+                                        _short_varint(load64(source, name + name_size))
+                                        if name + name_size <= room
+                                        else np.int64(0)
+                                    )
+                                    if quick != 0:
+                                        content_size = quick >> 8
+                                        content = name + name_size + (quick & 255)
                                     else:
+                                        content_size, content = _long_varint(source, name + name_size, after, 5)
+                                    if content < 0 or content > after or content_size > after - content:
+                                        failed = np.int64(14)
+                                        break
+                                    at = content + max(content_size, np.int64(0))
+                                    if want_headers:
                                         if (
-                                            content_size <= WIDE
-                                            and content + content_size <= wide_room
-                                            and header_value_pos + content_size + 32 <= header_value.size
+                                            header + 2 > header_key_at.size
+                                            or null_header_values >= header_null.size
+                                            or header_key_pos + name_size + 64 > header_key.size
+                                            or header_value_pos + content_size + 64 > header_value.size
                                         ):
-                                            copy_wide(source, content, header_value, header_value_pos, content_size)
+                                            state[2] = first_problem
+                                            return GROW
+                                        if (
+                                            name_size <= WIDE
+                                            and name + name_size <= wide_room
+                                            and header_key_pos + name_size + 32 <= header_key.size
+                                        ):
+                                            copy_wide(source, name, header_key, header_key_pos, name_size)
                                         else:
-                                            copy(source, content, header_value, header_value_pos, content_size)
-                                        header_value_pos += content_size
-                                    header += 1
-                                    header_key_at[header] = header_key_pos
-                                    header_value_at[header] = header_value_pos
-                            if failed == 0 and at != after:
-                                failed = np.int64(15)
-                                fail_b = after - at
+                                            copy(source, name, header_key, header_key_pos, name_size)
+                                        header_key_pos += name_size
+                                        if content_size < 0:
+                                            header_null[null_header_values] = header
+                                            null_header_values += 1
+                                        else:
+                                            if (
+                                                content_size <= WIDE
+                                                and content + content_size <= wide_room
+                                                and header_value_pos + content_size + 32 <= header_value.size
+                                            ):
+                                                copy_wide(source, content, header_value, header_value_pos, content_size)
+                                            else:
+                                                copy(source, content, header_value, header_value_pos, content_size)
+                                            header_value_pos += content_size
+                                        header += 1
+                                        header_key_at[header] = header_key_pos
+                                        header_value_at[header] = header_value_pos
+                                if failed == 0 and at != after:
+                                    failed = np.int64(15)
+                                    fail_b = after - at
+                                form_wait -= 1
+                                if (
+                                    failed == 0
+                                    and form_wait < 0
+                                    and after - section <= 32 * FORM_STEPS
+                                    and headers <= FORM_HEADERS
+                                    and after + 32 <= source.size
+                                ):
+                                    form_wait = form_backoff
+                                    form_backoff = min(2 * form_backoff, np.int64(256))
+                                    form_size = after - section
+                                    form_steps = (form_size + 31) >> 5
+                                    form_header = row_header
+                                    form_count = headers
+                                    form_key = row_header_key
+                                    form_keys = header_key_pos - row_header_key
+                                    form_value = row_header_value
+                                    form_null = row_null_header_values
+                                    form_nulls = null_header_values - row_null_header_values
+                                    form_header_room = header_key_at.size - headers - 16
+                                    form_key_room = header_key.size - form_keys - 64
+                                    form_value_room = header_value.size - form_size - 64
+                                    _learn(form, places, source, section, form_size, form_count)
                 pos = after
                 where = base + step
                 if not append_time:
@@ -1060,23 +1289,23 @@ def read_records(
                 header_value_pos = row_header_value
                 null_header_values = row_null_header_values
                 continue
-            offset[row] = where
+            offset[np.uint64(row)] = where
             if when == -1 or when < lowest or when > highest:
-                timestamp[row] = 0
+                timestamp[np.uint64(row)] = 0
                 _clear(timestamp_valid, row)
                 null_timestamps += 1
             else:
-                timestamp[row] = when * 1000
-            sequence[row] = order
+                timestamp[np.uint64(row)] = when * 1000
+            sequence[np.uint64(row)] = order
             if position.size > 0:
                 # A plain message is an entry of its own; other records stand where their batch or wrapper does.
-                position[row] = fail_at if magic < 2 and table[entry, 2] == 0 else table[entry, 9]
+                position[np.uint64(row)] = fail_at if magic < 2 and table[entry, 2] == 0 else table[entry, 9]
             if not row_right:
                 _clear(crc_ok, row)
                 wrong += 1
             if is_control and key_size >= 4:
                 # Key: version int16, type int16 (KIP-98). A shorter key is kept as it is, without a type.
-                control[row] = be16(source, key_from + 2)
+                control[np.uint64(row)] = be16(source, key_from + 2)
             if want_key:
                 if key_size < 0:
                     _clear(key_valid, row)
@@ -1090,7 +1319,7 @@ def read_records(
                     else:
                         copy(source, key_from, key, key_pos, key_size)
                     key_pos += key_size
-                key_at[row + 1] = key_pos
+                key_at[np.uint64(row + 1)] = key_pos
             if want_value:
                 if value_size < 0:
                     _clear(value_valid, row)
@@ -1098,16 +1327,16 @@ def read_records(
                 else:
                     if (
                         value_size <= WIDE
-                        and value_from + value_size <= wide_room
-                        and value_pos + value_size + 32 <= value.size
+                        and value_from + value_size <= wide_room - 32
+                        and value_pos + value_size + 64 <= value.size
                     ):
-                        copy_wide(source, value_from, value, value_pos, value_size)
+                        copy_long(source, value_from, value, value_pos, value_size)
                     else:
                         copy(source, value_from, value, value_pos, value_size)
                     value_pos += value_size
-                value_at[row + 1] = value_pos
+                value_at[np.uint64(row + 1)] = value_pos
             if want_headers:
-                headers_at[row + 1] = header
+                headers_at[np.uint64(row + 1)] = header
             row += 1
         if code == 0 and magic == 2:
             bad_at = pos
@@ -1147,8 +1376,7 @@ def spread(table: Any, entries: Any, column: Any, out: Any) -> None:
     for entry in range(entries):
         first = table[entry, 19]
         value = table[entry, column]
-        for row in range(first, first + table[entry, 20]):
-            out[row] = value
+        out[first : first + table[entry, 20]] = value
 
 
 @kernel

@@ -24,8 +24,22 @@ contents = st.none() | st.binary(max_size=20) | st.integers(60, 70).map(lambda s
 times = st.none() | st.integers(0, LAST) | st.integers(-(2**62), 2**62).filter(lambda value: value != -1)
 
 
+headers = st.lists(st.tuples(st.text(max_size=5), contents), max_size=3)
+forms = st.lists(st.tuples(st.text(max_size=5), st.none() | st.integers(0, 9) | st.integers(0, 70)), max_size=18)
+"""Names and lengths: the records of a producer tend to have the same, and the columnar reader makes use of it."""
+
+
+def of_form(form: list[tuple[str, int | None]]) -> st.SearchStrategy[list[tuple[str, bytes | None]]]:
+    parts = [
+        st.tuples(st.just(name), st.none() if size is None else st.binary(min_size=size, max_size=size))
+        for name, size in form
+    ]
+    return st.tuples(*parts).map(list)
+
+
 @st.composite
 def record_lists(draw: Callable[..., Any], magic: int, least: int = 0) -> list[Record]:
+    form = of_form(draw(forms))
     return draw(
         st.lists(
             st.builds(
@@ -33,7 +47,7 @@ def record_lists(draw: Callable[..., Any], magic: int, least: int = 0) -> list[R
                 contents,
                 contents,
                 timestamp=times if magic else st.none(),
-                headers=st.lists(st.tuples(st.text(max_size=5), contents), max_size=3) if magic == 2 else st.just([]),
+                headers=form | form | headers if magic == 2 else st.just([]),
             ),
             min_size=least,
             max_size=8,

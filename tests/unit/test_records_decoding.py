@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
-from kwire.records import CODECS, SCHEMA, Codec, Limits, decode, decode_sets, to_arrow
+from kwire.records import CODECS, SCHEMA, Codec, Limits, Record, decode, decode_sets, encode, to_arrow
 
 
 def varint(value: int) -> bytes:
@@ -345,6 +346,51 @@ def test_many_long_keys_and_headers_grow_the_buffers() -> None:
     made.validate(full=True)
     assert made.column("key").to_pylist() == [b"k" * 3000] * 40
     assert made.column("headers").to_pylist() == [[{"key": "name" * 30, "value": b"x" * 200}] * 50] * 40
+
+
+@pytest.mark.parametrize("sets", [1, 3, 40])
+@pytest.mark.parametrize("per_batch", [1, 7, 300])
+@pytest.mark.parametrize("seed", range(4))
+def test_headers_that_resemble_each_other_are_read_as_any(sets: int, per_batch: int, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def form() -> list[tuple[str, int | None]]:
+        names = [f"{chance.choice(('trace', 'häder', 'x' * 40))}-{number}" for number in range(chance.randrange(20))]
+        return [(name, chance.choice((None, 0, 1, 8, 31, 32, 33, 70))) for name in names]
+
+    forms = [form() for _ in range(3)]
+    data, expected = [], []
+    for _ in range(sets):
+        records = []
+        for _ in range(per_batch):
+            # Mostly the first form, and the others in between; one in twenty is like none.
+            wanted = form() if chance.random() < 0.05 else chance.choice([forms[0]] * 6 + forms)
+            headers = [(name, None if size is None else chance.randbytes(size)) for name, size in wanted]
+            records.append(Record(b"k", b"v", timestamp=5, headers=headers))
+        data.append(encode(records, magic=2))
+        expected += [[{"key": name, "value": value} for name, value in one.headers] for one in records]
+    lengths = np.array([len(one) for one in data], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    buffer = np.frombuffer(b"".join(data) + bytes(64), np.uint8)
+    found = decode_sets(buffer, starts, lengths)
+    assert not found.problems
+    found.batch.validate(full=True)
+    assert found.batch.column("headers").to_pylist() == expected
+    without = decode_sets(buffer, starts, lengths, columns=["offset", "value"])
+    assert without.batch.num_rows == len(expected)
+    # Damage anywhere in a batch is seen by both readers in the same way.
+    for _ in range(20):
+        bad = bytearray(data[0])
+        for _ in range(3):
+            bad[chance.randrange(61, len(bad))] = chance.choice((0, 1, 2, 127, 128, 255))
+        problems: list[list[DecodeError]] = [[], []]
+        made = to_arrow(bytes(bad) + data[0], problems=problems[0])
+        rows = [one for batch in decode(bytes(bad) + data[0], problems=problems[1]) for one in batch.records]
+        assert [one.offset for one in problems[0]] == [one.offset for one in problems[1]]
+        assert made.column("value").to_pylist() == [one.value for one in rows]
+        assert [[pair["value"] for pair in one] for one in made.column("headers").to_pylist()] == [
+            [value for _, value in one.headers] for one in rows
+        ]
 
 
 def test_header_names_that_are_not_utf_8_are_shown_with_replacement_characters() -> None:
