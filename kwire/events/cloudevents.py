@@ -533,10 +533,38 @@ def json_bytes(data: Any) -> bytes:
     return _ENCODER.encode(data).encode()
 
 
+DEEPEST: Final = 500
+"""Arrays and objects inside each other in a JSON value. Where Python itself gives up depends on its version and on how
+deep the call is; a record that is an event in one place and none in another would be worse than a limit."""
+
+
+def _nesting(text: str) -> int:
+    """How deep the arrays and objects of a JSON text are nested."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return 0
+    depth = most = 0
+    for match in _BRACKETS.finditer(text):
+        mark = match[0]
+        if mark in "[{":
+            depth += 1
+            most = max(most, depth)
+        elif mark in "]}":
+            depth -= 1
+    return most
+
+
+# A string without its end is taken up to the end of the text: looking for another start in it would take quadratic
+# time.
+_BRACKETS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
+
+
 def parse_json(value: bytes) -> Any:
-    """A JSON text in UTF-8 (RFC 8259); None where it is none, repeats a name, or has half a surrogate pair."""
+    """A JSON text in UTF-8 (RFC 8259); None where it is none, repeats a name, has half a surrogate pair, or is nested
+    deeper than ``DEEPEST``."""
     try:
         text = value.decode()
+        if _nesting(text) > DEEPEST:
+            return None
         found = _DECODER.decode(text)
         if "\\u" in text:
             json.dumps(found, ensure_ascii=False).encode()

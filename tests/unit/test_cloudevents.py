@@ -573,6 +573,21 @@ for _text in TIMES:
         ERRORS |= {f"time {_text!r}": _error, f"JSON time {_text!r}": _error}
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (b"[" * 500 + b"]" * 500, True),
+        (b"[" * 501 + b"]" * 501, False),
+        (b'{"a":' * 501 + b"1" + b"}" * 501, False),
+        (b"[" + b"[]," * 5_000 + b"[]]", True),
+        (b'["' + b"[" * 5_000 + b'\\"[["]', True),
+        (b'["' + b"[" * 600 + b'\\"' * 200_000, False),
+    ],
+)
+def test_json_is_read_to_the_same_depth_everywhere(text: bytes, read: bool) -> None:
+    assert (cloudevents.parse_json(text) is not None) == read
+
+
 @pytest.mark.parametrize("sample", SAMPLES, ids=[name for name, *_ in SAMPLES])
 def test_a_row_says_exactly_what_is_wrong(sample: tuple[str, Any, bytes | None, int]) -> None:
     name, given, value, magic = sample
