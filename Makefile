@@ -4,6 +4,7 @@ SHELL := bash
 
 VENV ?= .venv
 export VENV
+export PYTHON
 # What to pass on, e.g.  make test ARGS="-k capture -x"
 ARGS ?=
 FUZZ_SECONDS ?= 60
@@ -31,6 +32,11 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 test:  ## unit, property (quick), golden and Spark tests
 	@.ci/setup --java dev bench
 	$(WITH_JAVA) $(PYTEST) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
+
+.PHONY: test-unit
+test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for another Python)
+	@.ci/setup dev bench
+	$(PYTEST) $(wildcard tests/unit tests/property) $(ARGS)
 
 .PHONY: test-exhaustive
 test-exhaustive:  ## the property tests with many more examples
