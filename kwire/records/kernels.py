@@ -66,7 +66,7 @@ SLACK: Final = 64
 DONE: Final = 0
 GROW: Final = 1
 
-WIDE: Final = 512
+WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
 
 INLINE_CRC: int
