@@ -2,9 +2,10 @@
 
 ``find(path)`` lists the segments of a file, a partition's directory or a whole data directory; ``read(segment)`` gives
 the records of one as Arrow batches with the schema ``RECORDS``, ``batches(segment)`` one row per batch (``BATCHES``),
-as Kafka's dump-log tool prints them. ``check_indexes(segment)`` compares ``.index`` and ``.timeindex`` with the
-segment. ``kwire.log.internal`` decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this
-package alone does not import the array libraries.
+as Kafka's dump-log tool prints them. ``read_index(segment)`` and ``read_time_index(segment)`` give the entries of
+``.index`` and ``.timeindex``, and ``check_indexes(segment)`` compares both with the segment. ``kwire.log.internal``
+decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this package alone does not import the
+array libraries.
 """
 
 from __future__ import annotations
@@ -14,27 +15,44 @@ from typing import TYPE_CHECKING, Any
 from kwire.log.files import Segment, find, has_segment_name, is_segment
 
 if TYPE_CHECKING:
-    from kwire.log.indexes import check_indexes
+    from kwire.log.indexes import (
+        IndexProblem,
+        OffsetEntry,
+        TimeEntry,
+        check_indexes,
+        read_index,
+        read_time_index,
+    )
     from kwire.log.reading import BATCHES, RECORDS, batches, read
 
 __all__ = [
     "BATCHES",
     "RECORDS",
+    "IndexProblem",
+    "OffsetEntry",
     "Segment",
+    "TimeEntry",
     "batches",
     "check_indexes",
     "find",
     "has_segment_name",
     "is_segment",
     "read",
+    "read_index",
+    "read_time_index",
 ]
 
 _MODULES = {
     "BATCHES": "reading",
     "RECORDS": "reading",
+    "IndexProblem": "indexes",
+    "OffsetEntry": "indexes",
+    "TimeEntry": "indexes",
     "batches": "reading",
     "check_indexes": "indexes",
     "read": "reading",
+    "read_index": "indexes",
+    "read_time_index": "indexes",
 }
 
 

@@ -1,4 +1,4 @@
-"""Checks ``.index`` and ``.timeindex`` files against their segment.
+"""Reads ``.index`` and ``.timeindex`` files, and checks them against their segment.
 
 An offset index maps offsets to positions: entries of int32 offset (relative to the number in the file name) and int32
 position. A time index maps timestamps to offsets: entries of int64 timestamp and int32 relative offset (KIP-33). Both
@@ -11,13 +11,13 @@ What must hold, so that a lookup finds what is there:
 - no record up to the offset of a time index entry has a later timestamp, and one of them has just this one.
 
 Kafka's dump-log tool checks the same (``--index-sanity-check``, and when it prints an index), but compares the offset
-with that of the first entry only.
+with that of the first entry only: of an index from before 3.8 it says "Mismatches" where there is nothing wrong.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kwire.errors import MissingExtraError
 
@@ -31,7 +31,7 @@ from kwire.log.files import Segment
 from kwire.log.reading import regions
 from kwire.log.scan import Header
 
-__all__ = ["IndexProblem", "check_indexes"]
+__all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
 
 _OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -52,13 +52,45 @@ class IndexProblem:
         return f"{self.file}: entry {self.entry}: {self.message}"
 
 
+class OffsetEntry(NamedTuple):
+    """An entry of an offset index: whoever looks for ``offset`` or a later one may begin at ``position`` (bytes)."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """An entry of a time index: up to ``offset``, no record is later than ``timestamp`` (milliseconds since 1970)."""
+
+    timestamp: int
+    offset: int
+
+
+def read_index(segment: Segment) -> list[OffsetEntry]:
+    """The entries of the offset index beside ``segment``, as they are there, with absolute offsets.
+
+    Zeros at the end are space that was allocated in advance, and no entries; bytes behind the last whole entry are left
+    out. Whether the entries are right says ``check_indexes``. A segment whose name is no offset: ``ValueError``.
+    ``OSError`` where the index cannot be read, or there is none.
+    """
+    entries, _ = _entries(segment.index.read_bytes(), _OFFSETS)
+    offsets = entries["offset"].astype(np.int64) + _base(segment)
+    return list(map(OffsetEntry, offsets.tolist(), entries["position"].tolist()))
+
+
+def read_time_index(segment: Segment) -> list[TimeEntry]:
+    """The entries of the time index beside ``segment``; as ``read_index``."""
+    entries, _ = _entries(segment.time_index.read_bytes(), _TIMES)
+    offsets = entries["offset"].astype(np.int64) + _base(segment)
+    return list(map(TimeEntry, entries["timestamp"].tolist(), offsets.tolist()))
+
+
 def check_indexes(segment: Segment) -> list[IndexProblem]:
     """What is wrong with the index files of ``segment``; nothing where there are none.
 
     A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` where a file cannot be read.
     """
-    if segment.base_offset is None:
-        raise ValueError(f"{segment.path} is not named by its first offset, which its indexes count from")
+    base = _base(segment)
     if not segment.index.exists() and not segment.time_index.exists():
         return []
     tables = []
@@ -72,11 +104,17 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     found: list[IndexProblem] = []
     if segment.index.exists():
         raw = segment.index.read_bytes()
-        found += _listed(segment.index.name, _check_offsets(raw, table, segment.base_offset))
+        found += _listed(segment.index.name, _check_offsets(raw, table, base))
     if segment.time_index.exists():
         raw = segment.time_index.read_bytes()
-        found += _listed(segment.time_index.name, _check_times(raw, table, segment.base_offset))
+        found += _listed(segment.time_index.name, _check_times(raw, table, base))
     return found
+
+
+def _base(segment: Segment) -> int:
+    if segment.base_offset is None:
+        raise ValueError(f"{segment.path} is not named by its first offset, which its indexes count from")
+    return segment.base_offset
 
 
 def _listed(file: str, problems: list[tuple[int, str]]) -> list[IndexProblem]:

@@ -124,7 +124,7 @@ class Recording:
         ``more`` is added to each of its lines. Raises ``RecordingError`` when the program fails.
         """
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
-        for text in done.stdout.splitlines():
+        for text in done.stdout.split("\n"):
             if not text.startswith("{"):
                 continue
             line = json.loads(text) | more

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
+import indexed_topics
 import kafka  # type: ignore[import-untyped]
 import kafka_jars
+import segment_files
 import toolchains
 from capturing import Recording
 from client_kafka_python import KafkaPython
@@ -29,6 +31,9 @@ __all__ = ["ALL", "Target"]
 
 OLD_FORMAT = {"inter.broker.protocol.version": "0.10.1", "log.message.format.version": "0.10.1"}
 """Kafka 3.9 then stores magic 1, as a 0.10.1 broker did (ZooKeeper mode only)."""
+ENTRY_PER_APPEND = "3.7.2"
+"""A release that makes at most one index entry of what is appended at once, for its last offset; since 3.8 it is one of
+each batch that is due."""
 AUTHORIZER = {
     "zookeeper": "kafka.security.authorizer.AclAuthorizer",
     "kraft": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -580,6 +585,7 @@ def segments(target: Target) -> None:
     """
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("3.9-zk-format-0.9", {"mode": "zookeeper", "config": OLD_FORMAT | {"log.message.format.version": "0.9.0"}}),
+        ("3.7-zk-format-0.10", {"mode": "zookeeper", "version": ENTRY_PER_APPEND, "config": OLD_FORMAT}),
         ("3.9-zk-format-0.10", {"mode": "zookeeper", "config": OLD_FORMAT}),
         ("3.9-kraft", {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": {}}),
         (f"{'.'.join(target.newest.split('.')[:2])}-kraft", {"mode": "kraft", "version": target.newest, "config": {}}),
@@ -627,40 +633,44 @@ def segments(target: Target) -> None:
             cluster.halt()
             for place in sorted((cluster.nodes[0].folder / "data").iterdir()):
                 if place.is_dir() and place.name.startswith(("log-", "__")):
-                    _keep_segments(cluster, place, folder / place.name)
+                    segment_files.keep(cluster, place, folder / place.name)
 
 
-DECODERS = {
-    "__consumer_offsets": "--offsets-decoder",
-    "__transaction_state": "--transaction-log-decoder",
-    "__cluster_metadata": "--cluster-metadata-decoder",
-    "__share_group_state": "--share-group-state-decoder",
-}
+def segment_indexes(target: Target) -> None:
+    """Partitions of several segments with their indexes, and what Kafka's dump-log tool prints for each file.
 
-
-def _keep_segments(cluster: Cluster, place: Path, target: Path) -> None:
-    """Copy the files of one partition, and what dump-log says about each."""
-    kept = []
-    for file in sorted(place.iterdir()):
-        # Indexes are left out: the tool cannot read an empty one, and opening any partition makes new ones.
-        whole = file.suffix in (".log", ".txnindex", ".snapshot", ".checkpoint")
-        if whole and 0 < file.stat().st_size < 200_000:
-            target.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, target / file.name)
-            kept.append(target / file.name)
-    decoder = next((flag for topic, flag in DECODERS.items() if place.name.startswith(topic)), None)
-    for file in kept:
-        if file.suffix == ".snapshot" and decoder == "--cluster-metadata-decoder":
-            continue
-        options = ["--deep-iteration", "--print-data-log", *([decoder] if decoder else [])]
-        if file.suffix not in (".log", ".checkpoint"):
-            options = []
-        text = cluster.tool("dump-log", *options, "--files", str(file), check=False)
-        text = text.replace(str(file.parent) + "/", "")
-        lines = [line for line in text.splitlines() if "ERROR Reconfiguration failed" not in line]
-        file.with_name(file.name + ".txt").write_text("\n".join(lines) + "\n")
-    for stray in [*target.glob("*.index"), *target.glob("*.timeindex")]:
-        stray.unlink()
+    Folders tests/golden/segments/BROKER-indexes/PARTITION; what the topics are for is in indexed_topics.py. There are
+    no expectations of clients: the log beside an index says what must be in it.
+    """
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("3.7-zk-format-0.10", {"mode": "zookeeper", "version": ENTRY_PER_APPEND, "config": OLD_FORMAT}),
+        ("3.9-zk-format-0.10", {"mode": "zookeeper", "config": OLD_FORMAT}),
+        ("3.9-kraft", {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": {}}),
+        (f"{'.'.join(target.newest.split('.')[:2])}-kraft", {"mode": "kraft", "version": target.newest, "config": {}}),
+    ]
+    for name, settings in kinds:
+        modern = settings["mode"] == "kraft"
+        settings["config"] = {**settings["config"], "log.cleaner.backoff.ms": "200"}
+        folder = target.out / "segments" / f"{name}-indexes"
+        shutil.rmtree(folder, ignore_errors=True)
+        with Cluster(**settings) as cluster:
+            about = f"Apache Kafka {cluster.version}, {cluster.mode} mode"
+            recording = Recording(
+                folder / "records", cluster.ports(), segment_indexes.__doc__ or "", about, form="none", exact=False
+            )
+            with recording:
+                recording.clients["kafka-python"] = f"kafka-python {kafka.__version__}"
+                names = [name for name in indexed_topics.TOPICS if modern or name != indexed_topics.TRANSACTIONS]
+                if cluster.version == ENTRY_PER_APPEND:
+                    names = ["index-plain", "index-compacted"]  # where several messages are appended at once
+                for topic in names:
+                    topics(cluster, topic, **indexed_topics.TOPICS[topic])
+                indexed_topics.fill(cluster.bootstrap(), names, CODECS if modern else CODECS[:4])
+                data = cluster.nodes[0].folder / "data"
+                indexed_topics.wait_for_cleaner(data, "index-compacted")
+            cluster.halt()
+            for place in sorted(data.glob("index-*-0")):
+                segment_files.keep(cluster, place, folder / place.name, indexes=True)
 
 
 @contextmanager
@@ -724,4 +734,5 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "raw": raw,
     "authentication": authentication,
     "segments": segments,
+    "segment-indexes": segment_indexes,
 }

@@ -299,6 +299,30 @@ def test_an_index_that_ends_in_the_middle_of_an_entry_is_told(partition: Path) -
     assert str(problem) == f"{0:020}.index: entry 5: 3 bytes behind the last whole entry"
 
 
+def test_the_entries_of_indexes_have_absolute_offsets(tmp_path: Path) -> None:
+    segment = log.Segment(tmp_path / f"{1000:020}.log", base_offset=1000)
+    segment.index.write_bytes(struct.pack(">iiii", 0, 0, 7, 4096) + bytes(24))
+    segment.time_index.write_bytes(struct.pack(">qiqi", 5, 0, 1_700_000_000_000, 2**31 - 1) + b"cut off")
+    assert log.read_index(segment) == [log.OffsetEntry(1000, 0), log.OffsetEntry(offset=1007, position=4096)]
+    assert log.read_time_index(segment) == [
+        log.TimeEntry(5, 1000),
+        log.TimeEntry(timestamp=1_700_000_000_000, offset=1000 + 2**31 - 1),
+    ]
+    segment.index.write_bytes(b"")
+    assert log.read_index(segment) == []
+
+
+@pytest.mark.parametrize("read", [log.read_index, log.read_time_index])
+def test_entries_of_an_index_need_the_file_and_a_segment_that_is_named_by_its_offset(tmp_path: Path, read: Any) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(log.Segment(tmp_path / f"{7:020}.log", base_offset=7))
+    segment = log.Segment(tmp_path / "other.log")
+    for file in (segment.index, segment.time_index):
+        file.write_bytes(bytes(range(24)))
+    with pytest.raises(ValueError, match="not named by its first offset"):
+        read(segment)
+
+
 def test_a_segment_without_indexes_has_no_problems(partition: Path) -> None:
     assert log.check_indexes(log.find(partition)[0]) == []
 
