@@ -51,7 +51,7 @@ VIEW_FROM: Final = 1023
 A length in compact form has 8 or more in its second byte from here on.
 """
 
-_ARRAY_CODES: Final = {2: "h", 4: "i", 8: "q"}
+_ARRAY_CODES: Final = frozenset(code for code in "hHiIq" if array(code).itemsize == struct.calcsize(f">{code}"))
 
 
 class RetryError(ValueError):
@@ -100,7 +100,6 @@ def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None)
 def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], tuple[int, ...]]:
     """Reader of ``n`` numbers: short lists by a cached ``struct``, long ones by ``array`` and a byte swap."""
     cached: list[Callable[[bytes, int], tuple[int, ...]] | None] = [None] * 33
-    array_code = _ARRAY_CODES.get(size)
     swap = struct.pack("=h", 1) != struct.pack(">h", 1)
 
     def read(data: bytes, pos: int, n: int) -> tuple[int, ...]:
@@ -109,9 +108,9 @@ def _make_reader(code: str, size: int) -> Callable[[bytes, int, int], tuple[int,
             if unpack is None:
                 unpack = cached[n] = struct.Struct(f">{n}{code}").unpack_from
             return unpack(data, pos)
-        if array_code is None or code in "?d":
+        if code not in _ARRAY_CODES:
             return struct.unpack_from(f">{n}{code}", data, pos)
-        numbers = array(array_code)
+        numbers = array(code)
         numbers.frombytes(data[pos : pos + n * size])
         if len(numbers) != n:
             raise RetryError
@@ -199,6 +198,10 @@ def _plus_equal(name: str, number: int) -> str:
     return f"{name} {'+' if number > 0 else '-'}= {abs(number)}"
 
 
+def _no_sequence(name: str) -> str:
+    return f"{name}.__class__ is not tuple and {name}.__class__ is not list"
+
+
 def _describe(format_: str) -> str:
     """``hiqs16`` from ``>hiq16s``: the format as part of a name."""
     return format_.replace("?", "t")
@@ -244,7 +247,8 @@ class _Decoder(_Source):
         self.ahead = 0
         self.views = False
         self.sites = 0
-        self.guesses = guesses or {}
+        # A copy: another thread may make new guesses in the meantime.
+        self.guesses = dict(guesses or {})
 
     # ``pos`` lags behind what was read by ``ahead`` bytes, known when the source is made: adding them where the next
     # read happens costs nothing more, and often a constant is saved (``pos + 1 + n - 1``). Where branches or rounds
@@ -686,11 +690,12 @@ class _Encoder(_Source):
         items = self.name("l")
         plus = " + 1" if type_.compact else ""
         self.add(f"{items} = {value}")
+        word = "if"
         if nullable:
-            self.add(f"if {items} is None: n = {0 if type_.compact else -1}; {items} = ()", "else:")
-            self.add(f"    n = len({items}){plus}")
-        else:
-            self.add(f"n = len({items}){plus}")
+            self.add(f"if {items} is None: n = {0 if type_.compact else -1}; {items} = ()")
+            word = "elif"
+        # Much has a length and elements, and some of it even other elements than it says: bytes, a dict, an array.
+        self.add(f"{word} {_no_sequence(items)}: retry()", f"else: n = len({items}){plus}")
         self.length(type_)
         element = type_.element
         if isinstance(element, model.PrimitiveLayout) and element.name in _READERS:
@@ -704,9 +709,6 @@ class _Encoder(_Source):
         ):
             self.shaped_array(element, items, one)
             return
-        if isinstance(element, model.PrimitiveLayout) and element.name == "string":
-            # "abc" is iterable too, and would be written as three strings.
-            self.add(f"if {items}.__class__ is str: retry()")
         with self.block(f"for {one} in {items}:"):
             if isinstance(element, model.StructLayout):
                 self.struct(element, one)
@@ -748,6 +750,7 @@ class _Encoder(_Source):
             if checks:
                 self.add(f"if {' or '.join(checks)}: retry()")
             self.add(*(f"{values[field.name]} = {one}.{field.name}" for field in arrays))
+            self.add(*(f"if {_no_sequence(values[field.name])}: retry()" for field in arrays))
             changed = " or ".join(f"len({values[field.name]}) != {lengths[field.name]}" for field in arrays)
             with self.block(f"if {changed}:"):
                 for field in arrays:
@@ -769,7 +772,7 @@ class _Encoder(_Source):
         else:
             one = self.name("o")
             if not field.nullable:
-                self.add(f"{one} = {value}")
+                self.add(f"{one} = {value}", f"if {one}.__class__ is not C_{type_.name}: retry()")
                 self.struct(type_, one)
                 return
             self.flush()
@@ -777,6 +780,7 @@ class _Encoder(_Source):
             with self.block(f"if {one} is None:"):
                 self.add(f"{self.writer}(b'\\xff')")
             with self.block("else:"):
+                self.add(f"if {one}.__class__ is not C_{type_.name}: retry()")
                 self.fixed("b", "1")
                 self.struct(type_, one)
                 self.flush()
@@ -803,7 +807,6 @@ class _Encoder(_Source):
 
     def struct(self, type_: model.StructLayout, one: str) -> None:
         cls = self.structs[type_.name]
-        # An object of another class could have the same attributes and would be written; the tracked encoder words it.
         checks = [
             self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
             for field in type_.absent

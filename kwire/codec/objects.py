@@ -198,8 +198,11 @@ def _from_plain(type_: str, value: Any, cls: type, path: str) -> Any:
 def same(one: Any, other: Any) -> bool:
     """Whether two values of a field are equal: a list and a tuple of equal elements are."""
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and one.__class__ is not other.__class__:
-        return len(one) == len(other) and all(a == b for a, b in zip(one, other, strict=True))
-    return bool(one == other)
+        return len(one) == len(other) and all(map(same, one, other))
+    try:
+        return bool(one == other)
+    except Exception:  # whatever was assigned to the attribute compares itself; an array of numpy has no truth
+        return False
 
 
 def holds_numbers(field: model.Field | model.FieldLayout) -> bool:
@@ -344,6 +347,9 @@ def _shared_default(struct: type[WireStruct]) -> WireStruct:
         }
         kind = type(struct.__name__, (struct,), members)
         found = struct()
+        for field in struct.FIELDS:
+            if isinstance(getattr(found, field.name), list):
+                setattr(found, field.name, ())  # a list could be added to
         object.__setattr__(found, "__class__", kind)
         # Only now: an object of a class with a __setattr__ of its own is not the fast kind to fill.
         kind.__setattr__ = refuse  # type: ignore[method-assign]

@@ -14,8 +14,10 @@ Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` onl
 from __future__ import annotations
 
 import linecache
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from kwire import schema
@@ -69,9 +71,23 @@ class Codec:
 
 
 class CompiledCodec(Codec):
-    """Runs generated source; decoder and encoder are each compiled when first called."""
+    """Runs generated source; decoder and encoder are each compiled when first called.
 
-    __slots__ = ("_decode", "_encode", "_guesses", "_misses", "_plain", "_recompilations", "_structs")
+    Threads may share it. Guesses change under a lock, which decoding does not need: a decoder that was compiled before
+    goes on being right, and what it counts is no longer heard.
+    """
+
+    __slots__ = (
+        "_decode",
+        "_encode",
+        "_generation",
+        "_guesses",
+        "_lock",
+        "_misses",
+        "_plain",
+        "_recompilations",
+        "_structs",
+    )
 
     _decode: Callable[[bytes, int], tuple[Any, int]]
     _encode: Callable[[Any], bytes]
@@ -89,10 +105,15 @@ class CompiledCodec(Codec):
         self._plain: dict[int, Counter[tuple[int, ...]]] = {}
         self._misses = 0
         self._recompilations = 0
+        self._generation = 0
+        self._lock = threading.Lock()
 
     def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
-        self._decode = self._compile("decode", self._decoder_source)
-        return self._decode(data, pos)
+        with self._lock:
+            if self._decode == self._first_decode:
+                self._decode = self._compile("decode", self._decoder_source)
+            decode = self._decode
+        return decode(data, pos)
 
     def _first_encode(self, value: Any) -> bytes:
         self._encode = self._compile("encode", self._encoder_source)
@@ -107,29 +128,40 @@ class CompiledCodec(Codec):
     def _compile(self, name: str, generate: Callable[[dict[str, Any]], str]) -> Any:
         globals_ = emit.namespace(self._structs)
         if self._recompilations < self.MOST_RECOMPILATIONS:
-            globals_["plain"] = self._count_plain
+            globals_["plain"] = partial(self._count_plain, self._generation)
         source = generate(globals_)
         file = f"<kwire {self.label} {name}>"
         exec(compile(source, file, "exec"), globals_)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         return globals_[name]
 
-    def _count_plain(self, site: int, objects: Sequence[WireStruct]) -> None:
-        """Generated code calls it with what it decoded without a guess, or against one that was wrong."""
-        if site in self._guesses:
-            self._misses += 1
-            if self._misses == self.ENOUGH:
-                # Perhaps the traffic has changed. Only a sample of all elements can tell, not the misses alone.
-                self._misses = 0
-                del self._guesses[site]
-                self._decode = self._first_decode
-            return
-        counter = self._plain.setdefault(site, Counter())
-        cls = type(objects[0])
-        arrays = [one.name for one in cls.FIELDS if isinstance(one.type, model.Array) and self.version in one.versions]
-        counter.update(tuple([len(getattr(one, name)) for name in arrays]) for one in objects[: self.ENOUGH])
-        if counter.total() >= self.ENOUGH:
-            self._guess(site, counter)
+    def _count_plain(self, generation: int, site: int, objects: Sequence[WireStruct]) -> None:
+        """Generated code calls it with what it decoded without a guess, or against one that was wrong.
+
+        ``generation`` is that of its source: one message can bring many arrays, and those behind the one that made a
+        new guess say nothing about it.
+        """
+        with self._lock:
+            if generation != self._generation:
+                return
+            if site in self._guesses:
+                self._misses += 1
+                if self._misses >= self.ENOUGH:
+                    # Perhaps the traffic has changed. Only a sample of all elements can tell, not the misses alone.
+                    del self._guesses[site]
+                    self._renew()
+                return
+            counter = self._plain.setdefault(site, Counter())
+            fields = type(objects[0]).FIELDS
+            arrays = [one.name for one in fields if isinstance(one.type, model.Array) and self.version in one.versions]
+            counter.update(tuple([len(getattr(one, name)) for name in arrays]) for one in objects[: self.ENOUGH])
+            if counter.total() >= self.ENOUGH:
+                self._guess(site, counter)
+
+    def _renew(self) -> None:
+        self._misses = 0
+        self._generation += 1
+        self._decode = self._first_decode
 
     def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
         common = [one for one in counter.most_common(emit.MOST_SHAPES) if max(one[0], default=0) <= emit.LONGEST_GUESS]
@@ -140,7 +172,7 @@ class CompiledCodec(Codec):
         kept = {shape: count for shape, count in common if count * 10 >= total}
         if sum(kept.values()) * 2 >= total:
             self._guesses[site] = list(kept)
-        self._decode = self._first_decode
+        self._renew()
 
     def source(self) -> str:
         """The generated Python of both directions."""

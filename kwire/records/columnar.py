@@ -47,7 +47,7 @@ from kwire.records import kernels
 from kwire.records.compression import CODECS, decompress
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
-from kwire.records.kernels import DONE, SLACK, Problem, State, Table
+from kwire.records.kernels import DONE, GROW_PROBLEMS, SLACK, Problem, State, Table
 from kwire.records.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["HEADERS", "POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
@@ -488,8 +488,8 @@ class _Columns:
         form = np.empty(kernels.FORM_FIELDS, np.uint64)
         places = np.empty(2 * kernels.FORM_HEADERS, np.int64)
         self.state = state = np.zeros(State.FIELDS, np.int64)
-        while (
-            kernels.read_records(
+        while True:
+            said = kernels.read_records(
                 window.buffer,
                 window.arena,
                 table,
@@ -521,9 +521,12 @@ class _Columns:
                 places,
                 state,
             )
-            != DONE
-        ):
-            problems = self._grow(problems, body)
+            if said == DONE:
+                break
+            if said == GROW_PROBLEMS:
+                problems = _larger(problems, int(state[State.PROBLEMS]))
+            else:
+                self._grow(body, want_headers)
         seen = (state[_GUESSED] / size).tolist()
         if want_key:
             _scratch.shares[0] = seen[0]
@@ -538,31 +541,30 @@ class _Columns:
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
 
-    def _grow(self, problems: Ints, body: Ints) -> Ints:
+    def _grow(self, body: Ints, want_headers: bool) -> None:
         """Makes room for the entry that did not fit: enough for it at its worst, and for the rest as far as can be told
         from what was read."""
         state = self.state
-        if state[State.PROBLEMS] >= len(problems):
-            problems = _larger(problems, int(state[State.PROBLEMS]))
         entry = int(state[State.ENTRY])
         worst = int(body[entry])
         done = int(body[:entry].sum())
         scale = 1.05 * int(body.sum()) / done if done else 0.0
-        for name, used in (
-            ("key", State.KEY),
-            ("header_key", State.HEADER_KEY),
-            ("header_value", State.HEADER_VALUE),
-            ("header_key_at", State.HEADER),
-            ("header_value_at", State.HEADER),
-            ("header_null", State.NULL_HEADER_VALUES),
-        ):
+        # A header takes two bytes at least. Offsets are one more than there are headers.
+        outputs = [("key", State.KEY, 1, 0)]
+        if want_headers:
+            outputs += [
+                ("header_key", State.HEADER_KEY, 1, 0),
+                ("header_value", State.HEADER_VALUE, 1, 0),
+                ("header_key_at", State.HEADER, 2, 1),
+                ("header_value_at", State.HEADER, 2, 1),
+                ("header_null", State.NULL_HEADER_VALUES, 2, 0),
+            ]
+        for name, used, least, more in outputs:
             array = getattr(self, name)
             filled = int(state[used])
-            need = filled + worst + SLACK
+            need = filled + worst // least + SLACK
             if len(array) < need:
-                kept = filled + 1 if used == State.HEADER else filled
-                setattr(self, name, _larger(array, kept, max(need, int(scale * filled))))
-        return problems
+                setattr(self, name, _larger(array, filled + more, max(need, int(scale * filled))))
 
     # --- columns that differ from record to record ---
 

@@ -44,6 +44,7 @@ intrinsic: Callable[[Any], Any] = _intrinsic
 __all__ = [
     "DONE",
     "GROW",
+    "GROW_PROBLEMS",
     "PROBLEM_FIELDS",
     "SLACK",
     "Problem",
@@ -65,6 +66,8 @@ SLACK: Final = 64
 
 DONE: Final = 0
 GROW: Final = 1
+GROW_PROBLEMS: Final = 2
+"""``read_records`` found the problem table full. It has forgotten the entry's problems by then: nothing else tells."""
 
 WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
@@ -1276,7 +1279,7 @@ def read_records(
                     # Each message is an entry of its own.
                     if state[2] >= problems.shape[0]:
                         state[2] = first_problem
-                        return GROW
+                        return GROW_PROBLEMS
                     reported = table[entry, 9] if table[entry, 2] else fail_at
                     _report(problems, state, table[entry, 0], reported, failed, fail_a, fail_b)
                 elif code == 0:
@@ -1350,7 +1353,7 @@ def read_records(
         if code != 0:
             if state[2] >= problems.shape[0]:
                 state[2] = first_problem
-                return GROW
+                return GROW_PROBLEMS
             reported = table[entry, 9] if table[entry, 2] else bad_at
             _report(problems, state, table[entry, 0], reported, code, bad_a, bad_b)
         table[entry, 19] = first

@@ -8,13 +8,17 @@ import random
 import subprocess
 import sys
 import traceback
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+from types import NoneType
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 import kwire
 from kwire import messages, schema
-from kwire.codec import registry
+from kwire.codec import objects, registry
 from kwire.codec.registry import Codec, Implementation
 from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
 
@@ -339,6 +343,126 @@ def test_a_struct_that_was_not_sent_is_the_shared_default(implementation: Implem
         assert again.responses[0].partitions[0].current_leader.leader_id == 3
     assert copy.deepcopy(sent) == pickle.loads(pickle.dumps(sent)) == sent
     assert codec.encode(copy.deepcopy(sent)) == data
+
+
+def test_nothing_that_messages_share_can_be_changed() -> None:
+    for name in schema.names():
+        registry.message_class(schema.message(name))  # makes the defaults
+    assert objects._SHARED
+    for default in objects._SHARED.values():
+        for field in default.FIELDS:
+            value = getattr(default, field.name)
+            assert isinstance(value, (int, float, str, bytes, UUID, NoneType, tuple)) or value in (
+                *objects._SHARED.values(),
+            ), (type(default), field.name)
+    kind = messages.ConsumerGroupDescribeResponse
+    member = kind.Member()
+    with pytest.raises(AttributeError):
+        member.assignment.topic_partitions.append(kind.TopicPartitions())
+    own = copy.copy(member.assignment)
+    own.topic_partitions.append(kind.TopicPartitions(topic_name="t"))
+    assert own != member.assignment
+    assert kind.Member().assignment.topic_partitions == ()
+    assert kind.Assignment() == member.assignment
+
+
+UNSIGNED = schema.parse("request Unsigned key 9001 versions 0\n  ports  [uint16]\n  ids  [uint32]\n  sizes  [int64]\n")[
+    0
+]
+
+
+@pytest.mark.parametrize("count", [0, 1, 32, 33, 500])
+def test_numbers_in_long_arrays_keep_their_signs(count: int, implementation: Implementation) -> None:
+    codec = registry.codec(UNSIGNED, 0, implementation)
+    value = registry.message_class(UNSIGNED)(
+        ports=[65535, 0] * count, ids=[2**32 - 1, 1] * count, sizes=[-(2**63), 5] * count
+    )
+    back = codec.decode(codec.encode(value))
+    assert back == value
+    assert back.ids == (2**32 - 1, 1) * count
+
+
+@pytest.mark.parametrize(
+    "given",
+    [range(2), {1, 2}, {1: 2}, b"ab", "ab", array("i", [1]), np.array([0]), np.array([1, 2]), iter([1])],
+    ids=lambda given: f"{type(given).__name__}-{given!s}"[:24],
+)
+def test_only_lists_and_tuples_are_arrays(given: object, implementation: Implementation) -> None:
+    plain = registry.codec(messages.DescribeLogDirsRequest.SCHEMA, 0, implementation)
+    topic = messages.DescribeLogDirsRequest.DescribableLogDirTopic(topic="t")
+    topic.partitions = given
+    with pytest.raises(EncodeError, match="expected a list"):
+        plain.encode(messages.DescribeLogDirsRequest(topics=[topic]))
+    shaped = registry.response_codec(3, 1, implementation)
+    partition = messages.MetadataResponse.MetadataResponsePartition()
+    partition.replica_nodes = given
+    topics = [messages.MetadataResponse.MetadataResponseTopic(name="t", partitions=[partition])]
+    with pytest.raises(EncodeError, match="expected a list"):
+        shaped.encode(messages.MetadataResponse(topics=topics))
+    tagged = registry.codec(messages.PartitionChangeRecord.SCHEMA, 0, implementation)
+    with pytest.raises(EncodeError, match="expected a list"):
+        tagged.encode(messages.PartitionChangeRecord(isr=given))
+
+
+@pytest.mark.parametrize("given", [None, messages.FetchResponse.SnapshotId(), object()], ids=["null", "other", "any"])
+def test_a_struct_field_takes_its_own_class_only(given: object, implementation: Implementation) -> None:
+    kind = messages.FetchResponse
+    partition = kind.PartitionData()
+    partition.current_leader = given
+    codec = registry.response_codec(1, 12, implementation)
+    with pytest.raises(EncodeError, match="current_leader"):
+        codec.encode(kind(responses=[kind.FetchableTopicResponse(partitions=[partition])]))
+
+
+def test_threads_may_share_a_codec() -> None:
+    """While one decodes, another changes the guesses: sooner or later in every interleaving."""
+    kind = messages.MetadataResponse
+    chance = random.Random(3)
+
+    def metadata(replicas: int) -> bytes:
+        partitions = [
+            kind.MetadataResponsePartition(
+                partition_index=index, replica_nodes=range_of(replicas), isr_nodes=range_of(chance.randint(0, replicas))
+            )
+            for index in range(30)
+        ]
+        topics = [kind.MetadataResponseTopic(name="t", partitions=partitions) for _ in range(3)]
+        return registry.codec(kind.SCHEMA, 12).encode(kind(topics=topics))
+
+    def range_of(count: int) -> list[int]:
+        return list(range(count))
+
+    data = [metadata(replicas) for replicas in (1, 2, 3, 3, 3, 4, 5)]
+    expected = [registry.codec(kind.SCHEMA, 12, "reference").decode(one) for one in data]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            codec = registry.CompiledCodec(kind.SCHEMA, 12)
+
+            def work(seed: int, codec: Codec = codec) -> None:
+                order = random.Random(seed)
+                for _ in range(30):
+                    which = order.randrange(len(data))
+                    assert codec.decode(data[which]) == expected[which]
+
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_large_message_is_no_reason_to_give_up_guessing() -> None:
+    kind = messages.MetadataResponse
+    partitions = [kind.MetadataResponsePartition(replica_nodes=[1, 2, 3], isr_nodes=[1, 2]) for _ in range(10)]
+    for topics in (90, 1000):
+        value = kind(topics=[kind.MetadataResponseTopic(name="t", partitions=partitions) for _ in range(topics)])
+        data = registry.codec(kind.SCHEMA, 12).encode(value)
+        codec = registry.CompiledCodec(kind.SCHEMA, 12)
+        for _ in range(3):
+            assert codec.decode(data) == value
+        assert codec._guesses == {0: [(3, 2, 0)]}
+        assert codec._recompilations == 1
 
 
 def test_absurd_counts_are_refused_before_anything_is_allocated(implementation: Implementation) -> None:

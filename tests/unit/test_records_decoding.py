@@ -326,6 +326,22 @@ def test_a_bad_record_costs_only_itself() -> None:
     assert len(problems) == 1
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("count", [15, 16, 17, 33, 1000])
+def test_a_run_of_bad_messages_is_told_one_by_one(count: int, wrapped: bool) -> None:
+    """However many there are: the table of problems starts small, and is full in the middle of the run."""
+    bad = bytearray(message())
+    bad[26:30] = struct.pack(">i", 1000)  # the key's length
+    run = message(b"first") + bytes(bad) * count + message(b"last")
+    data = message(None, gzipped(run), attributes=1) if wrapped else run
+    problems: list[list[DecodeError]] = [[], []]
+    made = to_arrow(data, problems=problems[0])
+    rows = [one for each in decode(data, problems=problems[1]) for one in each.records]
+    assert len(made.column("key").to_pylist()) == len(rows) == 2
+    assert [one.offset for one in problems[0]] == [one.offset for one in problems[1]]
+    assert len(problems[0]) == count
+
+
 def test_record_sets_are_numbered_and_may_lie_anywhere() -> None:
     one, two = message(b"one"), batch(record(b"two") + record(b"three", offset=1), 2)
     buffer = np.frombuffer(one + b"????" + two, np.uint8)
