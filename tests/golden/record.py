@@ -1,6 +1,6 @@
 """Record the golden captures: real brokers, real clients, real bytes.
 
-    python tests/golden/record.py                     everything, about ten minutes
+    python tests/golden/record.py                     everything, about eleven minutes
     python tests/golden/record.py first-light         one of them (see --list)
     python tests/golden/record.py --release 4.3.1     the KRaft captures on another Kafka release
     python tests/golden/record.py --out DIR           somewhere else than tests/golden

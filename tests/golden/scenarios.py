@@ -585,7 +585,6 @@ def segments(target: Target) -> None:
     """
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("3.9-zk-format-0.9", {"mode": "zookeeper", "config": OLD_FORMAT | {"log.message.format.version": "0.9.0"}}),
-        ("3.7-zk-format-0.10", {"mode": "zookeeper", "version": ENTRY_PER_APPEND, "config": OLD_FORMAT}),
         ("3.9-zk-format-0.10", {"mode": "zookeeper", "config": OLD_FORMAT}),
         ("3.9-kraft", {"mode": "kraft", "version": kafka_jars.KRAFT3, "config": {}}),
         (f"{'.'.join(target.newest.split('.')[:2])}-kraft", {"mode": "kraft", "version": target.newest, "config": {}}),
