@@ -738,6 +738,8 @@ class _Encoder(_Source):
                 assert isinstance(field.type, model.PrimitiveLayout)
                 format_.append(STRUCT_CODES[field.type.name])
                 arguments.append(f"{value}.bytes" if field.type.name == "uuid" else value)
+        if element.flexible:
+            format_.append("x")
         self.add(f"{' = '.join(lengths.values())} = -1")
         checks = [
             self.differs(field, f"{one}.{field.name}", cls.STRUCTS.get(field.name))
@@ -759,9 +761,11 @@ class _Encoder(_Source):
                     compact = isinstance(field.type, model.ArrayLayout) and field.type.compact
                     self.add(f"{counts[field.name]} = " + (f"uvarint({n} + 1)" if compact else f"pack_count({n})"))
                 self.add(f'{pack} = shaped(f">{"".join(format_)}").pack')
-            self.add(f"{self.writer}({pack}({', '.join(arguments)}))")
+            self.add(f"b = {pack}({', '.join(arguments)})")
             if element.flexible:
-                self.add(f"{self.writer}(pack_tags([], u) if (u := {one}.unknown_tagged_fields) else b'\\x00')")
+                # The count of no tags is packed with the rest, and taken off again where there are some.
+                self.add(f"if u := {one}.unknown_tagged_fields: b = b[:-1] + pack_tags([], u)")
+            self.add(f"{self.writer}(b)")
 
     def value(self, field: model.FieldLayout, value: str) -> None:
         type_ = field.type
