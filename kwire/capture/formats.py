@@ -61,6 +61,7 @@ class Container:
         self._limit = 0
         self._link = 0
         self._interfaces = np.zeros((0, packets.INTERFACE_COLUMNS), np.int64)
+        self._interface_room = self._interfaces
 
     def begin(self, head: bytes) -> int:
         """Reads the file header and returns how many bytes it takes. Raises ``CaptureError``."""
@@ -128,7 +129,9 @@ class Container:
                 buf, pos, end, self._little, self._interfaces, self.last_time, self.counts
             )
             self.last_time = int(last)
-            tables.append(table[:rows])
+            if rows:
+                # The kernel makes each table for all that may come; a few packets must not hold on to the whole of it.
+                tables.append(table[:rows].copy() if rows < len(table) // 4 else table[:rows])
             if why == packets.BAD:
                 error = CaptureError(
                     "the file is damaged: a block cannot be as long as it says here", offset=base + pos
@@ -143,6 +146,8 @@ class Container:
             if size == 0:
                 break
             pos += size
+        if not tables:
+            return table[:0], pos, error
         return (np.concatenate(tables) if len(tables) > 1 else tables[0]), pos, error
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
@@ -170,11 +175,16 @@ class Container:
             if major != 1:
                 raise CaptureError(f"pcapng version {major} is not supported, only 1", offset=base + pos)
             self._interfaces = np.zeros((0, packets.INTERFACE_COLUMNS), np.int64)
+            self._interface_room = self._interfaces
             return int(size)
         link, _reserved, snaplen = struct.unpack_from(prefix + "HHI", block, 8)
         resolution, offset = _interface_options(block[16 : size - 4], prefix)
-        row = np.array([[link, snaplen, resolution, offset]], np.int64)
-        self._interfaces = np.concatenate([self._interfaces, row])
+        known = len(self._interfaces)
+        if known == len(self._interface_room):
+            self._interface_room = np.zeros((2 * known + 4, packets.INTERFACE_COLUMNS), np.int64)
+            self._interface_room[:known] = self._interfaces
+        self._interface_room[known] = link, snaplen, resolution, offset
+        self._interfaces = self._interface_room[: known + 1]
         self._note_link(link)
         return int(size)
 

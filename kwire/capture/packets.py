@@ -354,8 +354,8 @@ def _mixed(value: int) -> int:
 @kernel
 def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
-    a = _mixed(_mixed(a_high * 31 + a_low) + a_port)
-    b = _mixed(_mixed(b_high * 31 + b_low) + b_port)
+    a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
+    b = _mixed(_mixed(_mixed(b_high) + b_low) + b_port)
     return _mixed(a + b)
 
 

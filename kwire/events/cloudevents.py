@@ -41,6 +41,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -584,7 +585,15 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
+def _finite(text: str) -> float:
+    # 1e400 is JSON, and would become an infinity, which is none and could not be written again.
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is beyond a float")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

@@ -21,9 +21,11 @@ from kwire.errors import CaptureError
 
 __all__ = ["Segment", "find", "has_segment_name", "is_segment", "named"]
 
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
-_SEGMENT: Final = re.compile(r"(?P<offset>\d{20})\.log(?:\.deleted)?")
-_CHECKPOINT: Final = re.compile(r"\d{20}-\d{10}\.checkpoint")
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
+_LAST_OFFSET: Final = 2**63 - 1
+_LAST_PARTITION: Final = 2**31 - 1
+_SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
+_CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
 
 
@@ -103,8 +105,12 @@ def named(path: Path, metadata: str | None = None) -> Segment:
     Checkpoints of the metadata log have a topic and a partition too, but no base offset: no index counts from theirs.
     """
     found = _SEGMENT.fullmatch(path.name)
+    if found and int(found["offset"]) > _LAST_OFFSET:
+        found = None
     known = found or _CHECKPOINT.fullmatch(path.name)
     folder = _PARTITION.fullmatch(path.absolute().parent.name) if known else None
+    if folder and int(folder["partition"]) > _LAST_PARTITION:
+        folder = None
     topic_id = _TOPIC_ID.search(metadata or "") if folder else None
     return Segment(
         path,

@@ -58,7 +58,8 @@ class FrameSplitter:
         a size above the limit and ``DecodeError`` for a negative one, with the offset in the stream, after the
         frames before it; and again on every later call.
         """
-        self._buffer += data
+        if self._broken is None:
+            self._buffer += data
         return self._frames()
 
     def close(self) -> None:

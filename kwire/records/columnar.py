@@ -48,7 +48,7 @@ from kwire.records.compression import CODECS, decompress
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
 from kwire.records.kernels import DONE, GROW_PROBLEMS, SLACK, Problem, State, Table
-from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 
 __all__ = ["HEADERS", "POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
 
@@ -262,7 +262,7 @@ class _Window:
         self.arena: Bytes = _scratch.arena
         self._used = 0
         self.table: Ints = _NO_TABLE
-        self._left = limits.total
+        self._budget = Budget(limits)
 
     def find(self) -> None:
         table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
@@ -352,14 +352,15 @@ class _Window:
         for row, (body, end, magic, attributes) in zip(
             packed.tolist(), table[packed][:, _PACKED].tolist(), strict=True
         ):
-            limit = min(self.limits.decompressed, self._left)
+            limit = self._budget.limit(end - body)
             try:
                 part = decompress(attributes & 7, data[body:end], limit, magic=magic)
             except DecodeError as wrong:
+                self._budget.failed(limit, end - body)
                 self._drop(table, row, wrong.message)
                 continue
             size = len(part)
-            self._left -= size
+            self._budget.made(size)
             if at + size > len(view):
                 self.arena = _larger(self.arena, at, at + size)
                 view = self.arena.data

@@ -44,6 +44,7 @@ _XERIAL_BLOCK: Final = 32 * 1024
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_LARGE: Final = 8 << 20
+_GZIP_MEMBERS: Final = 100
 _LZ4_RATIO: Final = 256
 """No LZ4 block expands by more than this: each byte of a length adds at most 255 bytes of output."""
 _ZSTD_WINDOW: Final = 1 << 27
@@ -101,16 +102,27 @@ def _too_much(codec: str, limit: int) -> LimitError:
 
 
 def _read_gzip(data: Data, limit: int, magic: int) -> bytes:
+    made = _gzip_members(data, limit, _GZIP_LARGE)
+    if made is None:
+        made = _read_large_gzip(data, limit)
+    if made is None:
+        made = _gzip_members(data, limit, limit)
+    assert made is not None
+    return made
+
+
+def _gzip_members(data: Data, limit: int, most: int) -> bytes | None:
+    """What zlib makes of it; None when a member becomes more than ``most``."""
     parts: list[bytes] = []
     rest: Data = data
     left = limit
-    while True:
+    while len(parts) < _GZIP_MEMBERS:
         stream = zlib.decompressobj(31)
-        part = stream.decompress(rest, min(left, _GZIP_LARGE) + 1)
+        part = stream.decompress(rest, min(left, most) + 1)
         if len(part) > left:
             raise _too_much("gzip", limit)
-        if len(part) > _GZIP_LARGE:
-            return _read_large_gzip(data, limit)
+        if len(part) > most:
+            return None
         if not stream.eof:
             raise DecodeError("gzip data is cut off")
         left -= len(part)
@@ -119,11 +131,13 @@ def _read_gzip(data: Data, limit: int, magic: int) -> bytes:
         # Java's reader goes on when another member follows and ignores anything else behind the first one.
         if not rest.startswith(_GZIP_MAGIC):
             return part if len(parts) == 1 else b"".join(parts)
+    # zlib copies what is left for each of them, and nobody writes more than one.
+    raise DecodeError(f"gzip data of more than {_GZIP_MEMBERS} members")
 
 
-def _read_large_gzip(data: Data, limit: int) -> bytes:
+def _read_large_gzip(data: Data, limit: int) -> bytes | None:
     # zlib takes 80 ms for 32 MiB of zeros, the library behind cramjam 6 ms (on text zlib is the faster one): a bomb
-    # must not cost much more than a batch of usual size.
+    # must not cost much more than a batch of usual size. None for what only zlib understands: bytes behind the end.
     from cramjam import gzip
 
     made = bytearray(limit)
@@ -132,7 +146,7 @@ def _read_large_gzip(data: Data, limit: int) -> bytes:
     except Exception as wrong:
         if "whole buffer" in str(wrong):
             raise _too_much("gzip", limit) from wrong
-        raise
+        return None
     return bytes(memoryview(made)[:size])
 
 

@@ -35,5 +35,39 @@ class Limits:
             raise ValueError("the limit for one call cannot be above 1 GiB")
 
 
+class Budget:
+    """What one call may still decompress.
+
+    What came out is charged to ``Limits.total``. What was tried in vain costs as much, and would cost it again and
+    again: a kilobyte of wrappers in each other can hold thousands of bombs. So failures have a quarter of the total to
+    themselves; when that is spent, whatever follows may only grow to a usual size (64 times its own, and a MiB), and
+    failures are charged to the total too.
+    """
+
+    __slots__ = ("_decompressed", "_left", "_patience")
+
+    def __init__(self, limits: Limits) -> None:
+        self._decompressed = limits.decompressed
+        self._left = limits.total
+        self._patience = limits.total // 4
+
+    def limit(self, size: int) -> int:
+        """The most that ``size`` compressed bytes may become now."""
+        limit = min(self._decompressed, self._left)
+        return limit if self._patience > 0 else min(limit, 64 * size + (1 << 20))
+
+    def made(self, size: int) -> None:
+        """``size`` bytes came out."""
+        self._left -= size
+
+    def failed(self, limit: int, size: int) -> None:
+        """``size`` compressed bytes that were allowed to become ``limit`` bytes gave an error."""
+        cost = min(limit, 1024 * size + 4096)
+        if self._patience > 0:
+            self._patience -= cost
+        else:
+            self._left = max(self._left - cost, 0)
+
+
 DEFAULT_LIMITS: Final = Limits()
 """What ``decode``, ``to_arrow`` and ``decode_sets`` use unless they are told otherwise."""

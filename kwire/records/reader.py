@@ -32,7 +32,7 @@ from typing import Final
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
 from kwire.records.compression import decompress
 from kwire.records.crc import crc32, crc32c
-from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
 
 __all__ = ["decode"]
@@ -77,7 +77,7 @@ class _Reader:
         self.verify_crc = verify_crc
         self.limits = limits
         self.problems = problems
-        self.left = limits.total
+        self.budget = Budget(limits)
 
     def problem(self, text: str, offset: int, kind: type[DecodeError] = DecodeError) -> None:
         error = kind(text, layout="record set", offset=offset)
@@ -210,12 +210,14 @@ class _Reader:
             self.problem(f"{end - pos} bytes behind the last of {count} records", where)
 
     def decompressed(self, codec: int, data: bytes | memoryview, magic: int, offset: int) -> bytes | None:
+        limit = self.budget.limit(len(data))
         try:
-            made = decompress(codec, data, min(self.limits.decompressed, self.left), magic=magic)
+            made = decompress(codec, data, limit, magic=magic)
         except DecodeError as wrong:
+            self.budget.failed(limit, len(data))
             self.problem(wrong.message, offset, LimitError if isinstance(wrong, LimitError) else DecodeError)
             return None
-        self.left -= len(made)
+        self.budget.made(len(made))
         return made
 
     # --- magic 0 and 1 ---

@@ -7,6 +7,7 @@ import gzip
 import io
 import random
 import struct
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -163,6 +164,20 @@ def test_pcapng_with_several_sections_and_interfaces() -> None:
     second = section(">") + interface(SLL, ">", 9)
     second += b"".join(enhanced(one, 0, SLL, ">", 9) for one in packets[5:])
     assert brief(read(first + second)) == several(3)
+
+
+def test_pcapng_with_very_many_interfaces_costs_no_memory_for_each() -> None:
+    packets = exchange(count=3).packets
+    many = 3000
+    data = section() + interface(RAW) * many + interface(ETHERNET)
+    data += b"".join(enhanced(one, many, ETHERNET) + interface(RAW) for one in packets)
+    read(data)  # kernels and imports are not what is measured
+    tracemalloc.start()
+    found = brief(read(data))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == several(3)
+    assert peak < 30 << 20
 
 
 def test_pcapng_simple_and_obsolete_packet_blocks() -> None:

@@ -573,6 +573,15 @@ for _text in TIMES:
         ERRORS |= {f"time {_text!r}": _error, f"JSON time {_text!r}": _error}
 
 
+def test_numbers_beyond_a_float_are_no_json() -> None:
+    text = b'{"specversion":"1.0","id":"1","source":"/a","type":"t","data":%s}'
+    headers = [("content-type", b"application/cloudevents+json")]
+    for number, error in ((b"1e308", None), (b"1e400", NOT_JSON), (b"[-1e999]", NOT_JSON), (b"9" * 400, None)):
+        row = cloudevents.row(headers, text % number)
+        assert row is not None
+        assert row["error"] == error
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [

@@ -405,3 +405,16 @@ def test_control_records_are_decoded_in_any_topic() -> None:
     assert json.loads(rows[0]["decoded_value"]) == {"version": 0, "coordinator_epoch": 5}
     assert json.loads(rows[0]["decoded_key"]) == {"version": 0, "type": 1}
     assert json.loads(rows[1]["decoded_value"])["leader_id"] == 4
+
+
+@pytest.mark.parametrize("name", ["99999999999999999999.log", "\N{ARABIC-INDIC DIGIT ZERO}" * 20 + ".log"])
+def test_a_file_name_that_is_no_offset_names_no_segment(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t-4294967295" / name
+    path.parent.mkdir()
+    path.write_bytes(encode([Record(b"k", b"v", timestamp=1)]))
+    path.with_suffix(".index").write_bytes(bytes(8))
+    (found,) = log.find(path)
+    assert (found.base_offset, found.partition) == (None, None)
+    assert sum(batch.num_rows for batch in log.read(found)) == 1
+    with pytest.raises(ValueError, match="not named by its first offset"):
+        log.check_indexes(found)

@@ -69,5 +69,6 @@ def test_a_negative_size_is_an_error_for_good() -> None:
         list(splitter.feed(b"\xff\xff\xff\xff"))
     with pytest.raises(DecodeError, match="-1"):
         list(splitter.feed(STREAM))
+    assert splitter.pending == 0
     with pytest.raises(DecodeError, match="-1"):
         splitter.close()

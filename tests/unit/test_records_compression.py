@@ -126,6 +126,21 @@ def test_zstd_with_and_without_content_size_and_in_several_frames() -> None:
 
 def test_gzip_members_follow_each_other_and_other_bytes_behind_them_are_ignored() -> None:
     assert decompress(GZIP, gzip.compress(b"a") + gzip.compress(b"b") + b"???", LIMIT) == b"ab"
+    large = b"abc" * (4 << 20)
+    for behind in (b"", b"???", gzip.compress(b"b"), b"\x1f\x8b"):
+        data = gzip.compress(large, 1) + behind
+        if behind == b"\x1f\x8b":
+            with pytest.raises(DecodeError):
+                decompress(GZIP, data, 1 << 25)
+        else:
+            assert decompress(GZIP, data, 1 << 25) == large + (b"b" if len(behind) > 3 else b"")
+
+
+def test_gzip_of_very_many_members_is_refused() -> None:
+    """Each costs a copy of all that follow it."""
+    assert decompress(GZIP, gzip.compress(b"a") * 100, LIMIT) == b"a" * 100
+    with pytest.raises(DecodeError, match="more than 100 members"):
+        decompress(GZIP, gzip.compress(b"") * 101, LIMIT)
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])

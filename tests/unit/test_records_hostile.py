@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from test_records_compression import GZIP, LZ4, SNAPPY, ZSTD, bomb
 from test_records_decoding import batch, gzipped, message, record
+
+from kwire.errors import DecodeError
+from kwire.records import decode, to_arrow
 
 MEASURE = """
 import json, pathlib, resource, sys, time
@@ -86,3 +90,23 @@ def test_bombs_cost_little(reader: str, tmp_path: Path) -> None:
         assert BOMBS[name][1] in said
         assert megabytes < 200, name
         assert seconds < 0.1, name
+
+
+@pytest.mark.parametrize("reader", ["objects", "columns"])
+def test_what_was_tried_in_vain_is_paid_for(reader: str) -> None:
+    """Wrappers in each other can hold hundreds of bombs, each of which would cost 30 ms: 15 seconds in all."""
+    inner = message(None, gzipped(bytes(34 << 20)), attributes=GZIP)
+    data = message(None, gzipped(message(None, gzipped(inner * 50), attributes=1) * 10), attributes=1)
+    assert len(data) < 20_000
+    data += batch(gzipped(record()), 1, attributes=GZIP)
+    problems: list[DecodeError] = []
+    start = time.process_time()
+    if reader == "columns":
+        rows = to_arrow(data, problems=problems).num_rows
+    else:
+        rows = sum(len(one.records) for one in decode(data, problems=problems))
+    assert time.process_time() - start < 6
+    assert rows == 1
+    # The object reader goes into each wrapper in turn, and stops at the next one when all is spent.
+    assert len(problems) == 500 if reader == "columns" else 20 < len(problems) <= 500
+    assert all("decompresses to more than the limit" in one.message for one in problems)
