@@ -512,10 +512,15 @@ class _Decoder(_Source):
         elif isinstance(type_, model.ArrayLayout):
             self.array(type_, field.nullable, target)
         elif field.nullable:
-            self.fixed("b", "n")
-            self.flush()
+            # In a tagged section Kafka writes a varint instead: 0 for null (MessageDataGenerator, tagged structs).
+            if field.tag is None:
+                self.fixed("b", "n")
+                self.flush()
+            else:
+                self.settle()
+                self.add("n, pos = read_uvarint(data, pos)")
             before = self.ahead
-            with self.block("if n >= 0:"):
+            with self.block("if n >= 0:" if field.tag is None else "if n:"):
                 self.inner_struct(type_, target)
                 self.flush()
             with self.block("else:"):
@@ -782,7 +787,7 @@ class _Encoder(_Source):
             self.flush()
             self.add(f"{one} = {value}")
             with self.block(f"if {one} is None:"):
-                self.add(f"{self.writer}(b'\\xff')")
+                self.add(f"{self.writer}(b'\\x{'ff' if field.tag is None else '00'}')")
             with self.block("else:"):
                 self.add(f"if {one}.__class__ is not C_{type_.name}: retry()")
                 self.fixed("b", "1")

@@ -248,6 +248,20 @@ class _Nullable(construct.Construct):  # type: ignore[misc]
         return obj
 
 
+class _NullableTagged(_Nullable):
+    """The same in a tagged section, where Kafka writes an unsigned varint instead of the byte: 0 is null."""
+
+    def _parse(self, stream: _Input, context: Any, path: str) -> Any:
+        present = _uvarint._parse(stream, context, path)
+        return self.struct._parse(stream, context, path) if present else None
+
+    def _build(self, obj: Any, stream: _Output, context: Any, path: str) -> Any:
+        _uvarint._build(0 if obj is None else 1, stream, context, path)
+        if obj is not None:
+            self.struct._build(obj, stream, context, path)
+        return obj
+
+
 class _Struct(construct.Construct):  # type: ignore[misc]
     """Fields one after the other; in a flexible version a tagged section closes them."""
 
@@ -399,7 +413,9 @@ def _declare_struct(layout: model.StructLayout, message: model.Message) -> _Stru
 
 def _declare_field(one: model.FieldLayout, message: model.Message) -> construct.Construct:
     declared = _declare_type(one.type, one.nullable, message)
-    return _Nullable(declared) if one.nullable and isinstance(one.type, model.StructLayout) else declared
+    if not one.nullable or not isinstance(one.type, model.StructLayout):
+        return declared
+    return _Nullable(declared) if one.tag is None else _NullableTagged(declared)
 
 
 def _declare_type(type_: model.TypeLayout, nullable: bool, message: model.Message) -> construct.Construct:

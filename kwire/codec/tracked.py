@@ -135,7 +135,10 @@ class _Reader:
         if isinstance(type_, model.ArrayLayout):
             return self.array(field, type_)
         # KIP-893: one signed byte before a nullable struct, negative for null.
-        if field.nullable and self.data[self.need(1, self.pos)] > 127:
+        if field.nullable and field.tag is not None:  # in a tagged section, a varint instead
+            if not self.uvarint(self.pos):
+                return None
+        elif field.nullable and self.data[self.need(1, self.pos)] > 127:
             return None
         return self.struct(type_)
 
@@ -267,7 +270,8 @@ class _Writer:
                     self.primitive(type_.element, one, False)
                 self.path.pop()
         elif field.nullable:
-            self.parts.append(b"\xff" if value is None else b"\x01")
+            null = b"\xff" if field.tag is None else b"\x00"
+            self.parts.append(null if value is None else b"\x01")
             if value is not None:
                 self.struct(type_, value)
         else:
