@@ -253,9 +253,6 @@ LIBRARIES: dict[str, Callable[[Case], Codec]] = {
     "construct compiled": compiled_construct_codec,
 }
 
-LEAVES_CYCLES = frozenset({"construct", "construct compiled"})
-"""Whose contexts refer to themselves, so that only the collector frees them."""
-
 
 def reader_of(sample: Any, layout: model.StructLayout) -> Callable[[Any], None]:
     """A function that reads every field of objects like ``sample``, whatever library made them."""
@@ -288,8 +285,8 @@ def reader_of(sample: Any, layout: model.StructLayout) -> Callable[[Any], None]:
 def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -> dict[str, float]:
     """Median seconds per call of each task; the tasks take turns within every round.
 
-    The collector runs as it does for users. Only the cycles that construct leaves behind are collected once its turn is
-    over, on nobody's time: they are many, and the next one would pay for them.
+    The collector runs as it does for users. What others left behind (construct many cycles) is collected before each
+    turn, on nobody's time.
     """
     counts = {}
     for name, task in tasks.items():
@@ -297,18 +294,15 @@ def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -
         start = time.perf_counter()
         task()
         counts[name] = max(1, int(seconds / max(time.perf_counter() - start, 1e-7)))
-        if name in LEAVES_CYCLES:
-            gc.collect()
     times: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
             n = counts[name]
+            gc.collect()  # whoever's turn it is: to do so before some of them only would favour those
             start = time.perf_counter()
             for _ in range(n):
                 task()
             times[name].append((time.perf_counter() - start) / n)
-            if name in LEAVES_CYCLES:
-                gc.collect()
     return {name: statistics.median(values) for name, values in times.items()}
 
 

@@ -1031,6 +1031,8 @@ def read_records(
             order = np.int64(-1)
             row_right = right
             if magic == 2:
+                # The varints of a record are written out: a size that branches tell is guessed by the processor, one
+                # that a function returns is waited for (figures in ARCHITECTURE.md).
                 word = load64(source, pos) if pos <= room else np.uint64(0xFFFFFF)
                 if word & np.uint64(0x80) == np.uint64(0):
                     size = np.int64(word >> np.uint64(1) & np.uint64(0x3F)) ^ -np.int64(word & np.uint64(1))
