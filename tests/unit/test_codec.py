@@ -355,7 +355,7 @@ def test_nothing_that_messages_share_can_be_changed() -> None:
             value = getattr(default, field.name)
             # A tuple could hold something that can be changed; the empty one does not.
             constant = value == () or isinstance(value, (int, float, str, bytes, UUID, NoneType))
-            assert constant and not isinstance(value, list) or id(value) in shared, (type(default), field.name)
+            assert (constant and not isinstance(value, list)) or id(value) in shared, (type(default), field.name)
     kind = messages.ConsumerGroupDescribeResponse
     member = kind.Member()
     with pytest.raises(AttributeError):
