@@ -1,0 +1,234 @@
+"""The frames that became complete with one part of a capture, as columns and one by one.
+
+``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column (a numpy array of int64,
+in the order of the frames), ``frames[i]`` one frame as Python values. Nobody else needs to know how the kernels keep
+them; what each column holds is said by ``kwire.kernels.layouts.Frame``.
+
+Rules kept here:
+
+- A ``Frames`` stays valid when the capture goes on. It holds the bytes of its part of the capture, so whoever keeps many
+  of them keeps the capture.
+- Text of a capture is decoded as UTF-8 with U+FFFD for what is not valid, as Kafka's own string decoding does.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, overload
+
+import numpy as np
+
+from kwire.kernels.layouts import ABSENT, Reason, Status
+from kwire.protocol.headers import Request, Response, decode_request, decode_response
+
+__all__ = ["REASONS", "Endpoint", "Frame", "Frames", "host", "text_of"]
+
+Array = Any
+
+REASONS: Final = {
+    Reason.SIZE: "a frame cannot have a size of %d",
+    Reason.CLIENT_ID: "client_id has a length of %d, more than the frame holds",
+    Reason.END: "the connection or the capture ends after %d bytes of this frame",
+    Reason.HOLE: "packets are missing from the capture after %d bytes of this frame",
+    Reason.SKIPPED: "packets are missing or the capture began within a frame: %d bytes skipped",
+    Reason.UNPAIRED: "no request with this correlation id",
+    Reason.API: "API key %d is unknown",
+    Reason.VERSION: "version %d of this API is unknown",
+    Reason.SHORT: "the request header is cut short at %d bytes",
+    Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
+}
+"""What is wrong with a frame, in a sentence; %d is the column ``detail``."""
+
+
+def text_of(raw: bytes) -> str:
+    """UTF-8; what is not valid becomes U+FFFD."""
+    return raw.decode("utf-8", "replace")
+
+
+def host(family: int, high: int, low: int) -> str:
+    """An address, given as two signed halves of 64 bits, as text."""
+    if family == 4:
+        return str(ipaddress.IPv4Address(low & 0xFFFFFFFF))
+    address = ipaddress.IPv6Address((high & (1 << 64) - 1) << 64 | low & (1 << 64) - 1)
+    # A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d.
+    return str(address.ipv4_mapped or address)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An end of a connection."""
+
+    host: str
+    port: int
+
+
+class Frames:
+    """The frames of a part of a capture, in the order in which they were complete.
+
+    ``first`` is the number of the first one within the capture. ``data`` (uint8) has their bytes: those of frame ``i``
+    begin at ``frames["off"][i]``, which is -1 where there are none, and are ``frames["seen"][i]``.
+    """
+
+    __slots__ = ("_connections", "_names", "_pool", "data", "first", "table")
+
+    def __init__(self, table: Array, data: Array, first: int, connections: Array, names: Array, pool: Array) -> None:
+        self.table = table
+        self.data = data
+        self.first = first
+        self._connections = connections
+        self._names = names
+        self._pool = pool
+
+    def __len__(self) -> int:
+        return int(self.table.shape[0])
+
+    @overload
+    def __getitem__(self, which: str) -> Array: ...
+    @overload
+    def __getitem__(self, which: int) -> Frame: ...
+    def __getitem__(self, which: str | int) -> Array | Frame:
+        if isinstance(which, str):
+            return self.table[which]
+        return Frame(self, range(len(self))[which])
+
+    def __iter__(self) -> Iterator[Frame]:
+        return map(self.__getitem__, range(len(self)))
+
+    @property
+    def numbers(self) -> Array:
+        """The number of each frame within the capture."""
+        return np.arange(self.first, self.first + len(self), dtype=np.int64)
+
+    def of_connections(self, column: str, slots: Array) -> Array:
+        """A column of ``kwire.kernels.layouts.Connection`` for ``slots``, which are numbers of ``frames["slot"]``."""
+        return self._connections[column][slots]
+
+    def ends(self, slot: int) -> tuple[Endpoint, Endpoint]:
+        """The ends A and B of a connection."""
+        family, a_high, a_low, b_high, b_low, a_port, b_port = self._connections[
+            ["family", "a_high", "a_low", "b_high", "b_low", "a_port", "b_port"]
+        ][slot].tolist()
+        return Endpoint(host(family, a_high, a_low), a_port), Endpoint(host(family, b_high, b_low), b_port)
+
+    def client_id(self, number: int) -> str | None:
+        """The client_id with this number (``frames["client"]``); None for -1."""
+        if number < 0:
+            return None
+        off, length = self._names[number].tolist()
+        return text_of(self._pool[off : off + length].tobytes())
+
+    def bytes_of(self, row: int) -> bytes:
+        """What the capture has of a frame, without its size."""
+        off, seen = int(self.table["off"][row]), int(self.table["seen"][row])
+        return self.data[off : off + seen].tobytes() if off >= 0 else b""
+
+
+class Frame:
+    """One frame. What is not known is None; times are nanoseconds since 1970."""
+
+    def __init__(self, frames: Frames, row: int) -> None:
+        self._frames = frames
+        self._row = row
+        self._values: dict[str, int] = dict(zip(frames.table.dtype.names, frames.table[row].tolist(), strict=True))
+        self.number: int = frames.first + row
+        """Its number within the capture."""
+
+    def __repr__(self) -> str:
+        kind = "response" if self.is_response else "request"
+        return f"<frame {self.number}: {kind}, API key {self.api_key} v{self.api_version}, {self.status.name.lower()}>"
+
+    def _known(self, name: str) -> int | None:
+        value = self._values[name]
+        return None if value == ABSENT else value
+
+    @property
+    def connection(self) -> int:
+        """The number of its connection within the capture."""
+        return int(self._frames.of_connections("number", self._values["slot"]))
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the broker sent it."""
+        return self._values["response"] == 1
+
+    @property
+    def client(self) -> Endpoint:
+        """The end that sends requests."""
+        return self._frames.ends(self._values["slot"])[self._values["client_side"]]
+
+    @property
+    def broker(self) -> Endpoint:
+        """The end that answers them."""
+        return self._frames.ends(self._values["slot"])[1 - self._values["client_side"]]
+
+    @property
+    def time(self) -> int:
+        """When the capture had its last byte and all bytes before it."""
+        return self._values["time"]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has, or says that it has."""
+        return self._values["size"]
+
+    @property
+    def api_key(self) -> int | None:
+        """Of the request; a response has those of its request."""
+        return self._known("api")
+
+    @property
+    def api_version(self) -> int | None:
+        """Of the request."""
+        return self._known("version")
+
+    @property
+    def correlation_id(self) -> int | None:
+        """What pairs a response with its request."""
+        return self._known("id")
+
+    @property
+    def client_id(self) -> str | None:
+        """Of the request."""
+        return self._frames.client_id(self._values["client"])
+
+    @property
+    def latency(self) -> int | None:
+        """Nanoseconds from the last byte of the request to the last byte of its response; None in requests."""
+        return self._known("latency")
+
+    @property
+    def status(self) -> Status:
+        """What became of it."""
+        return Status(self._values["status"])
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong with it, in a sentence."""
+        reason = self._values["reason"]
+        if not reason:
+            return None
+        text = REASONS[Reason(reason)]
+        return text % self._values["detail"] if "%d" in text else text
+
+    @property
+    def data(self) -> bytes:
+        """What the capture has of it, without its size."""
+        return self._frames.bytes_of(self._row)
+
+    @cached_property
+    def message(self) -> Request | Response:
+        """Header and body, decoded. Raises ``DecodeError``; also for a response whose request is not known."""
+        if not self.is_response:
+            return decode_request(self.data)
+        key, version = self.api_key, self.api_version
+        return decode_response(
+            self.data, api_key=-1 if key is None else key, api_version=-1 if version is None else version
+        )
+
+    @property
+    def body(self) -> Any:
+        """The decoded body: an object of ``kwire.messages``. Raises ``DecodeError``."""
+        return self.message.body

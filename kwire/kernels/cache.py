@@ -1,0 +1,122 @@
+"""Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
+
+Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
+``kwire.kernels``, and the versions of numba, llvmlite and numpy. What changes, in whichever file, leads to another
+folder: code that is out of date cannot be found. (numba adds the version of Python, the processor and the types of
+the arguments to the names in it.)
+
+Rules kept here:
+
+- The folders that are tried, in this order: below ``NUMBA_CACHE_DIR`` where that is set; below ``__pycache__`` beside
+  the kernels; below the user's cache folder; and, where none of them can be written, a folder in the temporary
+  directory that belongs to this user alone. One that holds this machine code already is taken even if it cannot be
+  written (an image that was filled by ``kwire compile``).
+- The files are pickles, so a folder that somebody else may write to would let him run code here: the last resort is
+  checked for that.
+- Nothing here imports numba.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+__all__ = ["announce", "digest", "filled", "folder"]
+
+HERE = Path(__file__).parent
+
+
+@functools.cache
+def digest() -> str:
+    """What the machine code is made of, as 16 hexadecimal digits."""
+    made = hashlib.sha256()
+    for name in ("numba", "llvmlite", "numpy"):
+        try:
+            made.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:
+            made.update(f"{name}\n".encode())
+    for path in sorted(HERE.glob("*.py")):
+        text = path.read_bytes()
+        made.update(f"{path.name} {len(text)}\n".encode() + text)
+    return made.hexdigest()[:16]
+
+
+def _candidates() -> Iterator[Path]:
+    own = os.environ.get("NUMBA_CACHE_DIR")
+    if own:
+        yield Path(own)
+    yield HERE / "__pycache__"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - keeps ~ where there is no home
+    if not home.startswith("~"):
+        yield Path(home) / "kwire"
+
+
+@functools.cache
+def folder() -> Path:
+    """The folder of the machine code, which exists."""
+    candidates = [base / f"kernels-{digest()}" for base in _candidates()]
+    for one in candidates:
+        if _holds_code(one):
+            return one
+    for one in candidates:
+        if _writable(one):
+            return one
+    return private_folder()
+
+
+def filled() -> bool:
+    """Whether there is machine code of these sources already (not necessarily of every kernel)."""
+    return _holds_code(folder())
+
+
+def _holds_code(path: Path) -> bool:
+    try:
+        return os.access(path, os.R_OK | os.X_OK) and any(path.glob("*.nbi"))
+    except OSError:
+        return False
+
+
+def _writable(path: Path) -> bool:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return True
+    except OSError:
+        return False
+
+
+def private_folder() -> Path:
+    """A folder in the temporary directory that only this user can write to, the same for all processes if possible."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    path = Path(tempfile.gettempdir()) / f"kwire-kernels-{user}-{digest()}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077:
+            return path
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="kwire-kernels-"))
+
+
+_told: list[str] = []
+
+
+def announce() -> None:
+    """Says on standard error, once in a process, that kernels are about to be compiled, if none are there."""
+    if _told or filled():
+        return
+    _told.append("compiling")
+    print(
+        "kwire: compiling its kernels, once on this machine; this takes about half a minute "
+        "('kwire compile' does it ahead)",
+        file=sys.stderr,
+        flush=True,
+    )

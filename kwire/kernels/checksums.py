@@ -1,0 +1,34 @@
+"""CRC-32 (messages of magic 0 and 1) and CRC-32C (record batches) inside of kernels.
+
+As Python they are zlib's and the library's. As machine code (``kwire.kernels.intrinsics``) they use the instructions
+that the processor has for them, and tables where it has none.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from crc32c import crc32c
+
+from kwire.kernels.engine import primitive
+
+__all__ = ["crc32_of", "crc32c_keeps_up", "crc32c_of"]
+
+
+@primitive
+def crc32_of(data: Any, start: int, end: int) -> int:
+    """CRC-32 of ``data[start:end]``, a range that the caller has checked."""
+    return zlib.crc32(data[start:end])
+
+
+@primitive
+def crc32c_of(data: Any, start: int, end: int) -> int:
+    """CRC-32C of ``data[start:end]``, a range that the caller has checked."""
+    return int(crc32c(data[start:end]))
+
+
+@primitive
+def crc32c_keeps_up(size: int) -> bool:
+    """Whether ``crc32c_of`` is as fast for ``size`` bytes as a call of the library would be."""
+    return True

@@ -1,0 +1,126 @@
+"""Kernels as machine code: for each kernel a twin that numba compiles on its first call.
+
+Strategy: kernels are plain functions, which call each other by the names in their modules. A twin has the same code
+object but other globals: a copy of the module's in which every kernel is its twin, and every primitive its
+implementation in ``kwire.kernels.intrinsics``. So the Python and the machine code of a kernel cannot differ in their
+source, and both can be used in one process.
+
+Rules kept here, for all kernels:
+
+- ``boundscheck=True``: input is hostile, and a read outside of an array is an ``IndexError``, not a crash. Kernels
+  check lengths themselves; the bounds check is what makes a mistake in one of them harmless.
+- ``nogil=True``: two captures can be read by two threads.
+- ``error_model="numpy"``: no kernel divides by a value from the input without a check.
+- Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
+  code that was compiled is used all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import pkgutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any, TypeVar
+
+from kwire.errors import MissingExtraError
+from kwire.kernels import cache
+from kwire.kernels.engine import KERNELS, PRIMITIVES
+
+try:
+    import numba
+    from numba.core import caching
+except ImportError as missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("reading captures and columns", "capture") from missing
+
+from kwire.kernels import intrinsics
+
+__all__ = ["compiled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """Tells numba the folder; the name of the folder says all that a stamp could."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator:
+        return cls(py_func)
+
+    def get_cache_path(self) -> str:
+        return str(cache.folder())
+
+    def get_source_stamp(self) -> str:
+        return cache.digest()
+
+    def get_disambiguator(self) -> None:
+        return None
+
+    def ensure_cache_path(self) -> None:
+        pass
+
+
+class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    _impl_class = _Implementation
+
+    @contextlib.contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        with contextlib.suppress(OSError):
+            yield
+
+
+_twins: dict[Callable[..., Any], Any] = {}
+_lock = threading.RLock()
+
+
+def compiled(kernel: F) -> F:
+    """The twin of a kernel in machine code."""
+    found = _twins.get(kernel)
+    if found is None:
+        with _lock:
+            if kernel not in _twins:
+                _make(kernel.__module__)
+            found = _twins[kernel]
+    return found  # type: ignore[no-any-return]
+
+
+def _make(module: str) -> None:
+    """Makes the twins of all kernels of a module, and of those that they call."""
+    names = dict(vars(sys.modules[module]))
+    for value in list(names.values()):
+        if _marked(value, KERNELS) and value.__module__ == module:
+            twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
+            twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
+            made: Any = numba.njit(boundscheck=True, nogil=True, error_model="numpy")(twin)
+            made._cache = _Cache(twin)
+            _twins[value] = made
+    for name, value in names.items():
+        if _marked(value, KERNELS):
+            if value not in _twins:
+                _make(value.__module__)
+            names[name] = _twins[value]
+        elif _marked(value, PRIMITIVES):
+            names[name] = getattr(intrinsics, value.__name__)
+
+
+def _marked(value: Any, marks: set[Callable[..., Any]]) -> bool:
+    return isinstance(value, FunctionType) and value in marks
+
+
+def modules() -> list[str]:
+    """Imports every module of kernels, so that all of them are marked; their names."""
+    package = importlib.import_module("kwire.kernels")
+    names = [f"kwire.kernels.{one.name}" for one in pkgutil.iter_modules(package.__path__)]
+    for name in names:
+        importlib.import_module(name)
+    return names

@@ -1,0 +1,143 @@
+"""Which way a kernel runs: as Python, or as machine code that numba compiles.
+
+A kernel is a plain Python loop over numpy arrays, marked with ``kernel``. The mark changes nothing: the function stays
+the Python that it is, and calls other kernels as Python. An ``Engine`` gives the function that does the same work in
+its way: ``PYTHON`` the kernel itself, ``MACHINE`` its compiled twin (``kwire.kernels.compiling``, the only module
+besides ``kwire.kernels.intrinsics`` that imports numba, and not before it is needed).
+
+``choose`` picks the engine for so many bytes of input. Loading the machine code takes about as long as Python needs for
+half a megabyte, compiling it (once for each version of kwire on a machine) many times as long. So small input is
+read by Python, until a process has read so much that the machine code would have been worth it.
+
+Both engines take and give the same tables, so a reader may change from one to the other between any two calls.
+
+With ``NUMBA_DISABLE_JIT=1`` everything is Python: slow, but good for a debugger.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "primitive", "using"]
+
+SMALL_WARM: Final = 400_000
+"""Bytes up to which Python is faster than loading machine code that is there."""
+SMALL_COLD: Final = 1_000_000
+"""Bytes up to which Python is bearable where machine code is not there yet."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KERNELS: Final[set[Callable[..., Any]]] = set()
+"""Every function that ``kernel`` marked."""
+PRIMITIVES: Final[set[Callable[..., Any]]] = set()
+"""Every function that ``primitive`` marked."""
+
+
+def kernel(function: F) -> F:
+    """Marks a function that numba can compile. Of our functions it may call kernels and primitives only."""
+    KERNELS.add(function)
+    return function
+
+
+def primitive(function: F) -> F:
+    """Marks a function that kernels call and numba cannot compile: its twin in machine code has the same name in
+    ``kwire.kernels.intrinsics``."""
+    PRIMITIVES.add(function)
+    return function
+
+
+class Engine:
+    """A way to run kernels: ``engine(kernel)`` is the function to call in place of ``kernel``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<kernels as {self.name}>"
+
+    def __call__(self, kernel: F) -> F:
+        """``kernel`` as this engine runs it."""
+        raise NotImplementedError
+
+
+class _Python(Engine):
+    def __call__(self, kernel: F) -> F:
+        return _quiet(kernel)  # type: ignore[return-value]
+
+
+@functools.cache
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    # Sums of hostile numbers wrap around in machine code and say nothing; so they do here.
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return function(*args)
+
+    return call
+
+
+class _Machine(Engine):
+    def __call__(self, kernel: F) -> F:
+        from kwire.kernels import compiling
+
+        return compiling.compiled(kernel)
+
+
+PYTHON: Final[Engine] = _Python("python")
+MACHINE: Final[Engine] = _Machine("machine code")
+
+
+class _State:
+    """What this process has done so far."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.read_by_python = 0
+        self.fixed: Engine | None = None
+
+
+_state: Final = _State()
+
+
+def choose(size: int) -> Engine:
+    """The engine for ``size`` more bytes of input.
+
+    Says on standard error, once, when this is where kernels will be compiled.
+    """
+    if _state.fixed is not None:
+        return _state.fixed
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return PYTHON
+    if "kwire.kernels.compiling" in sys.modules:
+        return MACHINE
+    with _state.lock:
+        total = _state.read_by_python + size
+        if total <= SMALL_WARM:
+            _state.read_by_python = total
+            return PYTHON
+        from kwire.kernels import cache
+
+        if total <= SMALL_COLD and not cache.filled():
+            _state.read_by_python = total
+            return PYTHON
+    cache.announce()
+    return MACHINE
+
+
+@contextmanager
+def using(engine: Engine) -> Iterator[None]:
+    """Within the block, ``choose`` gives ``engine`` whatever the size of the input (in all threads)."""
+    before = _state.fixed
+    _state.fixed = engine
+    try:
+        yield
+    finally:
+        _state.fixed = before

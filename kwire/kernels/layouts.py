@@ -1,0 +1,304 @@
+"""What the kernels remember and hand on: the record types of their tables, and the words that their numbers stand for.
+
+A table is a one-dimensional numpy array of one of these types. A kernel reads and writes ``conn.role`` or
+``frames[n].status``, Python that works on whole columns ``frames["status"]``; nobody knows a column by its number.
+
+A connection is a row of the table of connections, its slot; its two directions are rows 2 * slot (A to B, where A is
+the end that sent the first packet seen) and 2 * slot + 1 of the table of streams. A position counts the bytes of one
+direction. Times are nanoseconds since 1970. An ``order`` is the number of a packet, counted over the whole capture: it
+says when the capture had something.
+
+Rules kept here:
+
+- Every field is an int64: numba turns a mixture of signed and unsigned numbers into floating point.
+- A class lists its fields as annotations, the text below one is what it means. ``table_type`` makes the dtype of it.
+- A row that a kernel holds (``conn = conns[slot]``) is a view. It is stale as soon as its table was replaced by a
+  larger one: take it again after anything that may grow the table.
+- Copying whole rows is slow in machine code, copying fields is not.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = [
+    "ABSENT",
+    "ACTIVE",
+    "CONNECTION",
+    "FRAME",
+    "INTERFACE",
+    "NAME",
+    "PACKET",
+    "PIECE",
+    "SEGMENT",
+    "STREAM",
+    "WAITING",
+    "Active",
+    "Connection",
+    "Frame",
+    "Interface",
+    "Name",
+    "Packet",
+    "Piece",
+    "Reason",
+    "Role",
+    "Segment",
+    "Status",
+    "Stream",
+    "Waiting",
+    "table_type",
+]
+
+ABSENT: Final = -(1 << 62)
+"""In a field of a table: no value."""
+
+Array = Any
+"""A numpy array: numba, not mypy, checks what is in it."""
+
+
+def _field(name: str) -> Any:
+    def assign(row: Any, value: Any) -> None:
+        row[name] = value
+
+    return property(itemgetter(name), assign)
+
+
+def table_type(row: type) -> Any:
+    """The dtype of a table whose rows have the fields that ``row``, a subclass of ``numpy.void``, is annotated with.
+
+    The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
+    """
+    names = list(row.__annotations__)
+    for name in names:
+        setattr(row, name, _field(name))
+    return np.dtype((row, [(name, np.int64) for name in names]))
+
+
+class Role(IntEnum):
+    """What a connection is."""
+
+    UNKNOWN = 0
+    A_REQUESTS = 1
+    B_REQUESTS = 2
+    OTHER = 3
+    """Not Kafka, or not one of the ports asked for: its segments are dropped as soon as they are seen."""
+    ENCRYPTED = 4
+
+
+class Status(IntEnum):
+    """What became of a frame. The tables show the name in lower case; ``kwire.tables.frames`` says what each means."""
+
+    OK = 0
+    UNPAIRED = 1
+    MALFORMED = 2
+    UNSUPPORTED = 3
+    CUT_OFF = 4
+    GAP = 5
+    ENCRYPTED = 6
+    SASL = 7
+
+
+class Reason(IntEnum):
+    """What is wrong with a frame: ``kwire.capture.frames`` has the sentences, ``Frame.detail`` the number in them."""
+
+    NONE = 0
+    SIZE = 1
+    CLIENT_ID = 2
+    END = 3
+    HOLE = 4
+    SKIPPED = 5
+    UNPAIRED = 6
+    API = 7
+    VERSION = 8
+    SHORT = 9
+    LARGE = 10
+
+
+class Packet(np.void):
+    """A packet in a window of capture bytes."""
+
+    off: int
+    captured: int
+    """Bytes of it that the capture has."""
+    time: int
+    link: int
+    """Link type, a number of the registry of tcpdump.org."""
+
+
+class Interface(np.void):
+    """An interface of a pcapng section."""
+
+    link: int
+    snaplen: int
+    resolution: int
+    """Unit of timestamps: n for 10**-n s up to n = 9, FINE_UNITS + n for smaller ones, BINARY_UNITS + n for 2**-n s."""
+    offset: int
+    """Seconds to add to each timestamp."""
+
+
+class Connection(np.void):
+    """A TCP connection. A and B are its ends; A sent the first packet that was seen."""
+
+    number: int
+    """Its number in the tables: connections are numbered in the order in which they appear."""
+    family: int
+    """4 or 6."""
+    a_high: int
+    a_low: int
+    b_high: int
+    b_low: int
+    """Addresses as two halves of 64 bits; of IPv4 the lower half."""
+    a_port: int
+    b_port: int
+    role: int
+    """A ``Role``. Set at once where ports were asked for, otherwise by what the connection carries."""
+    opener: int
+    """Which end opened the connection: 0 A, 1 B, -1 unknown."""
+    closed: int
+    """1 after RST, or when another connection took over the same ports."""
+    waiting_head: int
+    waiting_tail: int
+    """First and last row in the table of requests that wait for their response, -1 for none."""
+    waiting: int
+    """How many there are."""
+    raw_tokens: int
+    """1 while requests may be raw SASL tokens, without a header."""
+    first_id: int
+    """Correlation id of the first request seen, -1 before that."""
+    told: int
+    """1 when the row of an encrypted connection has been written."""
+    client: int
+    """Number of the client_id of its latest request, -1 before that."""
+
+
+class Stream(np.void):
+    """One direction of a connection."""
+
+    reference: int
+    """Highest position seen, -1 before the first; what the next sequence number is resolved against."""
+    start: int
+    """Position of the first byte of the stream if its SYN was seen, else -1."""
+    next: int
+    """Position up to which the stream has been dealt with, -1 before the first byte."""
+    synced: int
+    """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
+    end: int
+    """Position after the last byte if FIN was seen, else -1."""
+    skipped: int
+    """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
+    acked: int
+    """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
+
+
+class Segment(np.void):
+    """Bytes of a stream that a packet brought, or that it brought but the capture does not have."""
+
+    stream: int
+    pos: int
+    len: int
+    off: int
+    """Where the bytes stand in the window; -1 if the capture does not have them (snapshot length)."""
+    time: int
+    order: int
+
+
+class Piece(np.void):
+    """A part of a segment. The pieces of a stream are in order, without overlaps.
+
+    Where one does not begin at the position at which the one before it ends, or has no bytes, the capture has a gap
+    that has been given up.
+    """
+
+    pos: int
+    len: int
+    off: int
+    """Where the bytes stand in the joined data; -1 if there are none. Touching pieces touch there as well."""
+    time: int
+    """When the capture had these bytes and all before them; it never decreases along a stream."""
+    order: int
+    """The same as the number of a packet."""
+
+
+class Active(np.void):
+    """A stream that has pieces or waiting segments in this window. The table is ordered by stream."""
+
+    stream: int
+    first: int
+    end: int
+    """Its pieces are rows ``first`` to ``end`` - 1."""
+    waiting: int
+    """1 if segments wait behind a hole that may still be filled."""
+    seg_first: int
+    seg_end: int
+    """Its segments in the order that ``streams.place`` makes."""
+
+
+class Frame(np.void):
+    """A frame, or bytes of a stream in which none can be seen."""
+
+    slot: int
+    response: int
+    """0 request, 1 response."""
+    client_side: int
+    """Which end is the client: 0 A, 1 B."""
+    time: int
+    """Of the packet that has the last byte."""
+    order: int
+    """When it was complete, of a response not before its request was: what frames are numbered by."""
+    off: int
+    """Where the frame (after its size) begins in the joined data."""
+    seen: int
+    """Bytes of the frame that are there: ``size``, or less if it is cut off."""
+    size: int
+    api: int
+    """API key, or ABSENT."""
+    version: int
+    id: int
+    """Correlation id, or ABSENT."""
+    client: int
+    """Number of the client_id in the table of names; -1 null or unknown."""
+    latency: int
+    """Nanoseconds, or ABSENT."""
+    status: int
+    """A ``Status``."""
+    reason: int
+    """A ``Reason``."""
+    detail: int
+    """A number that belongs to ``reason``."""
+
+
+class Waiting(np.void):
+    """A request that waits for its response; those of a connection are a linked list."""
+
+    id: int
+    api: int
+    """API key, or ``pairing.SASL_TOKEN``."""
+    version: int
+    client: int
+    time: int
+    order: int
+    next: int
+    """The next one of the connection, or of the list of free rows; -1 at the end."""
+
+
+class Name(np.void):
+    """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
+
+    off: int
+    len: int
+
+
+PACKET: Final = table_type(Packet)
+INTERFACE: Final = table_type(Interface)
+CONNECTION: Final = table_type(Connection)
+STREAM: Final = table_type(Stream)
+SEGMENT: Final = table_type(Segment)
+PIECE: Final = table_type(Piece)
+ACTIVE: Final = table_type(Active)
+FRAME: Final = table_type(Frame)
+WAITING: Final = table_type(Waiting)
+NAME: Final = table_type(Name)
