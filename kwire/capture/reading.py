@@ -17,7 +17,7 @@ import numpy as np
 
 from kwire.capture.frames import Frames
 from kwire.capture.pipeline import WINDOW, Pipeline, Source, Window
-from kwire.kernels.layouts import FRAME, CONNECTION, NAME
+from kwire.kernels.layouts import CONNECTION, FRAME, NAME
 
 __all__ = ["WINDOW", "Reading", "Source"]
 

@@ -28,24 +28,31 @@ import numpy as np
 __all__ = [
     "ABSENT",
     "ACTIVE",
+    "API_FACTS",
+    "AT_THE_END",
     "CONNECTION",
     "FRAME",
     "INTERFACE",
     "NAME",
+    "NAMES_USED",
     "PACKET",
     "PIECE",
+    "ROOM",
     "SEGMENT",
     "STREAM",
     "WAITING",
     "Active",
+    "ApiFacts",
     "Connection",
     "Frame",
     "Interface",
     "Name",
+    "NamesUsed",
     "Packet",
     "Piece",
     "Reason",
     "Role",
+    "Room",
     "Segment",
     "Status",
     "Stream",
@@ -55,6 +62,9 @@ __all__ = [
 
 ABSENT: Final = -(1 << 62)
 """In a field of a table: no value."""
+
+AT_THE_END: Final = 1 << 62
+"""The order of what is told when the capture has ended."""
 
 Array = Any
 """A numpy array: numba, not mypy, checks what is in it."""
@@ -160,6 +170,10 @@ class Connection(np.void):
     """Which end opened the connection: 0 A, 1 B, -1 unknown."""
     closed: int
     """1 after RST, or when another connection took over the same ports."""
+    closed_order: int
+    """When that was, as the number of a packet."""
+    settled_order: int
+    """When its role could be told; none of its frames is complete before that."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
@@ -192,6 +206,10 @@ class Stream(np.void):
     """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
+    order: int
+    """That of its latest frame, -1 before the first."""
+    time: int
+    """When the capture had the latest bytes of it that were put in order, -1 before the first."""
 
 
 class Segment(np.void):
@@ -285,11 +303,40 @@ class Waiting(np.void):
     """The next one of the connection, or of the list of free rows; -1 at the end."""
 
 
+class Room(np.void):
+    """How much of the tables that grow is in use, and where to go on after they have grown."""
+
+    frames: int
+    waiting: int
+    free: int
+    """First row of the table of waiting requests that is free again, -1 for none."""
+    active: int
+    """Row of the table of active streams whose connection is next."""
+    direction: int
+    """0 if its requests are next, 1 if its responses are."""
+
+
+class ApiFacts(np.void):
+    """What framing knows about an API, by API key."""
+
+    latest: int
+    """Latest known version, -1 for an unknown key."""
+    least_response: int
+    """Bytes that the shortest response of any version has, correlation id included."""
+
+
 class Name(np.void):
     """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
 
     off: int
     len: int
+
+
+class NamesUsed(np.void):
+    """How much of a table of names is in use."""
+
+    count: int
+    bytes: int
 
 
 PACKET: Final = table_type(Packet)
@@ -301,4 +348,7 @@ PIECE: Final = table_type(Piece)
 ACTIVE: Final = table_type(Active)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
+ROOM: Final = table_type(Room)
+API_FACTS: Final = table_type(ApiFacts)
 NAME: Final = table_type(Name)
+NAMES_USED: Final = table_type(NamesUsed)

@@ -1,0 +1,475 @@
+"""The state of a capture, and what turns its bytes into frames, part by part: ``Tracker``.
+
+Strategy: everything is arrays. What is fed becomes one buffer::
+
+    kept from before | bytes of the file that were left over | bytes fed now
+    segment bytes    | the beginning of a packet             |
+
+A ``Container`` finds the packets in it, ``tracking`` the TCP segments and their connections, ``streams.place`` joins them,
+``framing`` cuts and pairs frames, and ``streams.keep`` collects what the next part needs. All that lives between two
+calls of ``feed`` belongs to the tracker, as tables of the record types of ``kwire.kernels.layouts``.
+
+``save`` gives this state as an Arrow table, and ``restore`` takes it into another tracker: in the next file, in another
+process, on another machine. A row is one connection with all that is known of it, its unfinished bytes included, so
+that connections can be chosen, sent around and brought together like any other rows.
+
+Rules kept here:
+
+- ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut (as far
+  as that can be: where packets are missing, when a hole is given up depends on what was there to be seen).
+- Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
+- Memory is bounded by what is fed at once and by what is unfinished (``MOST_HELD``); beyond that it grows by some 300
+  bytes for each connection, and with the number of different client ids.
+- No I/O, and no clock: time is that of the packets.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.containers import Container
+from kwire.capture.frames import Endpoint, Frames
+from kwire.errors import CaptureError
+from kwire.kernels import framing, roles, streams, tracking
+from kwire.kernels.engine import Engine, choose
+from kwire.kernels.layouts import (
+    CONNECTION,
+    FRAME,
+    ROOM,
+    SEGMENT,
+    STREAM,
+    WAITING,
+    Role,
+)
+from kwire.kernels.names import LONGEST_NAME, NameTable
+from kwire.kernels.numbers import grown
+from kwire.kernels.packets import Count
+from kwire.kernels.programs import MAX_DEPTH
+from kwire.protocol.facts import facts
+
+__all__ = ["STATE", "Connection", "Tracker"]
+
+MOST_HELD: Final = 256 << 20
+"""Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
+LEAST_RATION: Final = 64 << 10
+"""Bytes that each stream may hold all the same."""
+
+Array = Any
+
+STATE_VERSION: Final = 1
+
+_NUMBER: Final = pa.int64()
+
+
+def _struct(dtype: Any, *more: pa.Field) -> pa.DataType:
+    return pa.struct([*(pa.field(name, _NUMBER, nullable=False) for name in dtype.names), *more])
+
+
+_WAITS: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                *(pa.field(name, _NUMBER, nullable=False) for name in ("id", "api", "version", "time", "order")),
+                pa.field("client_id", pa.binary()),
+            ]
+        ),
+        nullable=False,
+    )
+)
+_HELD: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                *(pa.field(name, _NUMBER, nullable=False) for name in ("side", "pos", "len", "time", "order")),
+                pa.field("bytes", pa.binary()),
+            ]
+        ),
+        nullable=False,
+    )
+)
+
+STATE: Final = pa.schema(
+    [
+        pa.field("connection", _struct(CONNECTION), nullable=False),
+        pa.field("a_to_b", _struct(STREAM), nullable=False),
+        pa.field("b_to_a", _struct(STREAM), nullable=False),
+        pa.field("client_id", pa.binary()),
+        pa.field("waiting", _WAITS, nullable=False),
+        pa.field("segments", _HELD, nullable=False),
+    ]
+)
+"""What ``Tracker.save`` gives: one row for each connection.
+
+``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
+request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet (null:
+the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection of the capture so far. ``opener`` is the end that opened it, where that was seen."""
+
+    number: int
+    a: Endpoint
+    b: Endpoint
+    role: Role
+    opener: Endpoint | None
+    closed: bool
+
+
+class Tracker:
+    """One capture on its way from bytes to frames, and all that is remembered of it.
+
+    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
+
+    ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
+    more will come.
+    """
+
+    def __init__(self, *, ports: Iterable[int] | None = None) -> None:
+        self.error: CaptureError | None = None
+        self._ports: Array = np.array(sorted(set(ports or ())), np.int64)
+        self._counts: Array = np.zeros(len(Count), np.int64)
+        self._container = Container(self._counts)
+        self._known = tracking.nothing_known()
+        self._client_ids = NameTable()
+        self._waiting: Array = np.zeros(64, WAITING)
+        self._room: Array = np.zeros(1, ROOM)
+        self._room["free"] = -1
+        self._scratch = framing.Scratch(
+            np.zeros(1, framing.WAY), np.zeros(2, np.int64), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+        )
+        self._held: Array = np.empty(0, np.uint8)
+        self._segments: Array = np.empty(0, SEGMENT)
+        self._rest: Array = np.empty(0, np.uint8)
+        self._base = 0
+        """Offset in the file of the first byte of ``_rest``."""
+        self._begun = False
+        self._ended = False
+        self._now = 0
+        self._packets = 0
+        self._frames = 0
+
+    # -- bytes in, frames out
+
+    def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
+        """The frames that become complete with the next bytes of the capture.
+
+        ``final`` says that these are the last ones: everything that is left is dealt with as if the capture ended here.
+        ``broken`` does the same and says why the capture could not be read any further.
+
+        Raises ``CaptureError`` for what does not begin like a capture. What is wrong later is told by ``error``, and
+        is final too. Raises ``ValueError`` after the end.
+        """
+        if self._ended:
+            raise ValueError("the capture has ended")
+        engine = choose(len(data))
+        final = final or broken is not None
+        fresh = np.frombuffer(data, np.uint8)
+        if not self._begun:
+            head = np.concatenate([self._rest, fresh])
+            if len(head) < Container.HEADER and not final:
+                self._rest = head
+                return self._nothing()
+            taken = self._container.begin(head[: Container.HEADER].tobytes())
+            self._begun = True
+            self._base, self._rest, fresh = taken, head[taken:], fresh[:0]
+        buf = np.concatenate([self._held, self._rest, fresh])
+        start = len(self._held)
+        packets, pos, error = self._container.packets(buf, start, len(buf), self._base - start, engine)
+        self._base += pos - start
+        if error is None and broken is not None:
+            error = CaptureError(f"cannot be read any further: {broken}", offset=self._base)
+        if error is None and final and pos < len(buf):
+            left = len(buf) - pos
+            error = CaptureError(
+                f"the file is truncated: it ends within a packet, {left} bytes after its beginning", offset=self._base
+            )
+        self.error = error
+        self._ended = final or error is not None
+        self._rest = buf[pos:].copy()
+        return self._through(buf, packets, engine)
+
+    def _nothing(self) -> Frames:
+        return self._given(np.empty(0, FRAME), np.empty(0, np.uint8))
+
+    def _given(self, rows: Array, data: Array) -> Frames:
+        names = self._client_ids
+        frames = Frames(rows, data, self._frames, self._known.connections, names.names, names.pool)
+        self._frames += len(rows)
+        return frames
+
+    def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
+        """From the packets of ``buf`` to frames; what is left becomes the new ``_held`` and ``_segments``."""
+        final = self._ended
+        # What is unfinished is copied from part to part. Where it is too much, each stream gets an equal share.
+        ration = roles.LARGEST_FRAME + 4
+        if len(self._held) > MOST_HELD:
+            ration = max(LEAST_RATION, MOST_HELD // max(1, len(np.unique(self._segments["stream"]))))
+        clock = np.maximum(np.maximum.accumulate(packets["time"]), self._now)
+        first_order = self._packets
+        self._packets += len(packets)
+        if len(clock):
+            self._now = int(clock[-1])
+        room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
+        room[: len(self._segments)] = self._segments
+        segments, n_segments, self._known = engine(tracking.tcp_segments)(
+            buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order
+        )
+        connections, table = self._known.connections, self._known.streams
+        segments = segments[:n_segments]
+        data, pieces, active, order = engine(streams.place)(
+            buf, segments, n_segments, connections, table, 2 * self._known.n_connections, self._now, ration, final
+        )
+        window = roles.Window(
+            data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
+        )
+        rows = self._read(window, engine)
+        self._held, self._segments = engine(streams.keep)(buf, segments, order, active, connections, table, final)
+        return self._given(rows[np.argsort(rows["order"], kind="stable")], data)
+
+    def _read(self, window: roles.Window, engine: Engine) -> Array:
+        """The frames of a window, stream by stream."""
+        room = self._room[0]
+        room["frames"] = room["active"] = room["direction"] = 0
+        rows = np.empty(max(64, len(window.data) // 512), FRAME)
+        known, scratch = facts(), self._scratch
+        while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
+            rows = self._make_room(rows, engine)
+        if window.final:
+            room["active"] = 0
+            while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, rows):
+                rows = self._make_room(rows, engine)
+        return rows[: room["frames"]]
+
+    def _capture(self) -> framing.Capture:
+        names = self._client_ids
+        return framing.Capture(
+            self._known.connections,
+            self._known.streams,
+            self._waiting,
+            names.names,
+            names.pool,
+            names.lookup,
+            names.used,
+            self._room,
+        )
+
+    def _make_room(self, rows: Array, engine: Engine) -> Array:
+        room = self._room[0]
+        if room["free"] < 0 and room["waiting"] >= len(self._waiting):
+            self._waiting = grown(self._waiting)
+        self._client_ids.make_room(LONGEST_NAME, engine)
+        return grown(rows) if room["frames"] >= len(rows) else rows
+
+    # -- what is known
+
+    def connections(self) -> list[Connection]:
+        """The connections so far, in the order in which they appeared."""
+        found = []
+        known = self._known
+        view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), 0, known.connections, None, None)
+        for slot in range(known.n_connections):
+            row = known.connections[slot]
+            ends = view.ends(slot)
+            opener = int(row["opener"])
+            found.append(
+                Connection(
+                    int(row["number"]),
+                    *ends,
+                    Role(int(row["role"])),
+                    ends[opener] if opener >= 0 else None,
+                    bool(row["closed"]),
+                )
+            )
+        return found
+
+    def notes(self) -> list[str]:
+        """Sentences about what was left out, most important first; empty if nothing was."""
+        counts = self._counts.tolist()
+        notes = []
+        if self._container.unsupported:
+            links = ", ".join(map(str, sorted(self._container.unsupported)))
+            notes.append(f"{counts[Count.LINK]} packets have a link type that is not supported: {links}")
+        if counts[Count.FRAGMENT]:
+            notes.append(f"{counts[Count.FRAGMENT]} packets are fragments of IP packets and were left out")
+        if counts[Count.SNAPPED]:
+            notes.append(f"{counts[Count.SNAPPED]} packets were cut off by the snapshot length of the capture")
+        if counts[Count.DAMAGED]:
+            notes.append(f"{counts[Count.DAMAGED]} packets have damaged or incomplete headers")
+        if counts[Count.INTERFACE]:
+            notes.append(f"{counts[Count.INTERFACE]} packets belong to an interface that is not described")
+        if not self._frames:
+            notes.append(
+                f"no Kafka traffic among {counts[Count.PACKETS]} packets and {self._known.n_connections} "
+                "TCP connections"
+            )
+        return notes
+
+    # -- state out and in
+
+    def save(self, connections: Iterable[int] | None = None) -> pa.Table:
+        """The state, as a table with the columns of ``STATE``.
+
+        ``connections`` chooses connections by their numbers: then the state of the capture itself (its format, the
+        beginning of a packet, the counters) is left out, and what is saved can be restored into the tracker of
+        another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not.
+        """
+        known = self._known
+        numbers = known.connections["number"][: known.n_connections]
+        if connections is None:
+            slots = np.arange(known.n_connections)
+        else:
+            wanted = np.array(sorted(set(connections)), np.int64)
+            slots = np.flatnonzero(np.isin(numbers, wanted))
+            if len(slots) < len(wanted):
+                raise ValueError(f"no connection {np.setdiff1d(wanted, numbers)[0]}")
+        client_ids = self._client_ids.values()
+        rows = known.connections[slots]
+        columns = [
+            _structs(rows),
+            _structs(known.streams[2 * slots]),
+            _structs(known.streams[2 * slots + 1]),
+            pa.array([None if one < 0 else client_ids[one] for one in rows["client"].tolist()], pa.binary()),
+            pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
+            pa.array(self._segments_of(slots), _HELD),
+        ]
+        whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
+        if connections is None:
+            whole |= {
+                "container": self._container.state() if self._begun else None,
+                "rest": base64.b64encode(self._rest.tobytes()).decode(),
+                "base": self._base,
+                "ended": self._ended,
+                "packets": self._packets,
+                "frames": self._frames,
+                "counts": self._counts.tolist(),
+                "ports": self._ports.tolist(),
+            }
+        return pa.Table.from_arrays(columns, schema=STATE.with_metadata({"kwire": json.dumps(whole)}))
+
+    def _waiting_of(self, slot: int, client_ids: Sequence[bytes]) -> list[dict[str, Any]]:
+        found = []
+        row = int(self._known.connections["waiting_head"][slot])
+        while row >= 0:
+            entry = dict(zip(WAITING.names, self._waiting[row].tolist(), strict=True))
+            client = entry.pop("client")
+            row = entry.pop("next")
+            found.append({**entry, "client_id": None if client < 0 else client_ids[client]})
+        return found
+
+    def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
+        found: dict[int, list[dict[str, Any]]] = {}
+        for stream, pos, length, off, time, order in self._segments[
+            ["stream", "pos", "len", "off", "time", "order"]
+        ].tolist():
+            data = self._held[off : off + length].tobytes() if off >= 0 else None
+            one = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
+            found.setdefault(stream >> 1, []).append(one)
+        return [found.get(slot, []) for slot in slots.tolist()]
+
+    def restore(self, saved: pa.Table) -> None:
+        """Takes over the state that ``save`` gave, before anything is fed.
+
+        A state of a whole capture makes this tracker go on where the other was. The chosen connections of one are
+        known from the beginning, in front of the connections that this capture begins with, and are numbered anew.
+
+        Raises ``CaptureError`` for a table that is no such state, ``ValueError`` if something was fed or restored
+        before.
+        """
+        if self._begun or len(self._rest) or self._known.n_connections:
+            raise ValueError("a state is restored before anything else")
+        if not saved.schema.equals(STATE):
+            raise CaptureError("not the state of a capture")
+        stated = json.loads((saved.schema.metadata or {}).get(b"kwire", b"{}"))
+        if stated.get("version") != STATE_VERSION:
+            raise CaptureError(f"a state of version {stated.get('version')}: this is version {STATE_VERSION}")
+        whole = "container" in stated
+        self._now = stated["now"]
+        if whole:
+            self._base, self._ended = stated["base"], stated["ended"]
+            self._packets, self._frames = stated["packets"], stated["frames"]
+            self._counts[:] = stated["counts"]
+            self._ports = np.array(stated["ports"], np.int64)
+            self._rest = np.frombuffer(base64.b64decode(stated["rest"]), np.uint8)
+            if stated["container"] is not None:
+                self._container.restore(stated["container"])
+                self._begun = True
+        self._restore_connections(saved.combine_chunks(), whole)
+
+    def _restore_connections(self, saved: pa.Table, whole: bool) -> None:
+        count = saved.num_rows
+        engine = choose(saved.nbytes)
+        connections = np.zeros(max(64, count), CONNECTION)
+        table = np.zeros(2 * len(connections), STREAM)
+        _fill(connections[:count], saved.column("connection"))
+        _fill(table[0 : 2 * count : 2], saved.column("a_to_b"))
+        _fill(table[1 : 2 * count : 2], saved.column("b_to_a"))
+        if not whole:
+            # Packets are counted anew: what there was came before all of them.
+            connections["number"][:count] = np.arange(count)
+            connections["closed_order"] = connections["settled_order"] = table["order"] = -1
+        self._known = tracking.known(connections, table, count, engine)
+        connections["client"][:count] = [
+            -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
+        ]
+        connections["waiting_head"] = connections["waiting_tail"] = -1
+        room, n_waiting = self._room[0], 0
+        for slot, entries in enumerate(saved.column("waiting").to_pylist()):
+            for entry in entries:
+                if n_waiting == len(self._waiting):
+                    self._waiting = grown(self._waiting)
+                client = entry.pop("client_id")
+                entry |= {"client": -1 if client is None else self._client_ids.add(client, engine), "next": -1}
+                if not whole:
+                    entry["order"] = -1
+                self._waiting[n_waiting] = tuple(entry[name] for name in WAITING.names)
+                tail = int(connections["waiting_tail"][slot])
+                if tail < 0:
+                    connections["waiting_head"][slot] = n_waiting
+                else:
+                    self._waiting["next"][tail] = n_waiting
+                connections["waiting_tail"][slot] = n_waiting
+                n_waiting += 1
+            connections["waiting"][slot] = len(entries)
+        room["waiting"], room["free"] = n_waiting, -1
+        self._restore_segments(saved.column("segments").to_pylist(), whole)
+
+    def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
+        rows: list[tuple[int, ...]] = []
+        parts: list[bytes] = []
+        held = 0
+        for slot, segments in enumerate(of_connections):
+            for one in segments:
+                data, order = one["bytes"], one["order"] if whole else -1
+                if data is not None and len(data) != one["len"]:
+                    raise CaptureError(f"not the state of a capture: {one['len']} bytes are {len(data)}")
+                at = -1 if data is None else held
+                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, one["time"], order))
+                if data is not None:
+                    parts.append(data)
+                    held += len(data)
+        self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
+        self._held = np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _structs(rows: Array) -> pa.Array:
+    names = rows.dtype.names
+    fields = [pa.field(name, _NUMBER, nullable=False) for name in names]
+    return pa.StructArray.from_arrays([pa.array(np.ascontiguousarray(rows[name])) for name in names], fields=fields)
+
+
+def _fill(rows: Array, column: pa.ChunkedArray) -> None:
+    structs = column.combine_chunks()
+    for name in rows.dtype.names:
+        rows[name] = structs.field(name).to_numpy()

@@ -1,0 +1,638 @@
+"""Streams to frames, and responses to their requests, for all connections of a window at once.
+
+Strategy: the pieces of a stream (``kwire.kernels.streams``) are walked run by run, a run being bytes without a gap.
+Where a frame is known to begin, its size says where the next one does; where that is not known (the capture begins
+in the middle of a connection, or bytes are missing), the kernel looks for the next place at which a plausible frame
+stands. Requests of a connection are read before its responses, each leaves an entry in the connection's list
+(``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come out as rows of
+numbers; the bytes stay where they are.
+
+Rules kept here (numbers in brackets: the protocol notes that they answer):
+
+- A Produce request with acks=0 has no response and leaves no entry [10]. acks is read by a program of
+  ``kwire.kernels.programs``, not by a parser of its own.
+- After a SaslHandshake v0, and in a connection that opens with a GSSAPI token, frames are raw tokens until a
+  request header is seen again; each leaves an entry, so that the answer is known to be a token too [11].
+- A response whose request may still come (out of order around the end of a window, or behind a hole) is left for
+  the next window. Nothing else looks back.
+- Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins.
+- Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
+  kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
+- What a frame is numbered by (``order``) is the packet that settled it, whatever the windows are: so the numbers of the
+  frames do not depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kwire.kernels.engine import kernel
+from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Status, table_type
+from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
+from kwire.kernels.numbers import i16, i32, int64
+from kwire.kernels.pairing import (
+    DISORDER,
+    SASL_TOKEN,
+    find,
+    find_request,
+    forget,
+    given_up,
+    plausible_response,
+    wait_for,
+)
+from kwire.kernels.programs import interpret
+from kwire.kernels.roles import (
+    API_VERSIONS,
+    CONTROLLED_SHUTDOWN,
+    LARGEST_FRAME,
+    LARGEST_TOKEN,
+    NEED_MORE,
+    NO,
+    YES,
+    Facts,
+    Window,
+    plausible_request,
+    settle,
+)
+
+__all__ = ["Capture", "Scratch", "frames_and_pairs", "tell_the_rest"]
+
+HTTPS: Final = 443
+"""TLS to this port is not reported unless the caller names the port."""
+PRODUCE: Final = 0
+SASL_HANDSHAKE: Final = 17
+
+# How the reading of a run went on.
+READ: Final = 0
+"""To its end, or past one frame."""
+WAITS: Final = 1
+"""What follows is the beginning of a frame: more is needed."""
+BLOCKED: Final = 2
+"""A response whose request may still come."""
+FULL: Final = 3
+"""A table must grow first."""
+
+Array = Any
+
+
+class Capture(NamedTuple):
+    """The state of a capture: tables of the record types of ``kwire.kernels.layouts``."""
+
+    connections: Array
+    streams: Array
+    waiting: Array
+    names: Array
+    pool: Array
+    lookup: Array
+    names_used: Array
+    """One row."""
+    room: Array
+    """One row."""
+
+
+class Scratch(NamedTuple):
+    """Room for what kernels write down and forget."""
+
+    ways: Array
+    """One row of WAY."""
+    registers: Array
+    left: Array
+    no_rows: Array
+
+
+class Way(np.void):
+    """One direction of a connection while it is read, run by run."""
+
+    slot: int
+    response: int
+    client_side: int
+    stream: int
+    over: int
+    """1 when nothing will follow: the capture or the connection has ended."""
+    request_missing: int
+    """1 when requests wait behind a hole: a response may belong to one of them."""
+    waiting: int
+    """1 when segments of this stream wait behind a hole."""
+    end_piece: int
+    """Its pieces end before this row."""
+    pos: int
+    """Where the next frame begins."""
+    piece: int
+    """The piece that ``pos`` is in."""
+    run_end: int
+    shift: int
+    """Makes an offset in the data of a position in this run."""
+    gap_follows: int
+    ends_here: int
+    """1 when nothing will follow this run without a gap."""
+
+
+WAY: Final = table_type(Way)
+
+
+@kernel
+def _is_full(capture: Capture, rows: Array) -> bool:
+    """Whether one more frame, with what it may leave behind, does not fit."""
+    room = capture.room[0]
+    if room.frames >= rows.shape[0] or (room.free < 0 and room.waiting >= capture.waiting.shape[0]):
+        return True
+    return not has_room(capture.names_used[0], capture.names, capture.pool, capture.lookup, LONGEST_NAME)
+
+
+@kernel
+def _mark(
+    rows: Array, room: Any, slot: int, response: int, client_side: int, size: int, status: int, reason: int
+) -> Any:
+    """A row for bytes in which no frame can be seen; the caller sets its time and order."""
+    row = rows[room.frames]
+    room.frames += 1
+    row.slot = slot
+    row.response = response
+    row.client_side = client_side
+    row.off = -1
+    row.seen = 0
+    row.size = size
+    row.api = ABSENT
+    row.version = ABSENT
+    row.id = ABSENT
+    row.client = -1
+    row.latency = ABSENT
+    row.status = status
+    row.reason = reason
+    row.detail = size
+    return row
+
+
+@kernel
+def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: int, status: int, reason: int) -> None:
+    """A row for bytes at the current position, in which no frame can be seen."""
+    piece = window.pieces[way.piece]
+    stream = capture.streams[way.stream]
+    row = _mark(rows, capture.room[0], way.slot, way.response, way.client_side, size, status, reason)
+    row.time = piece.time
+    stream.order = max(piece.order, stream.order, capture.connections[way.slot].settled_order)
+    row.order = stream.order
+
+
+@kernel
+def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
+    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
+    data, pieces = window.data, window.pieces
+    conn = capture.connections[way.slot]
+    stop = way.run_end + way.shift
+    pos = way.pos
+    piece = way.piece
+    answer = NO
+    while pos < way.run_end:
+        at = pos + way.shift
+        # The first byte of a size of at most LARGEST_FRAME: text, and most other data, is passed over here.
+        if data[at] <= LARGEST_FRAME >> 24:
+            while pieces[piece].pos + pieces[piece].len <= pos:
+                piece += 1
+            touching = pieces[piece].pos == pos
+            if way.response == 0:
+                answer = plausible_request(data, at, stop, facts.apis)
+                if answer == YES and not touching:
+                    # In the middle of a segment, one header is not enough: what follows must fit.
+                    following = at + 4 + i32(data, at)
+                    if following < stop:
+                        if plausible_request(data, following, stop, facts.apis) == NO:
+                            answer = NO
+                    elif following > stop and i32(data, at + 8) < 0:
+                        answer = NO
+            else:
+                until = pieces[piece].time + DISORDER
+                answer = plausible_response(window, conn, capture.waiting, facts.apis, at, stop, touching, until)
+            if answer != NO:
+                break
+        pos += 1
+    way.pos = pos
+    way.piece = piece
+    return answer
+
+
+@kernel
+def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
+    """Looks for the next frame where it is not known where one begins: READ if there is one."""
+    stream = capture.streams[way.stream]
+    begin = way.pos
+    answer = _search(window, capture, facts, way)
+    stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
+    if answer != YES:
+        if answer == NEED_MORE and way.ends_here == 1:
+            stream.skipped += way.run_end - way.pos
+            way.pos = way.run_end
+        return WAITS
+    stream.synced = 1
+    if stream.skipped > 0:
+        _mark_here(window, capture, rows, way, stream.skipped, Status.GAP, Reason.SKIPPED)
+    stream.skipped = 0
+    return READ
+
+
+@kernel
+def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at: int, available: int) -> int:
+    """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE."""
+    conn = capture.connections[way.slot]
+    if way.response == 0:
+        if conn.raw_tokens != 1 or available < 4:
+            return NO
+        answer = plausible_request(window.data, at, way.run_end + way.shift, facts.apis)
+        if answer == YES:
+            conn.raw_tokens = 0
+            return NO
+        return NEED_MORE if answer == NEED_MORE and way.ends_here == 0 else YES
+    head = conn.waiting_head
+    if head < 0 or capture.waiting[head].api != SASL_TOKEN:
+        return NO
+    if available >= 8:
+        # A token is not always answered: is this already the response to a later request?
+        until = window.pieces[way.piece].time + DISORDER
+        row, _ = find(capture.waiting, head, i32(window.data, at + 4), until)
+        return YES if row < 0 else NO
+    return YES
+
+
+@kernel
+def _last_piece(window: Window, way: Any, last_pos: int) -> int:
+    """The piece that has the last byte, of those there are, of a frame that ends before ``last_pos``."""
+    pieces = window.pieces
+    last = way.piece
+    while last + 1 < way.end_piece and pieces[last].pos + pieces[last].len < last_pos:
+        last += 1
+    if pieces[last].pos >= last_pos and last > way.piece:
+        last -= 1  # that one is behind the gap that has the frame's last byte
+    return last
+
+
+@kernel
+def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: int) -> int:
+    """The number of the client_id at ``off``."""
+    client: int = conn.client
+    # A connection has one client_id, nearly always.
+    if client >= 0:
+        known = capture.names[client]
+        if known.len == length and same_bytes(window.data, off, capture.pool, known.off, length):
+            return client
+    client = intern(window.data, off, length, capture.names, capture.pool, capture.lookup, capture.names_used[0])
+    conn.client = client
+    return client
+
+
+@kernel
+def _judge_version(row: Any, facts: Facts) -> None:
+    """Says what is not known of the API and version of a frame that is otherwise good."""
+    api = row.api
+    if api < 0 or api >= facts.apis.shape[0] or facts.apis[api].latest < 0:
+        row.status = Status.UNSUPPORTED
+        row.reason = Reason.API
+        row.detail = api
+    elif row.version < 0 or (row.version > facts.apis[api].latest and not (row.response == 1 and api == API_VERSIONS)):
+        row.status = Status.UNSUPPORTED
+        row.reason = Reason.VERSION
+        row.detail = row.version
+
+
+@kernel
+def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
+    """Reads the client_id; says what is wrong with the header."""
+    if row.seen < 8:
+        return False
+    if row.api == CONTROLLED_SHUTDOWN and row.version == 0:
+        return True
+    if row.size < 10:
+        row.status = Status.MALFORMED
+        row.reason = Reason.SHORT
+        row.detail = row.size
+        return False
+    if row.seen < 10:
+        return True
+    length = i16(window.data, row.off + 8)
+    if length < -1 or 10 + length > row.size:
+        row.status = Status.MALFORMED
+        row.reason = Reason.CLIENT_ID
+        row.detail = length
+        return False
+    if length >= 0 and 10 + length <= row.seen:
+        row.client = _client_of(window, capture, conn, row.off + 10, length)
+    return True
+
+
+@kernel
+def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
+    """Whether a request has a response: not a Produce with acks=0."""
+    version = row.version
+    if row.api != PRODUCE or version < 0 or version >= facts.acks_starts.shape[0] or facts.acks_starts[version] < 0:
+        return True
+    registers = scratch.registers
+    _, trouble, _, _ = interpret(
+        window.data,
+        row.off,
+        row.off + row.seen,
+        facts.acks_code,
+        facts.acks_starts[version],
+        registers,
+        scratch.left,
+        scratch.no_rows,
+        0,
+        0,
+    )
+    answered: bool = trouble != 0 or registers[0] != 0
+    return answered
+
+
+@kernel
+def _request(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, row: Any, way: Any, token: bool, whole: bool
+) -> None:
+    """Completes the row of a request, and lets it wait for its response."""
+    conn = capture.connections[way.slot]
+    room = capture.room[0]
+    if token:
+        row.status = Status.SASL
+        if whole:
+            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
+        return
+    if row.seen >= 4:
+        row.api = i16(window.data, row.off)
+        row.version = i16(window.data, row.off + 2)
+    if row.seen >= 8:
+        row.id = i32(window.data, row.off + 4)
+    if not _header_is_readable(window, capture, conn, row):
+        return
+    if conn.first_id < 0:
+        conn.first_id = max(int64(0), row.id)
+    _judge_version(row, facts)
+    if _is_answered(window, facts, scratch, row):
+        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order)
+    if row.api == SASL_HANDSHAKE and row.version == 0:
+        conn.raw_tokens = 1
+
+
+@kernel
+def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
+    """Completes the row of a response: False if its request may still come."""
+    conn = capture.connections[way.slot]
+    waiting = capture.waiting
+    if token:
+        entry = waiting[conn.waiting_head]
+        row.status = Status.SASL
+        row.latency = row.time - entry.time
+        row.order = max(row.order, entry.order)
+        forget(conn, waiting, capture.room[0], 1)
+        return True
+    if row.seen < 4:
+        return True
+    row.id = i32(window.data, row.off)
+    which, before = find_request(waiting, conn.waiting_head, row.id, row.time + DISORDER)
+    if which < 0:
+        if way.over == 0 and (way.request_missing == 1 or row.time > window.now - DISORDER):
+            return False
+        row.status = Status.UNPAIRED
+        row.reason = Reason.UNPAIRED
+        row.order = max(row.order, given_up(window, conn, row.time))
+        return True
+    entry = waiting[which]
+    row.api = entry.api
+    row.version = entry.version
+    row.client = entry.client
+    row.latency = row.time - entry.time
+    row.order = max(row.order, entry.order)
+    forget(conn, waiting, capture.room[0], before + 1)
+    _judge_version(row, facts)
+    return True
+
+
+@kernel
+def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+    """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
+    stream = capture.streams[way.stream]
+    at = way.pos + way.shift
+    available = way.run_end - way.pos
+    follows = _token_follows(window, capture, facts, way, at, available)
+    if follows == NEED_MORE:
+        return WAITS
+    token = follows == YES
+    size = int64(-1)
+    if available >= 4:
+        size = i32(window.data, at)
+        least = 0 if token else (8 if way.response == 0 else 4)
+        if size < least or size > (LARGEST_TOKEN if token else LARGEST_FRAME):
+            _mark_here(window, capture, rows, way, size, Status.MALFORMED, Reason.SIZE)
+            stream.synced = 0
+            stream.skipped = 4
+            way.pos += 4
+            return READ
+    whole = available >= 4 and available - 4 >= size
+    too_large = not whole and available > window.ration
+    if not whole and way.ends_here == 0 and not too_large:
+        return WAITS
+
+    # What of it is there, and when its last byte was captured.
+    last = window.pieces[_last_piece(window, way, way.pos + 4 + size if available >= 4 else way.run_end)]
+    row = rows[capture.room[0].frames]
+    row.slot = way.slot
+    row.response = way.response
+    row.client_side = way.client_side
+    row.time = last.time
+    row.order = max(last.order, stream.order, capture.connections[way.slot].settled_order)
+    row.off = at + 4
+    row.seen = size if whole else max(int64(0), available - 4)
+    row.size = max(int64(0), size)
+    row.api = ABSENT
+    row.version = ABSENT
+    row.id = ABSENT
+    row.client = -1
+    row.latency = ABSENT
+    row.status = Status.OK
+    row.reason = Reason.NONE
+    row.detail = 0
+    if way.response == 0:
+        _request(window, capture, facts, scratch, row, way, token, whole)
+    elif not _response(window, capture, facts, row, way, token):
+        return BLOCKED
+    if not whole and row.status != Status.MALFORMED:
+        row.status = Status.GAP if way.gap_follows == 1 else Status.CUT_OFF
+        row.reason = Reason.HOLE if way.gap_follows == 1 else Reason.END
+        if too_large and way.ends_here == 0:
+            row.reason = Reason.LARGE
+        row.detail = available
+    stream.order = row.order
+    capture.room[0].frames += 1
+    if available >= 4:
+        way.pos += 4 + size  # where it is not whole: in the gap or behind it, where the next frame begins
+    else:
+        way.pos = way.run_end
+        stream.synced = 0
+    return READ
+
+
+@kernel
+def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
+    """Looks at the run that begins with piece ``first``; the row after its last piece."""
+    pieces = window.pieces
+    stream = capture.streams[way.stream]
+    begin = pieces[first].pos
+    end = begin + pieces[first].len
+    after = first + 1
+    while after < way.end_piece and pieces[after].off >= 0 and pieces[after].pos == end:
+        end += pieces[after].len
+        after += 1
+    gap_follows = after < way.end_piece
+    ended = way.over == 1 or (stream.end >= 0 and end >= stream.end)
+    way.run_end = end
+    way.shift = pieces[first].off - begin
+    way.piece = first
+    way.gap_follows = 1 if gap_follows else 0
+    way.ends_here = 1 if gap_follows or (way.waiting == 0 and ended) else 0
+    way.pos = stream.next
+    if way.pos < begin:
+        # The boundary, if it was known, is among what is missing.
+        stream.skipped = max(int64(0), stream.skipped) + begin - way.pos
+        stream.synced = 0
+        way.pos = begin
+    return after
+
+
+@kernel
+def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+    """Reads the frames of a run: READ at its end, or why not."""
+    pieces = window.pieces
+    stream = capture.streams[way.stream]
+    while way.pos < way.run_end:
+        while pieces[way.piece].pos + pieces[way.piece].len <= way.pos:
+            way.piece += 1
+        if _is_full(capture, rows):
+            return FULL
+        if stream.synced != 1:
+            said = _resynchronise(window, capture, facts, rows, way)
+        else:
+            said = _next_frame(window, capture, facts, scratch, rows, way)
+        if said != READ:
+            return said
+    return READ
+
+
+@kernel
+def _read_way(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
+) -> bool:
+    """Reads what there is of one direction, whose pieces begin with ``first``: False where a table is full."""
+    pieces = window.pieces
+    stream = capture.streams[way.stream]
+    if first < way.end_piece:
+        stream.time = pieces[way.end_piece - 1].time
+    while first < way.end_piece:
+        if pieces[first].off < 0:
+            first += 1
+            continue
+        after = _begin_run(window, capture, way, first)
+        said = _read_run(window, capture, facts, scratch, rows, way)
+        stream.next = max(stream.next, way.pos)
+        if said == FULL:
+            return False
+        if said == BLOCKED or way.ends_here == 0:
+            break
+        first = after
+    return True
+
+
+@kernel
+def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int) -> None:
+    """The one row of an encrypted connection, whose first active stream is row ``a``."""
+    conn = capture.connections[slot]
+    conn.told = 1
+    client = conn.opener
+    if client < 0:
+        client = 0 if conn.a_port >= conn.b_port else 1
+    broker_port = conn.b_port if client == 0 else conn.a_port
+    if not window.forced and broker_port == HTTPS:
+        return
+    one = window.active[a]
+    response = 0 if (one.stream & 1) == client else 1
+    row = _mark(rows, capture.room[0], slot, response, client, 0, Status.ENCRYPTED, Reason.NONE)
+    row.time = window.pieces[one.first].time if one.first < one.end else window.now
+    row.order = window.pieces[one.first].order if one.first < one.end else window.first_order
+
+
+@kernel
+def _read_connection(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
+) -> bool:
+    """Reads both directions of a connection, whose active streams are rows ``a`` to ``end`` - 1: False where a table is
+    full."""
+    room = capture.room[0]
+    slot = window.active[a].stream >> 1
+    conn = capture.connections[slot]
+    if room.direction == 0:
+        settle(window, facts, capture.streams, conn, a, end)
+        if conn.role == Role.ENCRYPTED and conn.told == 0:
+            if _is_full(capture, rows):
+                return False
+            _tell_encrypted(window, capture, rows, slot, a)
+    if conn.role != Role.A_REQUESTS and conn.role != Role.B_REQUESTS:
+        return True
+    way = scratch.ways[0]
+    way.slot = slot
+    way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
+    way.over = 1 if window.final or conn.closed == 1 else 0
+    way.request_missing = 0
+    for response in range(2):
+        way.response = response
+        way.stream = 2 * slot + (way.client_side ^ response)
+        for x in range(a, end):
+            one = window.active[x]
+            if one.stream != way.stream:
+                continue
+            way.waiting = one.waiting
+            if response == 0 and one.waiting == 1:
+                way.request_missing = 1
+            way.end_piece = one.end
+            if response >= room.direction and not _read_way(window, capture, facts, scratch, rows, way, one.first):
+                return False
+        room.direction = response + 1
+    return True
+
+
+@kernel
+def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
+    """Writes the frames of a window into ``rows``: False where a table is full, and there is more.
+
+    How many there are is ``frames`` of ``capture.room``; where to go on stands there too. ``next`` of each stream moves
+    behind what was consumed.
+    """
+    active = window.active
+    room = capture.room[0]
+    while room.active < active.shape[0]:
+        a = room.active
+        end = a + 1
+        if end < active.shape[0] and active[end].stream >> 1 == active[a].stream >> 1:
+            end += 1
+        if not _read_connection(window, capture, facts, scratch, rows, a, end):
+            return False
+        room.direction = 0
+        room.active = end
+    return True
+
+
+@kernel
+def tell_the_rest(capture: Capture, n_streams: int, rows: Array) -> bool:
+    """At the end of a capture, a row for each stream that ends in bytes without a frame: False if ``rows`` is full."""
+    room = capture.room[0]
+    while room.active < n_streams:
+        stream = capture.streams[room.active]
+        conn = capture.connections[room.active >> 1]
+        readable = conn.role == Role.A_REQUESTS or conn.role == Role.B_REQUESTS
+        if readable and stream.skipped > 0 and stream.synced != 1:
+            if room.frames >= rows.shape[0]:
+                return False
+            client = 0 if conn.role == Role.A_REQUESTS else 1
+            response = client ^ (room.active & 1)
+            row = _mark(rows, room, room.active >> 1, response, client, stream.skipped, Status.GAP, Reason.SKIPPED)
+            row.time = stream.time
+            row.order = AT_THE_END
+            stream.skipped = 0
+        room.active += 1
+    return True

@@ -1,0 +1,163 @@
+"""Byte strings that occur over and over (client ids, topics) as numbers.
+
+A ``NameTable`` gives each different byte string a number, once and for all. Its tables are a pool of bytes, a row of
+NAME for each number, and a hash table with open addressing; kernels fill them, and Python makes them larger when a
+kernel says that they are full. ``intern`` itself never grows anything: its caller has looked whether ``has_room``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.layouts import NAME, NAMES_USED
+from kwire.kernels.numbers import int64
+
+__all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
+
+LONGEST_NAME: Final = 0x7FFF
+"""Bytes: lengths of names are int16, or stand in a frame that is no longer than its size."""
+
+Array = Any
+
+
+@kernel
+def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bool:
+    """Whether two ranges, which the caller has checked, hold the same."""
+    same = True
+    for k in range(length):
+        same = same and one[at + k] == other[where + k]
+    return same
+
+
+@kernel
+def _hash(buf: Array, off: int, length: int) -> int:
+    hashed = int64(length)
+    for k in range(off, off + length):
+        hashed = (hashed ^ int64(buf[k])) * int64(0x100000001B3)
+    hashed ^= hashed >> 31
+    return hashed
+
+
+@kernel
+def has_room(used: Any, names: Array, pool: Array, lookup: Array, length: int) -> bool:
+    """Whether one more name of ``length`` bytes fits, with the lookup table at most half full."""
+    fits: bool = used.count < names.shape[0] and used.bytes + length <= pool.shape[0]
+    return fits and 2 * (used.count + 1) <= lookup.shape[0]
+
+
+@kernel
+def intern(buf: Array, off: int, length: int, names: Array, pool: Array, lookup: Array, used: Any) -> int:
+    """The number of the name ``buf[off : off + length]``, which is added if it is new."""
+    mask = lookup.shape[0] - 1
+    place = _hash(buf, off, length) & mask
+    while lookup[place] >= 0:
+        number: int = lookup[place]
+        known = names[number]
+        if known.len == length and same_bytes(buf, off, pool, known.off, length):
+            return number
+        place = (place + 1) & mask
+    number = used.count
+    begin = used.bytes
+    for k in range(length):
+        pool[begin + k] = buf[off + k]
+    names[number].off = begin
+    names[number].len = length
+    lookup[place] = number
+    used.count = number + 1
+    used.bytes = begin + length
+    return number
+
+
+@kernel
+def intern_all(
+    buf: Array,
+    offsets: Array,
+    lengths: Array,
+    begin: int,
+    numbers: Array,
+    names: Array,
+    pool: Array,
+    lookup: Array,
+    used: Array,
+) -> int:
+    """``intern`` for many names from ``begin`` on; where a length is negative, the number is -1.
+
+    ``used`` has one row of NAMES_USED. Returns how far it came: less than all where the tables are full.
+    """
+    for k in range(begin, offsets.shape[0]):
+        if lengths[k] < 0:
+            numbers[k] = -1
+        elif has_room(used[0], names, pool, lookup, lengths[k]):
+            numbers[k] = intern(buf, offsets[k], lengths[k], names, pool, lookup, used[0])
+        else:
+            return k
+    return offsets.shape[0]
+
+
+@kernel
+def fill_lookup(names: Array, pool: Array, n_names: int, lookup: Array) -> None:
+    """Enters the first ``n_names`` names into an empty (-1) lookup table."""
+    mask = lookup.shape[0] - 1
+    for number in range(n_names):
+        place = _hash(pool, names[number].off, names[number].len) & mask
+        while lookup[place] >= 0:
+            place = (place + 1) & mask
+        lookup[place] = number
+
+
+class NameTable:
+    """Numbers for byte strings, in the tables ``names``, ``pool`` and ``lookup``, of which ``used`` is in use."""
+
+    def __init__(self) -> None:
+        self.pool: Array = np.zeros(1024, np.uint8)
+        self.names: Array = np.zeros(64, NAME)
+        self.lookup: Array = np.full(256, -1, np.int64)
+        self.used: Array = np.zeros(1, NAMES_USED)
+        self._values: list[bytes] = []
+
+    def __len__(self) -> int:
+        return int(self.used["count"][0])
+
+    def make_room(self, length: int, engine: Engine) -> None:
+        """Makes the tables large enough for one more name of ``length`` bytes at least; mostly for as many again."""
+        count, size = self.used[0].tolist()
+        if count >= len(self.names):
+            self.names = _longer(self.names, 2 * count)
+        if size + length > len(self.pool):
+            self.pool = _longer(self.pool, max(2 * len(self.pool), size + length))
+        if 2 * (count + 1) > len(self.lookup):
+            self.lookup = np.full(2 * len(self.lookup), -1, np.int64)
+            engine(fill_lookup)(self.names, self.pool, count, self.lookup)
+
+    def numbers(self, data: Array, offsets: Array, lengths: Array, engine: Engine) -> Array:
+        """The number of each ``data[offset : offset + length]``, -1 where the length is negative (null, or ABSENT)."""
+        offsets, lengths = np.ascontiguousarray(offsets), np.ascontiguousarray(lengths)
+        numbers = np.empty(len(offsets), np.int64)
+        done = 0
+        while True:
+            done = engine(intern_all)(
+                data, offsets, lengths, done, numbers, self.names, self.pool, self.lookup, self.used
+            )
+            if done == len(offsets):
+                return numbers
+            self.make_room(int(lengths[done]), engine)
+
+    def add(self, value: bytes, engine: Engine) -> int:
+        """The number of one byte string."""
+        data = np.frombuffer(value or b"\0", np.uint8).copy()
+        return int(self.numbers(data, np.zeros(1, np.int64), np.array([len(value)], np.int64), engine)[0])
+
+    def values(self) -> list[bytes]:
+        """All byte strings, by number."""
+        for off, length in self.names[len(self._values) : len(self)].tolist():
+            self._values.append(self.pool[off : off + length].tobytes())
+        return self._values
+
+
+def _longer(array: Array, length: int) -> Array:
+    made = np.empty(length, array.dtype)
+    made[: len(array)] = array
+    return made

@@ -1,0 +1,296 @@
+"""What a connection is: Kafka or not, and which of its ends sends the requests.
+
+Which connections are Kafka is decided by content unless ports were given: a plausible request header at the beginning
+of a stream, or of a segment where the beginning was not captured.
+
+Rules kept here (numbers in brackets: the protocol notes that they answer):
+
+- The request header has no client_id in ControlledShutdown v0 [3]; elsewhere client_id follows the correlation id as a
+  string with an int16 length in every header version [4], so no header version needs to be known.
+- A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. TLS is recognised
+  by its record header; nothing can be read after it.
+- A short response can look like a request: its correlation id is read as API key and version, what follows as
+  correlation id and client_id. So a client_id counts more than none, and the end that opened the connection more than
+  either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from kwire.kernels.engine import kernel
+from kwire.kernels.layouts import Role
+from kwire.kernels.numbers import i16, i32, int64, u16
+
+__all__ = [
+    "LARGEST_FRAME",
+    "LARGEST_TOKEN",
+    "NEED_MORE",
+    "NO",
+    "YES",
+    "Facts",
+    "Window",
+    "let_go",
+    "plausible_request",
+    "settle",
+]
+
+LARGEST_FRAME: Final = 128 << 20
+"""Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB), a client asks for 50 MiB at once."""
+LARGEST_TOKEN: Final = 1 << 20
+"""Bytes of a raw SASL token; a broker's limit is sasl.server.max.receive.size, 512 KiB."""
+SHORTEST_TOKEN: Final = 12
+"""Bytes of a GSSAPI token, with its size, that are needed to recognise it."""
+LONGEST_CLIENT_ID: Final = 4096
+UNDECIDED: Final = 64 << 10
+"""Bytes of one direction that are held while it is not known whether a connection is Kafka."""
+
+CONTROLLED_SHUTDOWN: Final = 7
+API_VERSIONS: Final = 18
+
+# Answers of the plausibility checks.
+NO: Final = 0
+YES: Final = 1
+NEED_MORE: Final = 2
+
+# How much a direction looks like requests, by its first plausible one; NO is 0.
+WEAK: Final = 1
+"""Without a client_id, or an empty one."""
+STRONG: Final = 2
+TOKEN: Final = 3
+"""A GSSAPI token."""
+
+Array = Any
+
+
+class Window(NamedTuple):
+    """What a window brought, in order: see ``kwire.kernels.streams``."""
+
+    data: Array
+    pieces: Array
+    active: Array
+    clock: Array
+    """For each packet of the window the latest time that was seen up to it."""
+    first_order: int
+    """The number of the first of them."""
+    now: int
+    """The latest time."""
+    ration: int
+    """How many bytes of an unfinished frame each stream may keep."""
+    forced: bool
+    """Whether the ports of the brokers were named."""
+    final: bool
+    """Whether nothing will follow."""
+
+
+class Facts(NamedTuple):
+    """What the schemas say about APIs."""
+
+    apis: Array
+    """API_FACTS by API key."""
+    acks_code: Array
+    acks_starts: Array
+    """The programs that read acks of a Produce request, by version."""
+
+
+@kernel
+def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
+    """Whether a request (size first) can begin at ``at``: a known API and version, a printable client_id."""
+    if end - at < 4:
+        return NEED_MORE
+    size = i32(buf, at)
+    if size < 8 or size > LARGEST_FRAME:
+        return NO
+    if end - at < 8:
+        return NEED_MORE
+    api = i16(buf, at + 4)
+    version = i16(buf, at + 6)
+    if api < 0 or api >= apis.shape[0] or apis[api].latest < 0 or version < 0:
+        return NO
+    # Clients newer than kwire begin with an ApiVersions version that it does not know.
+    if version > apis[api].latest and not (api == API_VERSIONS and version < 64):
+        return NO
+    if api == CONTROLLED_SHUTDOWN and version == 0:
+        return YES if size == 12 else NO
+    if size < 10:
+        return NO
+    if end - at < 14:
+        return NEED_MORE
+    length = i16(buf, at + 12)
+    if length < -1 or length > LONGEST_CLIENT_ID or 10 + length > size:
+        return NO
+    for k in range(at + 14, min(end, at + 14 + length)):
+        if buf[k] < 32 or buf[k] == 127:
+            return NO
+    return YES if at + 14 + length <= end else NEED_MORE
+
+
+@kernel
+def is_tls(buf: Array, at: int, end: int) -> bool:
+    """Whether a TLS record begins here (RFC 8446, 5.1): type 20-23, version 3.0-3.4, at most 2**14 + 2048 bytes."""
+    if end - at < 5:
+        return False
+    fits: bool = 20 <= buf[at] <= 23 and buf[at + 1] == 3 and buf[at + 2] <= 4
+    return fits and 0 < u16(buf, at + 3) <= 18432
+
+
+@kernel
+def is_gssapi(buf: Array, at: int, end: int) -> bool:
+    """Whether a raw GSSAPI token with its size begins here (RFC 2743, 3.1: tag 0x60, then an OID, tag 6)."""
+    if end - at < SHORTEST_TOKEN:
+        return False
+    size = i32(buf, at)
+    if size < 8 or size > LARGEST_TOKEN or buf[at + 4] != 0x60:
+        return False
+    # The DER length of the token: one byte, or 0x81/0x82 and one or two more.
+    first = int64(buf[at + 5])
+    oid = at + 6 if first < 128 else at + 6 + (first & 127)
+    found: bool = oid < end and oid <= at + 9 and buf[oid] == 6
+    return found
+
+
+@kernel
+def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, active: Any) -> tuple[int, int]:
+    """How much one direction of a connection of unknown kind looks like requests, and in which piece: (NO, WEAK, STRONG
+    or TOKEN; row of the piece).
+
+    Sets the role where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
+    with a request.
+    """
+    data, pieces = window.data, window.pieces
+    side = active.stream & 1
+    best = NO
+    where = active.first
+    for p in range(active.first, active.end):
+        if pieces[p].off < 0:
+            continue
+        at = pieces[p].off
+        stop = at + pieces[p].len
+        answer = plausible_request(data, at, stop, facts.apis)
+        q = p + 1
+        # A header may be cut by a segment's end: the pieces that touch this one count as well.
+        while (
+            (answer == NEED_MORE or stop - at < SHORTEST_TOKEN)
+            and q < active.end
+            and pieces[q].off == stop
+            and pieces[q].pos == pieces[q - 1].pos + pieces[q - 1].len
+        ):
+            stop += pieces[q].len
+            q += 1
+            answer = plausible_request(data, at, stop, facts.apis)
+        first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start
+        if answer == YES:
+            look = STRONG if stop - at >= 14 and i16(data, at + 12) > 0 else WEAK
+            if look > best:
+                best = look
+                where = q - 1
+        elif p == active.first and is_gssapi(data, at, stop):
+            return TOKEN, p
+        elif p == active.first and is_tls(data, at, stop):
+            conn.role = Role.ENCRYPTED
+            return NO, p
+        elif first_of_stream and answer == NO and conn.opener == side:
+            conn.role = Role.OTHER
+            return NO, p
+        if best == STRONG or first_of_stream:
+            break
+    return best, where
+
+
+@kernel
+def _requesting_side(
+    window: Window, facts: Facts, capture_streams: Array, conn: Any, a: int, end: int
+) -> tuple[int, bool]:
+    """Which side sends requests, -1 if that cannot be told yet, and whether it begins with a GSSAPI token."""
+    looks_a, looks_b = NO, NO
+    there_a, there_b = False, False
+    order_a, order_b = int64(0), int64(0)
+    for x in range(a, end):
+        one = window.active[x]
+        side = one.stream & 1
+        look, where = NO, one.first
+        if conn.opener < 0 or conn.opener == side:
+            look, where = _looks_like_requests(window, facts, conn, capture_streams[one.stream], one)
+            if conn.role != Role.UNKNOWN:
+                return -1, False
+        if one.end > one.first:
+            order = window.pieces[where].order
+            if side == 0:
+                looks_a, there_a, order_a = look, True, order
+            else:
+                looks_b, there_b, order_b = look, True, order
+    winner = -1
+    if conn.opener >= 0:
+        if (looks_a if conn.opener == 0 else looks_b) != NO:
+            winner = conn.opener
+    elif looks_a != looks_b and min(looks_a, looks_b) != NO:
+        winner = 0 if looks_a > looks_b else 1
+    elif looks_a != NO or looks_b != NO:
+        # The lower port is taken for the broker's.
+        likely = 0 if conn.a_port >= conn.b_port else 1
+        if (looks_a if likely == 0 else looks_b) != NO:
+            winner = likely
+        elif (looks_b if likely == 0 else looks_a) >= STRONG and (
+            (there_a if likely == 0 else there_b) or window.final
+        ):
+            winner = 1 - likely
+    conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
+    return winner, (looks_b if winner == 1 else looks_a) == TOKEN
+
+
+@kernel
+def _not_readable(window: Window, streams: Array, conn: Any, a: int, end: int) -> None:
+    """Looks for TLS, and for a GSSAPI token, at the beginning of a connection whose ports were given."""
+    data, pieces = window.data, window.pieces
+    for x in range(a, end):
+        one = window.active[x]
+        if one.first == one.end or pieces[one.first].off < 0:
+            continue
+        at = pieces[one.first].off
+        stop = at + pieces[one.first].len
+        if is_tls(data, at, stop):
+            conn.role = Role.ENCRYPTED
+            return
+        asks = (one.stream & 1) == conn.role - Role.A_REQUESTS
+        if asks and streams[one.stream].start == pieces[one.first].pos and is_gssapi(data, at, stop):
+            conn.raw_tokens = 1
+
+
+@kernel
+def let_go(window: Window, streams: Array, a: int, end: int) -> None:
+    """Bytes of a connection of unknown kind: a little is held, once; the rest is let go."""
+    for x in range(a, end):
+        one = window.active[x]
+        held = int64(0)
+        for p in range(one.first, one.end):
+            held += window.pieces[p].len
+        stream = streams[one.stream]
+        if held > UNDECIDED or (held > 0 and stream.skipped > 0):
+            last = window.pieces[one.end - 1]
+            stream.skipped = max(int64(0), stream.skipped) + held
+            stream.next = last.pos + last.len
+            stream.synced = 0
+
+
+@kernel
+def settle(window: Window, facts: Facts, streams: Array, conn: Any, a: int, end: int) -> None:
+    """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
+    if conn.role != Role.UNKNOWN:
+        if conn.first_id < 0 and conn.told == 0 and conn.raw_tokens == 0:
+            _not_readable(window, streams, conn, a, end)
+        return
+    winner, token = _requesting_side(window, facts, streams, conn, a, end)
+    if conn.role != Role.UNKNOWN:
+        return
+    if winner < 0:
+        let_go(window, streams, a, end)
+        return
+    conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
+    if not token:
+        return
+    conn.raw_tokens = 1
+    for x in range(a, end):
+        one = window.active[x]
+        if one.stream & 1 == winner and one.first < one.end:
+            streams[one.stream].next = window.pieces[one.first].pos
+            streams[one.stream].synced = 1

@@ -1,0 +1,68 @@
+"""What the framing kernels have to know about every API, made from the schemas that are loaded.
+
+Kernels know no schemas: they get a table of numbers by API key, and the programs that read ``acks`` of a Produce request.
+Both are made when they are first needed, and again when a folder of schemas was loaded in between.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from kwire import schema
+from kwire.kernels.layouts import API_FACTS
+from kwire.kernels.programs import ProgramSet, compile_program
+from kwire.kernels.roles import API_VERSIONS, Facts
+from kwire.protocol.headers import request_header_version
+from kwire.schema.model import Message, layout
+
+__all__ = ["facts"]
+
+PRODUCE = 0
+
+_last: list[tuple[list[Message | None], Facts]] = []
+
+
+def facts() -> Facts:
+    """The facts about the APIs of the schemas that are loaded now."""
+    keys = list(schema.api_keys())
+    messages = [find(key) for key in keys for find in (schema.request, schema.response)]
+    # By identity: a schema that was loaded may have the name of the one that it replaces.
+    if not _last or len(_last[0][0]) != len(messages) or not all(map(is_, _last[0][0], messages)):
+        code, starts = _acks_programs()
+        _last[:] = [(messages, Facts(_api_facts(keys), code, starts))]
+    return _last[0][1]
+
+
+def _api_facts(keys: list[int]) -> Any:
+    made = np.full(max(keys) + 1, -1, API_FACTS)
+    for key in keys:
+        request, response = schema.request(key), schema.response(key)
+        if request is not None:
+            made["latest"][key] = request.versions.high
+        if response is not None:
+            # 4 for the correlation id, 1 for the tagged section of a flexible header (that of ApiVersions has none).
+            made["least_response"][key] = 4 + min(
+                layout(response, version).min_size + (version in response.flexible and key != API_VERSIONS)
+                for version in response.versions
+            )
+    return made
+
+
+def _acks_programs() -> tuple[Any, Any]:
+    """The programs that read acks of a Produce request: code, and the first instruction by version."""
+    produce = schema.request(PRODUCE)
+    header = schema.message("RequestHeader")
+    assert produce is not None
+    programs = {
+        (PRODUCE, version): compile_program(
+            [layout(header, request_header_version(PRODUCE, version)), layout(produce, version)],
+            ["acks"],
+            stop_after="acks",
+        )
+        for version in produce.versions
+    }
+    made = ProgramSet(programs, 1)
+    return made.code, made.starts(PRODUCE, produce.versions.high + 1)
