@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from kwire.events import cloudevents as ce
 from kwire.events import columns, hono
+from kwire.schema.keys import ApiKey
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
@@ -53,7 +54,6 @@ PLACE: Final = (
 RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
 """``source`` is an attribute of events; the records' own (``produce``, ``fetch``) gives way."""
 
-PRODUCE: Final = 0
 IN_FLIGHT: Final = 5
 """Requests in flight with which an idempotent producer keeps the order."""
 
@@ -233,7 +233,7 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
         producer = sql.when(sql.col("producer_id") >= 0, sql.concat(sql.lit("producer id "), "producer_id"))
     if frames is not None:
         clients = (
-            frames.where((sql.col("api_key") == PRODUCE) & (sql.col("direction") == "request"))
+            frames.where((sql.col("api_key") == ApiKey.PRODUCE) & (sql.col("direction") == "request"))
             .groupBy("capture", "connection")
             .agg(sql.first("client_id").alias("client_id"), sql.first("client_host").alias("client_host"))
         )
@@ -295,7 +295,7 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
         ),
         sql.count_if(sql.col("qos") == 1).alias("qos_1"),
     )
-    produce = messages.where(sql.col("api_key") == PRODUCE)
+    produce = messages.where(sql.col("api_key") == ApiKey.PRODUCE)
     frames = produce.select(
         *connection,
         "frame",
