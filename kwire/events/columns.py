@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.wire import LAST_MS
 
 __all__ = ["CLOUDEVENT", "HONO_MESSAGE", "cloudevents", "hono_messages"]
 
@@ -298,7 +299,7 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
     clean &= given["creation-time"] | ~(given["ttd"] | given["ttl"])
     created, ttd, ttl = got["creation-time"], got["ttd"], got["ttl"]
     until = pc.if_else(pc.greater_equal(ttd, 0), pc.add(created, pc.multiply(ttd, 1000)), pa.scalar(None, pa.int64()))
-    until = pc.if_else(pc.less_equal(until, hono.LAST), until, pa.scalar(None, pa.int64()))
+    until = pc.if_else(pc.less_equal(until, LAST_MS), until, pa.scalar(None, pa.int64()))
     none = pa.ListArray.from_arrays(
         pa.array(np.zeros(found.rows + 1, np.int32)), pa.array([], VIOLATIONS.value_type), type=VIOLATIONS
     )

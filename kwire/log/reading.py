@@ -38,6 +38,7 @@ from kwire.log.scan import Header
 from kwire.records.columnar import POSITION, SCHEMA, decode_sets
 from kwire.records.compression import CODECS
 from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "read", "regions"]
 
@@ -310,7 +311,7 @@ def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
     def time(column: int, present: Any) -> pa.Array:
         # Milliseconds to microseconds, null for "none" and outside of the years 1 to 9999, as in the records table.
         values = table[:, column]
-        shown = present & (values != -1) & (values >= -62_135_596_800_000) & (values <= 253_402_300_799_999)
+        shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
         return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us", tz="UTC"))
 
     every = np.ones(len(table), bool)
