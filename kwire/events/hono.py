@@ -5,8 +5,9 @@
     devices = hono.Devices()                               # rules over several records
     devices.see(message, partition, producer)
 
-The same rules as Spark expressions, and those about producers that need frames (acks, requests in flight), are in
-``kwire.spark.events``, which reads the names of the rules and their wording from here.
+The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
+with them, and Spark (``kwire.spark.events``) calls that. There stand as well, as Spark's own expressions, the rules about
+several records (with the wording of this module) and those about producers that need frames (acks, requests in flight).
 
 Rules kept here:
 
