@@ -26,14 +26,13 @@ import pyarrow.compute as pc
 from kwire.capture.tables import RECORDS
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.records.arrow_types import TIMESTAMP
 from kwire.wire import LAST_MS
 
 __all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "PLACE_FIELDS", "RENAMED", "cloudevents", "hono_messages"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
-
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 PLACE: Final = (
     "capture",

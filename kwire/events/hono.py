@@ -6,8 +6,9 @@
     devices.see(message, partition, producer)
 
 The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
-with them, and Spark (``kwire.spark.events``) calls that. There stand as well, as Spark's own expressions, the rules about
-several records (with the wording of this module) and those about producers that need frames (acks, requests in flight).
+with them, and Spark (``kwire.spark.events``) calls that. The rules about several records stand there too, as Spark's own
+expressions with the wording of this module, and so do those about producers that need frames (acks, requests in
+flight).
 
 Rules kept here:
 

@@ -38,11 +38,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
-from kwire.capture.tables import COMPRESSIONS, TIMESTAMP
 from kwire.errors import CaptureError, DecodeError, KwireError, LimitError, MissingExtraError
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.protocol.headers import decode_request, decode_response
-from kwire.records.compression import decompress
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.compression import CODECS, decompress
 from kwire.schema.keys import ApiKey
 from kwire.wire import ZERO_UUID, uuid_text
 
@@ -357,7 +357,7 @@ def unpack(compression_type: int, metrics: bytes | memoryview, limit: int = LARG
     ``compression_type`` is numbered as in record batches. Snappy is read in xerial framing and as a bare block. Raises
     ``LimitError``, or ``DecodeError`` for a type that is not defined or data that is not what the type says.
     """
-    if not 0 <= compression_type < len(COMPRESSIONS):
+    if not 0 <= compression_type < len(CODECS):
         raise DecodeError(f"compression type {compression_type} is not defined", layout="PushTelemetryRequest")
     if compression_type == 0 or not len(metrics):
         # Nothing is nothing in every codec: clients that have no metrics do not compress.
@@ -685,12 +685,12 @@ class _Rows:
         if subscription_id is None:
             return
         subscription = self._subscriptions.get((body.client_instance_id, subscription_id))
-        known = 0 <= body.compression_type < len(COMPRESSIONS)
+        known = 0 <= body.compression_type < len(CODECS)
         row |= {
             "client_instance_id": uuid_text(body.client_instance_id),
             "subscription_id": subscription_id,
             "terminating": body.terminating,
-            "compression": COMPRESSIONS[body.compression_type] if known else None,
+            "compression": CODECS[body.compression_type] if known else None,
         }
         size = 0
         if subscription is not None:
