@@ -6,9 +6,8 @@
     devices.see(message, partition, producer)
 
 The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
-with them, and Spark (``kwire.spark.events``) calls that. The rules about several records stand there too, as Spark's own
-expressions with the wording of this module, and so do those about producers that need frames (acks, requests in
-flight).
+with them, and Spark (``kwire.spark.events``) calls that. Spark's own expressions say there, with the wording of this
+module, what concerns several records, and what concerns producers and needs frames (acks, requests in flight).
 
 Rules kept here:
 
