@@ -7,6 +7,8 @@ their text form, and strings whose bytes are not UTF-8. Rules kept here:
   fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form.
 - Bytes that are not UTF-8 never lose a message: they become lone surrogates (PEP 383), which are written back as they
   came. ``printable`` is what a person or an Arrow string column gets instead.
+- Times are int64 milliseconds since 1970, of any size. What can be shown (Python, Arrow's text, SQL) is the years 1 to
+  9999 in UTC: ``FIRST_MS`` to ``LAST_MS``, or ``FIRST_US`` to ``LAST_US`` where times have become microseconds.
 - uuids are ``uuid.UUID`` objects; equal ones are usually the same object (a bounded memo; topic ids repeat).
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-516 for the text form of uuids.
@@ -19,9 +21,28 @@ import struct
 from typing import Final
 from uuid import UUID
 
-__all__ = ["ZERO_UUID", "pack_uvarint", "parse_uuid", "printable", "read_uvarint", "uuid_from_bytes", "uuid_text"]
+__all__ = [
+    "FIRST_MS",
+    "FIRST_US",
+    "LAST_MS",
+    "LAST_US",
+    "ZERO_UUID",
+    "pack_uvarint",
+    "parse_uuid",
+    "printable",
+    "read_uvarint",
+    "uuid_from_bytes",
+    "uuid_text",
+]
 
 ZERO_UUID: Final = UUID(int=0)
+
+FIRST_MS: Final = -62_135_596_800_000
+LAST_MS: Final = 253_402_300_799_999
+"""The first and the last millisecond of the years 1 to 9999, in milliseconds since 1970."""
+FIRST_US: Final = FIRST_MS * 1000
+LAST_US: Final = LAST_MS * 1000 + 999
+"""The first and the last microsecond of the years 1 to 9999, in microseconds since 1970."""
 
 _UVARINTS: Final = tuple(
     struct.pack("B", n) if n < 128 else struct.pack("BB", n & 127 | 128, n >> 7) for n in range(4096)

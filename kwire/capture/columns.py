@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from kwire import schema
 from kwire.capture.pipeline import Pipeline, Window
-from kwire.capture.tables import FRAMES, MESSAGES, RECORDS, TIMESTAMP, Table
+from kwire.capture.tables import FRAMES, MESSAGES, RECORDS, Table
 from kwire.codec.locate import (
     ABSENT,
     FAIL_CODE,
@@ -80,6 +80,7 @@ from kwire.protocol.state import (
     ST_GAP,
     ST_OK,
 )
+from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import RecordColumns, decode_sets
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout, layout
 

@@ -16,21 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.capture import packets
+from kwire.capture.magics import PCAP, PCAPNG
 from kwire.errors import CaptureError
 
 __all__ = ["Container"]
 
-_PCAP: Final = {
-    # magic as big-endian bytes: (little-endian, nanoseconds, bytes of a packet header)
-    b"\xa1\xb2\xc3\xd4": (False, False, 16),
-    b"\xd4\xc3\xb2\xa1": (True, False, 16),
-    b"\xa1\xb2\x3c\x4d": (False, True, 16),
-    b"\x4d\x3c\xb2\xa1": (True, True, 16),
-    # Linux 2.x kernels with Alexey Kuznetsov's patch: 8 more bytes per packet.
-    b"\xa1\xb2\xcd\x34": (False, False, 24),
-    b"\x34\xcd\xb2\xa1": (True, False, 24),
-}
-_SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _LARGEST_SNAPLEN: Final = 262_144
 """libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
 
@@ -68,14 +58,14 @@ class Container:
         if not head:
             raise CaptureError("the file is empty")
         magic = head[:4]
-        if magic == _SECTION:
+        if magic == PCAPNG:
             self.kind = "pcapng"
             if len(head) < 12:
                 raise CaptureError(f"the pcapng header is truncated: {len(head)} bytes", offset=0)
             if head[8:12] not in (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a"):
                 raise CaptureError("not a capture: a pcapng magic number, but no byte order after it", offset=8)
             return 0
-        if magic not in _PCAP:
+        if magic not in PCAP:
             for start, name in _COMPRESSED.items():
                 if head.startswith(start):
                     raise CaptureError(
@@ -87,7 +77,7 @@ class Container:
                 f"not a capture: neither pcap nor pcapng begins with the bytes {magic.hex(' ')}", offset=0
             )
         self.kind = "pcap"
-        self._little, self._nano, self._packet_header = _PCAP[magic]
+        self._little, self._nano, self._packet_header = PCAP[magic]
         if len(head) < 24:
             raise CaptureError(f"the pcap header is truncated: {len(head)} of 24 bytes", offset=0)
         order = "<" if self._little else ">"
@@ -155,7 +145,7 @@ class Container:
         head = bytes(buf[pos : min(end, pos + 28)])
         if len(head) < 12:
             return 0
-        if head[:4] == _SECTION:
+        if head[:4] == PCAPNG:
             order = head[8:12]
             if order not in (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a"):
                 raise CaptureError("the file is damaged: a section without a byte order", offset=base + pos)
@@ -170,7 +160,7 @@ class Container:
         if size > end - pos:
             return 0
         block = bytes(buf[pos : pos + size])
-        if head[:4] == _SECTION:
+        if head[:4] == PCAPNG:
             major, _minor = struct.unpack_from(prefix + "HH", block, 12)
             if major != 1:
                 raise CaptureError(f"pcapng version {major} is not supported, only 1", offset=base + pos)

@@ -15,7 +15,7 @@ Rules kept here:
   reader leaves out still count, so that a number means the same thing in each of the three tables.
 - Nullable means "not known": a column is non-nullable only where every row has a value.
 
-This module imports pyarrow and nothing else, so that a schema costs no kernel compilation.
+This module imports pyarrow and no kernel, so that a schema costs no compilation.
 """
 
 from __future__ import annotations
@@ -24,34 +24,20 @@ from typing import Final, Literal, get_args
 
 import pyarrow as pa
 
+from kwire.records.arrow_types import HEADERS, TIMESTAMP
+
 __all__ = [
-    "COMPRESSIONS",
-    "CONTROL_TYPES",
-    "DIRECTIONS",
     "FRAMES",
     "FRAME_STATUSES",
-    "HEADERS",
     "MESSAGES",
     "RECORDS",
     "RECORD_STATUSES",
     "SCHEMAS",
-    "TIMESTAMP",
-    "TIMESTAMP_TYPES",
     "Table",
 ]
 
 Table = Literal["frames", "messages", "records"]
 """Names of the tables, as ``kwire.capture.read(table=...)`` and the Spark option ``table`` take them."""
-
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-"""Every point in time in the three tables."""
-
-HEADERS: Final = pa.list_(
-    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)
-)
-"""Record headers, the type that Spark's own Kafka source uses: a key may repeat, a value may be null."""
-
-DIRECTIONS: Final = ("request", "response")
 
 FRAME_STATUSES: Final = {
     "ok": "a request, or a response that was paired with its request",
@@ -72,23 +58,6 @@ RECORD_STATUSES: Final = {
     "unreadable": "the frame that holds the records is incomplete or malformed",
 }
 """``status`` of RECORDS, and what each means. ``error`` says more, in a sentence, unless it is ``ok``."""
-
-TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
-"""``timestamp_type``, as Kafka spells it; null where the format has no timestamp (magic 0)."""
-
-COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""``compression``, by the number in the attributes; null for a number that Kafka does not define."""
-
-CONTROL_TYPES: Final = (
-    "abort",
-    "commit",
-    "leader_change",
-    "snapshot_header",
-    "snapshot_footer",
-    "kraft_version",
-    "kraft_voters",
-)
-"""``control_type`` of a control record, by its number; ``unknown(N)`` for others, null for other records."""
 
 _FRAME_KEY: Final = [
     pa.field("capture", pa.string(), nullable=False),

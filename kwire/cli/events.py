@@ -20,33 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.capture import read
-from kwire.capture.tables import TIMESTAMP
-from kwire.cli.table import COLUMNS, Column, _attributes, _partition, _plain, _time
 from kwire.events import columns, hono
+from kwire.events.columns import PLACE, PLACE_FIELDS, RENAMED
 
 __all__ = ["CLOUDEVENTS", "HONO", "SCHEMAS", "reader"]
 
 Row = dict[str, Any]
 
-PLACE: Final = [
-    pa.field("capture", pa.string(), nullable=False),
-    pa.field("connection", pa.int64(), nullable=False),
-    pa.field("frame", pa.int64(), nullable=False),
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
-    pa.field("record_source", pa.string(), nullable=False),
-    pa.field("topic", pa.string()),
-    pa.field("partition", pa.int32()),
-    pa.field("offset", pa.int64()),
-    pa.field("record_timestamp", TIMESTAMP),
-]
-
-RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
-
-CLOUDEVENTS: Final = pa.schema([*PLACE, pa.field("key", pa.binary()), *columns.CLOUDEVENT])
+CLOUDEVENTS: Final = pa.schema([*PLACE_FIELDS, pa.field("key", pa.binary()), *columns.CLOUDEVENT])
 """The columns of ``kwire.spark.cloudevents``."""
 
 HONO: Final = pa.schema(
-    [*PLACE, pa.field("producer_id", pa.int64()), *columns.HONO_MESSAGE, pa.field("error", pa.string())]
+    [*PLACE_FIELDS, pa.field("producer_id", pa.int64()), *columns.HONO_MESSAGE, pa.field("error", pa.string())]
 )
 """The columns of ``kwire.spark.hono_messages``."""
 
@@ -69,7 +54,7 @@ def reader(name: str) -> Callable[..., Iterator[pa.RecordBatch]]:
 
 def _records(batch: pa.RecordBatch, *names: str) -> Iterator[Row]:
     """The records of a batch with those columns that are needed and where they stood."""
-    wanted = ["source", "timestamp", "status", "error", *(field.name for field in PLACE), *names]
+    wanted = [*PLACE, "status", "error", *names]
     found = {name: batch.column(name) for name in wanted if name in batch.schema.names}
     # Times beyond year 9999, which a record can have, are no datetime: they stay integers.
     plain = [
@@ -77,9 +62,7 @@ def _records(batch: pa.RecordBatch, *names: str) -> Iterator[Row]:
         for column in found.values()
     ]
     for values in zip(*plain, strict=True):
-        row = dict(zip(found, values, strict=True))
-        row["record_source"], row["record_timestamp"] = row.pop("source"), row.pop("timestamp")
-        yield row
+        yield dict(zip((RENAMED.get(name, name) for name in found), values, strict=True))
 
 
 def _headers(row: Row) -> list[tuple[str, bytes | None]]:
@@ -141,36 +124,3 @@ class _Messages:
             row["violations"] = [one._asdict() for one in message.violations]
             row["error"] = _said(message.error, status, error)
             yield row
-
-
-COLUMNS["cloudevents"] = (
-    Column("source", _plain("record_source")),
-    Column("partition", _partition, shrink=12),
-    Column("offset", _plain("offset"), right=True),
-    Column("key", _plain("key", "null"), shrink=8, empty="null"),
-    Column("mode", _plain("mode")),
-    Column("type", _plain("type"), shrink=16),
-    Column("event source", _plain("source"), shrink=12),
-    Column("id", _plain("id"), shrink=8),
-    Column("subject", _plain("subject"), shrink=8),
-    Column("time", _time("time")),
-    Column("data type", _plain("datacontenttype"), shrink=8),
-    Column("data", _plain("data", "null"), shrink=16),
-    Column("extensions", lambda row: _attributes({"attributes": row["extensions"]}), shrink=12),
-    Column("error", _plain("error"), shrink=24),
-)
-COLUMNS["hono"] = (
-    Column("source", _plain("record_source")),
-    Column("tenant", _plain("tenant"), shrink=8),
-    Column("device", _plain("device_id"), shrink=8),
-    Column("partition", _plain("partition"), right=True),
-    Column("offset", _plain("offset"), right=True),
-    Column("created", _time("creation_time")),
-    Column("qos", _plain("qos"), right=True),
-    Column("ttd", _plain("ttd"), right=True),
-    Column("ttl", _plain("ttl"), right=True),
-    Column("expired", _plain("expired")),
-    Column("content type", _plain("content_type"), shrink=12),
-    Column("encoding", _plain("content_encoding"), shrink=8),
-    Column("error", _plain("error"), shrink=24),
-)

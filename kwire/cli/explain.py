@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -37,13 +38,6 @@ examples:
 MAX_HEX: Final = 16
 """Bytes of a field that are shown; longer ones are cut."""
 MAX_TEXT: Final = 60
-PCAP_MAGICS: Final = (
-    b"\xd4\xc3\xb2\xa1",
-    b"\xa1\xb2\xc3\xd4",
-    b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
-    b"\x0a\x0d\x0d\x0a",
-)
 
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
 
@@ -103,7 +97,7 @@ def _read(text: str) -> bytes:
             raise DecodeError(f"{text[:40]!r} is neither a file nor hex nor base64")
         return found
     content = path.read_bytes()
-    if content[:4] in PCAP_MAGICS:
+    if is_capture(content):
         raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
     try:
         return _of_text(content.decode("ascii")) or content

@@ -25,6 +25,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from kwire.cli.table import TableWriter
+from kwire.wire import FIRST_US, LAST_US
 
 __all__ = ["Output", "open_output", "texts_of_times"]
 
@@ -170,10 +171,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999, in microseconds since 1970. Arrow's own text is wrong far outside."""
-
-
 def texts_of_times(column: pa.Array) -> list[str | None]:
     """``2026-11-21T02:18:00.123456Z`` for each time of a column, null for null."""
     numbers = column.cast(pa.int64()).to_pylist()
@@ -182,7 +179,8 @@ def texts_of_times(column: pa.Array) -> list[str | None]:
         None
         if number is None
         else text.replace(" ", "T")
-        if FIRST <= number <= LAST
+        # Arrow's own text is wrong far outside.
+        if FIRST_US <= number <= LAST_US
         else f"@{number // 1_000_000}.{number % 1_000_000:06}"
         for number, text in zip(numbers, texts, strict=True)
     ]

@@ -343,6 +343,39 @@ BATCHES: Final = (
     Column("status", _status, shrink=8, empty="ok"),
 )
 
+CLOUDEVENTS: Final = (
+    Column("source", _plain("record_source")),
+    Column("partition", _partition, shrink=12),
+    Column("offset", _plain("offset"), right=True),
+    Column("key", _plain("key", "null"), shrink=8, empty="null"),
+    Column("mode", _plain("mode")),
+    Column("type", _plain("type"), shrink=16),
+    Column("event source", _plain("source"), shrink=12),
+    Column("id", _plain("id"), shrink=8),
+    Column("subject", _plain("subject"), shrink=8),
+    Column("time", _time("time")),
+    Column("data type", _plain("datacontenttype"), shrink=8),
+    Column("data", _plain("data", "null"), shrink=16),
+    Column("extensions", lambda row: _attributes({"attributes": row["extensions"]}), shrink=12),
+    Column("error", _plain("error"), shrink=24),
+)
+
+HONO: Final = (
+    Column("source", _plain("record_source")),
+    Column("tenant", _plain("tenant"), shrink=8),
+    Column("device", _plain("device_id"), shrink=8),
+    Column("partition", _plain("partition"), right=True),
+    Column("offset", _plain("offset"), right=True),
+    Column("created", _time("creation_time")),
+    Column("qos", _plain("qos"), right=True),
+    Column("ttd", _plain("ttd"), right=True),
+    Column("ttl", _plain("ttl"), right=True),
+    Column("expired", _plain("expired")),
+    Column("content type", _plain("content_type"), shrink=12),
+    Column("encoding", _plain("content_encoding"), shrink=8),
+    Column("error", _plain("error"), shrink=24),
+)
+
 COLUMNS: Final = {
     "frames": FRAMES,
     "messages": MESSAGES,
@@ -351,5 +384,7 @@ COLUMNS: Final = {
     "log_records": LOG_RECORDS,
     "log_records_deep": LOG_RECORDS_DEEP,
     "batches": BATCHES,
+    "cloudevents": CLOUDEVENTS,
+    "hono": HONO,
 }
 """What a person is shown of each table; the other formats have every column."""

@@ -2,8 +2,8 @@
 
 One module per specification, none of which imports another: ``cloudevents`` (Kafka protocol binding of CloudEvents
 1.0), ``hono`` (Telemetry API for Kafka), ``telemetry`` (KIP-714). ``media`` holds what RFC 2046 says about media types,
-which the first two need. They work on record objects and on values of record columns; the same rules as Spark
-expressions are in ``kwire.spark.events``, which reads its patterns and its words from here.
+which the first two need. They work on one record; ``columns`` does the same for whole columns of records, and reads
+patterns and words from them. Spark (``kwire.spark.events``) and the command line call ``columns``.
 
 Importing this package imports nothing. What an optional package is needed for (``kwire[events]``) is imported where it
 is used.

@@ -5,8 +5,8 @@ r"""CloudEvents in Kafka records: the Kafka protocol binding of CloudEvents 1.0,
     record = cloudevents.to_record(event, mode="structured", key_mapper=cloudevents.partitionkey)
 
 ``read`` takes a record apart and says everything that is wrong with it; ``from_record`` makes an event of the result,
-``row`` a row of a table. The same rules as Spark expressions are in ``kwire.spark.events``: the patterns and the
-wording of the problems stand here, once.
+``row`` a row of a table. The rules, their patterns and the wording of the problems stand here, once:
+``kwire.events.columns`` reads whole columns of records with them, and Spark (``kwire.spark.events``) calls that.
 
 Events are those of the ``cloudevents`` package (extra ``events``), and its JSON format writes structured records. Its
 own Kafka binding is not used, because it does not keep these rules of the specification (version 2.2):
@@ -105,7 +105,7 @@ URI_REFERENCE: Final = r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+"
 URI: Final = "[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~:/?#\\[\\]@!$&'()*+,;=%-]*"
 """RFC 3986: the characters, and for the second a scheme."""
 BAD_PERCENT: Final = "%(?![0-9A-Fa-f]{2})"
-"""What they must not contain. (Java's ``Pattern`` recurses for each repetition of a group: none is repeated here.)"""
+"""What they must not contain."""
 BASE64: Final = "[A-Za-z0-9+/]*={0,2}"
 """RFC 4648, together with a length that 4 divides."""
 

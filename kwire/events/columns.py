@@ -23,15 +23,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.capture.tables import RECORDS
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.wire import LAST_MS
 
-__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "cloudevents", "hono_messages"]
+__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "PLACE_FIELDS", "RENAMED", "cloudevents", "hono_messages"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+PLACE: Final = (
+    "capture",
+    "connection",
+    "frame",
+    "frame_timestamp",
+    "source",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+)
+"""Columns of the table ``records`` that say which record it is; they stand in front of what the record means."""
+
+RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
+"""What two of ``PLACE`` are called there: ``source`` is an attribute of events, and a record has more than one time."""
+
+PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name)) for name in PLACE)
+"""``PLACE`` as Arrow fields, renamed."""
 
 _OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
 
@@ -298,7 +318,7 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
     clean &= given["creation-time"] | ~(given["ttd"] | given["ttl"])
     created, ttd, ttl = got["creation-time"], got["ttd"], got["ttl"]
     until = pc.if_else(pc.greater_equal(ttd, 0), pc.add(created, pc.multiply(ttd, 1000)), pa.scalar(None, pa.int64()))
-    until = pc.if_else(pc.less_equal(until, hono.LAST), until, pa.scalar(None, pa.int64()))
+    until = pc.if_else(pc.less_equal(until, LAST_MS), until, pa.scalar(None, pa.int64()))
     none = pa.ListArray.from_arrays(
         pa.array(np.zeros(found.rows + 1, np.int32)), pa.array([], VIOLATIONS.value_type), type=VIOLATIONS
     )

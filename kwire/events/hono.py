@@ -5,8 +5,9 @@
     devices = hono.Devices()                               # rules over several records
     devices.see(message, partition, producer)
 
-The same rules as Spark expressions, and those about producers that need frames (acks, requests in flight), are in
-``kwire.spark.events``, which reads the names of the rules and their wording from here.
+The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
+with them, and Spark (``kwire.spark.events``) calls that. Spark's own expressions say there, with the wording of this
+module, what concerns several records, and what concerns producers and needs frames (acks, requests in flight).
 
 Rules kept here:
 
@@ -30,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kwire.events import media
+from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read"]
 
@@ -50,11 +52,8 @@ MANDATORY: Final = ("content-type", "device_id")
 
 PATTERNS: Final = {"content-type": media.MEDIA_TYPE, "content-encoding": media.CONTENT_CODING}
 
-FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, in milliseconds since 1970: what a timestamp can hold in Python and SQL."""
-
 RANGES: Final = {
-    "creation-time": (FIRST, LAST),
+    "creation-time": (FIRST_MS, LAST_MS),
     "qos": (0, 1),
     "ttd": (-1, (1 << 31) - 1),
     "ttl": (0, (1 << 63) - 1),
@@ -125,7 +124,7 @@ class Message:
         if self.creation_time is None or self.ttd is None or self.ttd < 0:
             return None
         until = self.creation_time + self.ttd * 1000
-        return until if until <= LAST else None
+        return until if until <= LAST_MS else None
 
     @property
     def error(self) -> str | None:

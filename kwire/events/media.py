@@ -1,8 +1,8 @@
 r"""Media types as header values carry them: RFC 2046 and the tokens of RFC 2045 and RFC 2616.
 
-The patterns mean the same to Python's ``re`` (with ``fullmatch``), to Java's ``Pattern`` (with ``^`` and ``$``) and
-read ASCII only, so that an expression in Spark and a function here cannot disagree. They have no nested repetition:
-matching takes time linear in the length, whatever the input.
+The patterns mean the same to Python's ``re`` (with ``fullmatch``), which reads one record, and to Arrow's RE2 (between
+``\A`` and ``\z``), which reads columns of them in ``kwire.events.columns``, so that the two cannot disagree. They have
+no nested repetition: matching takes time linear in the length, whatever the input.
 """
 
 from __future__ import annotations

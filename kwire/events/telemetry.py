@@ -38,11 +38,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import pyarrow as pa
 
-from kwire.capture.tables import COMPRESSIONS, TIMESTAMP
 from kwire.errors import CaptureError, DecodeError, KwireError, LimitError, MissingExtraError
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.protocol.headers import decode_request, decode_response
-from kwire.records.compression import decompress
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.compression import CODECS, decompress
+from kwire.schema.keys import ApiKey
 from kwire.wire import ZERO_UUID, uuid_text
 
 if TYPE_CHECKING:
@@ -65,9 +66,6 @@ __all__ = [
     "read",
     "unpack",
 ]
-
-GET_TELEMETRY_SUBSCRIPTIONS: Final = 71
-PUSH_TELEMETRY: Final = 72
 
 LARGEST_PUSH: Final = 8 << 20
 """Bytes that the metrics of a push may decompress to. A broker takes 1 MiB as they are sent (``telemetry.max.bytes``);
@@ -359,7 +357,7 @@ def unpack(compression_type: int, metrics: bytes | memoryview, limit: int = LARG
     ``compression_type`` is numbered as in record batches. Snappy is read in xerial framing and as a bare block. Raises
     ``LimitError``, or ``DecodeError`` for a type that is not defined or data that is not what the type says.
     """
-    if not 0 <= compression_type < len(COMPRESSIONS):
+    if not 0 <= compression_type < len(CODECS):
         raise DecodeError(f"compression type {compression_type} is not defined", layout="PushTelemetryRequest")
     if compression_type == 0 or not len(metrics):
         # Nothing is nothing in every codec: clients that have no metrics do not compress.
@@ -652,7 +650,7 @@ class _Rows:
         from kwire.protocol.state import F_API, F_OFF, F_SIZE, F_TIME
 
         api = window.frames[:, F_API]
-        chosen = np.flatnonzero((api == GET_TELEMETRY_SUBSCRIPTIONS) | (api == PUSH_TELEMETRY))
+        chosen = np.flatnonzero((api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY))
         if not chosen.size:
             return
         frames = window.frames[chosen]
@@ -666,7 +664,7 @@ class _Rows:
                 "client_id": about["client_id"],
             }
             if about["status"] != "ok":
-                if about["api_key"] == PUSH_TELEMETRY and about["direction"] == "request":
+                if about["api_key"] == ApiKey.PUSH_TELEMETRY and about["direction"] == "request":
                     status = "unsupported" if about["status"] == "unsupported" else "unreadable"
                     yield row | {"status": status, "error": about["error"] or about["status"]}
                 continue
@@ -681,18 +679,18 @@ class _Rows:
 
     def _request(self, row: _Row, about: _Row, data: bytes) -> Iterator[_Row]:
         body: Any = decode_request(data).body
-        subscription_id = body.subscription_id if about["api_key"] == PUSH_TELEMETRY else None
+        subscription_id = body.subscription_id if about["api_key"] == ApiKey.PUSH_TELEMETRY else None
         asked = _Asked(body.client_instance_id, subscription_id)
         self._asked.put((about["connection"], about["correlation_id"]), asked)
         if subscription_id is None:
             return
         subscription = self._subscriptions.get((body.client_instance_id, subscription_id))
-        known = 0 <= body.compression_type < len(COMPRESSIONS)
+        known = 0 <= body.compression_type < len(CODECS)
         row |= {
             "client_instance_id": uuid_text(body.client_instance_id),
             "subscription_id": subscription_id,
             "terminating": body.terminating,
-            "compression": COMPRESSIONS[body.compression_type] if known else None,
+            "compression": CODECS[body.compression_type] if known else None,
         }
         size = 0
         if subscription is not None:
@@ -714,7 +712,7 @@ class _Rows:
         body: Any = decode_response(data, api_key=about["api_key"], api_version=about["api_version"]).body
         instance = asked.client_instance_id if asked is not None else ZERO_UUID
         subscription_id = asked.subscription_id if asked is not None else None
-        if about["api_key"] == GET_TELEMETRY_SUBSCRIPTIONS:
+        if about["api_key"] == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
             # The KIP lets a broker leave the id out where the client knows it; Kafka's own repeats it.
             if body.client_instance_id != ZERO_UUID:
                 instance = body.client_instance_id

@@ -35,9 +35,12 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 from kwire.log import scan
 from kwire.log.files import Segment, find, named
 from kwire.log.scan import Header
+from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA, decode_sets
 from kwire.records.compression import CODECS
 from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.records.objects import TIMESTAMP_TYPES
+from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "read", "regions"]
 
@@ -76,7 +79,7 @@ BATCHES: Final = pa.schema(
         pa.field("base_offset", pa.int64()),
         pa.field("last_offset", pa.int64()),
         pa.field("count", pa.int32()),
-        pa.field("max_timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("max_timestamp", TIMESTAMP),
         pa.field("timestamp_type", pa.string()),
         pa.field("compression", pa.string()),
         pa.field("crc", pa.int64()),
@@ -87,7 +90,7 @@ BATCHES: Final = pa.schema(
         pa.field("partition_leader_epoch", pa.int32()),
         pa.field("is_transactional", pa.bool_()),
         pa.field("is_control", pa.bool_()),
-        pa.field("delete_horizon", pa.timestamp("us", tz="UTC")),
+        pa.field("delete_horizon", TIMESTAMP),
         *_STATUS,
     ]
 )
@@ -302,7 +305,7 @@ def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
     batch = magic == 2
     status, error = _verdict(pa.array(table[:, Header.CRC_OK] == 1))
     named = pa.array([*CODECS, None, None, None], pa.string())
-    kinds = pa.array(["CreateTime", "LogAppendTime", None], pa.string())
+    kinds = pa.array([*TIMESTAMP_TYPES, None], pa.string())
 
     def number(column: int, present: Any) -> pa.Array:
         return pa.array(table[:, column], mask=~present)
@@ -310,8 +313,8 @@ def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
     def time(column: int, present: Any) -> pa.Array:
         # Milliseconds to microseconds, null for "none" and outside of the years 1 to 9999, as in the records table.
         values = table[:, column]
-        shown = present & (values != -1) & (values >= -62_135_596_800_000) & (values <= 253_402_300_799_999)
-        return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us", tz="UTC"))
+        shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
+        return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(TIMESTAMP)
 
     every = np.ones(len(table), bool)
     return {

@@ -17,6 +17,7 @@ Source: KIP-429, KIP-792, KIP-881 for the embedded schemas.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from kwire import schema
@@ -83,7 +84,7 @@ def describe(message: WireMessage, version: int) -> dict[str, Any]:
     place = _EMBEDDED.get(message.SCHEMA.name)
     if place is not None:
         _expand(values, place, None)
-    if _has_error_code(message.SCHEMA):
+    if _has_error_code(model.ByIdentity(message.SCHEMA)):
         _name_errors(values)
     return values
 
@@ -103,15 +104,11 @@ def undescribe(name: str, values: Mapping[str, Any]) -> WireMessage:
     return registry.message_class(schema.message(name)).from_dict(plain)
 
 
-_WITH_ERRORS: Final[dict[str, bool]] = {}
-
-
-def _has_error_code(message: model.Message) -> bool:
-    found = _WITH_ERRORS.get(message.name)
-    if found is None:
-        every = [*message.fields, *(field for struct in message.structs.values() for field in struct.fields)]
-        found = _WITH_ERRORS[message.name] = any(field.name == "error_code" for field in every)
-    return found
+@lru_cache(maxsize=1024)
+def _has_error_code(key: model.ByIdentity) -> bool:
+    message = key.message
+    every = [*message.fields, *(field for struct in message.structs.values() for field in struct.fields)]
+    return any(field.name == "error_code" for field in every)
 
 
 def _expand(values: dict[str, Any], place: Place, protocol_type: str | None) -> None:

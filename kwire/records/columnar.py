@@ -44,21 +44,18 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
 from kwire.records import kernels
+from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.compression import CODECS, decompress
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
 from kwire.records.kernels import DONE, GROW_PROBLEMS, SLACK, Problem, State, Table
 from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
+from kwire.records.objects import TIMESTAMP_TYPES
 
-__all__ = ["HEADERS", "POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
+__all__ = ["POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-HEADERS: Final = pa.list_(
-    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)
-)
 
 SCHEMA: Final = pa.schema(
     [
@@ -120,7 +117,6 @@ _PACKED: Final = [Table.BODY, Table.END, Table.MAGIC, Table.ATTRIBUTES]
 _CHECKED: Final = [Table.POS, Table.END, Table.MAGIC, Table.CRC]
 _NO_CONTROL: Final = -100_000
 _GUESSED: Final = [State.KEY, State.HEADER, State.HEADER_KEY, State.HEADER_VALUE, State.NULL_HEADER_VALUES]
-_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -663,7 +659,7 @@ class _Columns:
         same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
         table = self.table[:1] if same else self.table
         kinds = np.where(table[:, Table.MAGIC] == 0, 2, table[:, Table.ATTRIBUTES] >> 3 & 1)
-        return self._chosen(kinds, same, pa.string(), (*_TIMESTAMP_TYPES, None))
+        return self._chosen(kinds, same, pa.string(), (*TIMESTAMP_TYPES, None))
 
     def _magic(self) -> pa.Array:
         return self._chosen(self.table[:, Table.MAGIC], bool(self.uniform[Table.MAGIC]), pa.int8(), (0, 1, 2))

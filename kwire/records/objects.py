@@ -16,9 +16,12 @@ from typing import Any, Final, Literal
 from kwire.records.compression import CODECS, Codec
 from kwire.records.control import control_type
 
-__all__ = ["Batch", "Headers", "Record", "TimestampType"]
+__all__ = ["TIMESTAMP_TYPES", "Batch", "Headers", "Record", "TimestampType"]
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
+
+TIMESTAMP_TYPES: Final[tuple[TimestampType, ...]] = ("CreateTime", "LogAppendTime")
+"""Names of the timestamp types, as Kafka spells them, by bit 3 of the attributes of a batch or message."""
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -152,7 +155,7 @@ class Batch:
         """Who set the timestamps, the producer or the broker; None in magic 0, which has none."""
         if self.magic == 0:
             return None
-        return "LogAppendTime" if self.attributes & LOG_APPEND_TIME else "CreateTime"
+        return TIMESTAMP_TYPES[self.attributes & LOG_APPEND_TIME != 0]
 
     @property
     def is_transactional(self) -> bool:

@@ -29,6 +29,7 @@ __all__ = [
     "PRIMITIVES",
     "Array",
     "ArrayLayout",
+    "ByIdentity",
     "Field",
     "FieldLayout",
     "Kind",
@@ -246,20 +247,25 @@ TypeLayout = PrimitiveLayout | ArrayLayout | StructLayout
 
 
 @lru_cache(maxsize=4096)
-def _layout(key: _ByIdentity, version: int) -> StructLayout:
+def _layout(key: ByIdentity, version: int) -> StructLayout:
     message = key.message
     return _struct(message, message.name, message.fields, version, version in message.flexible)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ByIdentity:
+class ByIdentity:
+    """A message as the key of a cache: one that replaces another of its name is another key.
+
+    The cache holds the message, so that no other can get its identity.
+    """
+
     message: Message
 
     def __hash__(self) -> int:
         return id(self.message)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByIdentity) and other.message is self.message
+        return isinstance(other, ByIdentity) and other.message is self.message
 
 
 def layout(message: Message, version: int) -> StructLayout:
@@ -270,7 +276,7 @@ def layout(message: Message, version: int) -> StructLayout:
     """
     if version not in message.versions:
         raise ValueError(f"{message.name} has versions {message.versions}, not {version}")
-    return _layout(_ByIdentity(message), version)
+    return _layout(ByIdentity(message), version)
 
 
 def _struct(message: Message, name: str, fields: tuple[Field, ...], version: int, flexible: bool) -> StructLayout:

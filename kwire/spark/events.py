@@ -28,6 +28,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from kwire.events import cloudevents as ce
 from kwire.events import columns, hono
+from kwire.events.columns import PLACE, RENAMED
+from kwire.schema.keys import ApiKey
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
@@ -37,23 +39,6 @@ __all__ = ["cloudevent", "cloudevents", "hono_message", "hono_messages", "hono_p
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 VIOLATIONS: Final = "array<struct<rule:string,detail:string>>"
 
-PLACE: Final = (
-    "capture",
-    "connection",
-    "frame",
-    "frame_timestamp",
-    "source",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-)
-"""Columns of a table of records that say which one it is; kept, where they are there, in front of the new columns."""
-
-RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
-"""``source`` is an attribute of events; the records' own (``produce``, ``fetch``) gives way."""
-
-PRODUCE: Final = 0
 IN_FLIGHT: Final = 5
 """Requests in flight with which an idempotent producer keeps the order."""
 
@@ -233,7 +218,7 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
         producer = sql.when(sql.col("producer_id") >= 0, sql.concat(sql.lit("producer id "), "producer_id"))
     if frames is not None:
         clients = (
-            frames.where((sql.col("api_key") == PRODUCE) & (sql.col("direction") == "request"))
+            frames.where((sql.col("api_key") == ApiKey.PRODUCE) & (sql.col("direction") == "request"))
             .groupBy("capture", "connection")
             .agg(sql.first("client_id").alias("client_id"), sql.first("client_host").alias("client_host"))
         )
@@ -295,7 +280,7 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
         ),
         sql.count_if(sql.col("qos") == 1).alias("qos_1"),
     )
-    produce = messages.where(sql.col("api_key") == PRODUCE)
+    produce = messages.where(sql.col("api_key") == ApiKey.PRODUCE)
     frames = produce.select(
         *connection,
         "frame",

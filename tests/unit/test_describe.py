@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kwire import messages
+from kwire.codec.registry import message_class
 from kwire.errors import DecodeError, EncodeError
 from kwire.protocol.describe import decode_embedded, describe, encode_embedded, to_json, undescribe
 from kwire.protocol.error_codes import ErrorCode, error_name
+from kwire.schema.loader import Catalog
 
 SUBSCRIPTION = bytes.fromhex("0001 00000001 0003 616263 ffffffff 00000000")
 
@@ -30,6 +34,21 @@ def test_error_codes_are_named_and_unknown_ones_stay_numbers() -> None:
     ]
     shown = describe(messages.MetadataResponse(topics=topics), 1)
     assert [one["error_code"] for one in shown["topics"]] == ["UNKNOWN_TOPIC_OR_PARTITION", "NONE", 9999]
+
+
+def test_errors_are_named_as_the_schema_that_replaced_a_message_says(tmp_path: Path) -> None:
+    described = []
+    # The built-in request has no error code, the replacements have one or not: no verdict may stand for another.
+    describe(messages.HeartbeatRequest(), 0)
+    for code in ("  error_code  int16\n", "", "  error_code  int16\n"):
+        tmp_path.joinpath("mine.kwire").write_text(f"request Heartbeat key 12 versions 0\n  a  int8\n{code}", "utf-8")
+        (replacement,) = Catalog().load_folder(tmp_path)
+        made: Any = message_class(replacement)()
+        if code:
+            made.error_code = 35
+        described.append(describe(made, 0))
+    assert described == [{"a": 0, "error_code": "UNSUPPORTED_VERSION"}, {"a": 0}, described[0]]
+    assert json.loads(to_json(made, 0)) == described[0]
 
 
 def test_a_subscription_is_decoded_when_the_protocol_type_is_consumer() -> None:

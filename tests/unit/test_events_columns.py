@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kwire.capture.tables import RECORDS
+from kwire.cli.events import SCHEMAS
 from kwire.events import cloudevents, columns, hono
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,6 +21,17 @@ from hono_samples import MESSAGES, seeded_tenant
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 NOW = 1_763_700_000_500
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_columns_of_a_record_s_place_stand_first_and_are_of_the_records_types(name: str) -> None:
+    first = list(SCHEMAS[name])[: len(columns.PLACE)]
+    assert first == list(columns.PLACE_FIELDS)
+    assert [field.name for field in first] == [columns.RENAMED.get(own, own) for own in columns.PLACE]
+    assert [(field.type, field.nullable) for field in first] == [
+        (RECORDS.field(own).type, RECORDS.field(own).nullable) for own in columns.PLACE
+    ]
+    assert len(set(SCHEMAS[name].names)) == len(SCHEMAS[name].names)
 
 
 def events(samples: list[Any], *, with_magic: bool = True) -> list[Any]:

@@ -47,3 +47,14 @@ def test_help_of_the_command_brings_no_heavy_library() -> None:
         "print([name for name in sys.argv[1:] if name in sys.modules], file=sys.stdout)"
     )
     assert python(code, *HEAVY).splitlines()[-1] == "[]"
+
+
+def test_the_schemas_of_tables_cost_no_kernel() -> None:
+    code = (
+        "import sys\n"
+        "from kwire.capture import tables\n"
+        "from kwire.records import arrow_types\n"
+        "assert tables.RECORDS.field('headers').type == arrow_types.HEADERS\n"
+        "print([name for name in sys.argv[1:] if name in sys.modules])"
+    )
+    assert python(code, "numba", "kwire.jit", "kwire.records.columnar", "kwire.records.kernels") == "[]"

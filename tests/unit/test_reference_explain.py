@@ -11,6 +11,7 @@ import pytest
 
 import kwire
 from kwire import messages, schema
+from kwire.capture.magics import is_capture
 from kwire.cli import explain
 from kwire.codec import reference
 from kwire.errors import CaptureError, DecodeError
@@ -205,6 +206,24 @@ def test_a_frame_of_a_capture_is_drawn_by_its_number(run: Run):
     assert out.startswith("RequestHeader ")
     drawn = [run(str(CAPTURE), "--frame", str(number))[1].split(" ")[0] for number in range(6)]
     assert set(drawn) == {"RequestHeader", "ResponseHeader"}
+
+
+MAGICS = ["a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1", "0a0d0d0a"]
+"""pcap in microseconds, in nanoseconds and of patched Linux kernels, each in both byte orders; pcapng."""
+
+
+@pytest.mark.parametrize("magic", MAGICS)
+def test_a_capture_of_every_kind_is_told_from_a_frame(run: Run, magic: str, tmp_path: Path):
+    assert is_capture(bytes.fromhex(magic))
+    file = tmp_path / "some.file"
+    file.write_bytes(bytes.fromhex(magic) + bytes(40))
+    with pytest.raises(DecodeError, match=r"some\.file is a capture: say which of its frames, with --frame N"):
+        run(str(file))
+
+
+@pytest.mark.parametrize("head", [b"", b"\xa1\xb2\xc3", bytes(4), REQUEST])
+def test_what_does_not_begin_like_a_capture_is_none(head: bytes):
+    assert not is_capture(head)
 
 
 def test_a_frame_that_a_capture_does_not_have_is_an_error(run: Run):

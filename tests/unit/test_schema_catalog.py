@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 from kwire import schema
 from kwire.errors import SchemaError
 from kwire.schema import model
+from kwire.schema.keys import ApiKey
 from kwire.schema.loader import Catalog
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,12 @@ def test_every_api_key_has_its_request_and_response():
         assert (request.kind, response.kind) == ("request", "response")
         assert request.versions == response.versions
         assert request.kafka4 == response.kafka4
+
+
+def test_the_names_of_api_keys_are_those_of_the_schemas_spelt_as_kafka_spells_constants():
+    spelt = {key: re.sub("(?<!^)(?=[A-Z])", "_", name).upper() for key, name in Catalog().api_keys().items()}
+    assert {member.value: member.name for member in ApiKey} == spelt
+    assert (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) == (24, 71)
 
 
 def test_there_are_at_least_722_layouts_of_requests_and_responses():
