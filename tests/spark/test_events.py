@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import sys
-import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,9 +97,7 @@ def test_hostile_records_do_not_stop_a_job(spark: SparkSession) -> None:
     many = [(f"ce_a{i % 5000}", b"x") for i in range(10_000)]
     rows = [(many, b""), (BINARY, b"x")]
     frame = spark.createDataFrame(rows, f"{HEADERS}, value binary")
-    begin = time.monotonic()
     found = kwire.spark.cloudevents(frame).select("id", "error", sql.size("extensions").alias("size")).collect()
-    assert time.monotonic() - begin < 60
     assert [row.id for row in found] == [None, "1234-1234-1234"]
     assert found[0].size == 5000
     assert found[0].error.count("appears more than once") == 5000
