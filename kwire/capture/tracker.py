@@ -5,9 +5,9 @@ Strategy: everything is arrays. What is fed becomes one buffer::
     kept from before | bytes of the file that were left over | bytes fed now
     segment bytes    | the beginning of a packet             |
 
-A ``Container`` finds the packets in it, ``tracking`` the TCP segments and their connections, ``streams.place`` joins them,
-``framing`` cuts and pairs frames, and ``streams.keep`` collects what the next part needs. All that lives between two
-calls of ``feed`` belongs to the tracker, as tables of the record types of ``kwire.kernels.layouts``.
+A ``Container`` finds the packets in it, ``tracking`` the TCP segments and their connections, ``streams.place`` joins
+them, ``framing`` cuts and pairs frames, and ``streams.keep`` collects what the next part needs. All that lives between
+two calls of ``feed`` belongs to the tracker, as tables of the record types of ``kwire.kernels.layouts``.
 
 ``save`` gives this state as an Arrow table, and ``restore`` takes it into another tracker: in the next file, in another
 process, on another machine. A row is one connection with all that is known of it, its unfinished bytes included, so
@@ -110,8 +110,8 @@ STATE: Final = pa.schema(
 """What ``Tracker.save`` gives: one row for each connection.
 
 ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
-request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet (null:
-the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
+request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
+(null: the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
 """
 
 

@@ -1,7 +1,7 @@
 """Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
 
 Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
-``kwire.kernels``, and the versions of numba, llvmlite and numpy. What changes, in whichever file, leads to another
+``kwire.kernels`` (and of the one module outside that they import), and the versions of numba, llvmlite and numpy. What changes, in whichever file, leads to another
 folder: code that is out of date cannot be found. (numba adds the version of Python, the processor and the types of
 the arguments to the names in it.)
 
@@ -27,10 +27,13 @@ import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 __all__ = ["announce", "digest", "filled", "folder"]
 
-HERE = Path(__file__).parent
+HERE: Final = Path(__file__).parent
+ELSEWHERE: Final = (HERE.parent / "schema" / "keys.py",)
+"""What kernels import of kwire from outside of this package."""
 
 
 @functools.cache
@@ -42,7 +45,7 @@ def digest() -> str:
             made.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:
             made.update(f"{name}\n".encode())
-    for path in sorted(HERE.glob("*.py")):
+    for path in (*sorted(HERE.glob("*.py")), *ELSEWHERE):
         text = path.read_bytes()
         made.update(f"{path.name} {len(text)}\n".encode() + text)
     return made.hexdigest()[:16]

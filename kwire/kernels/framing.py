@@ -44,8 +44,6 @@ from kwire.kernels.pairing import (
 )
 from kwire.kernels.programs import interpret
 from kwire.kernels.roles import (
-    API_VERSIONS,
-    CONTROLLED_SHUTDOWN,
     LARGEST_FRAME,
     LARGEST_TOKEN,
     NEED_MORE,
@@ -56,13 +54,12 @@ from kwire.kernels.roles import (
     plausible_request,
     settle,
 )
+from kwire.schema.keys import ApiKey
 
 __all__ = ["Capture", "Scratch", "frames_and_pairs", "tell_the_rest"]
 
 HTTPS: Final = 443
 """TLS to this port is not reported unless the caller names the port."""
-PRODUCE: Final = 0
-SASL_HANDSHAKE: Final = 17
 
 # How the reading of a run went on.
 READ: Final = 0
@@ -289,7 +286,9 @@ def _judge_version(row: Any, facts: Facts) -> None:
         row.status = Status.UNSUPPORTED
         row.reason = Reason.API
         row.detail = api
-    elif row.version < 0 or (row.version > facts.apis[api].latest and not (row.response == 1 and api == API_VERSIONS)):
+    elif row.version < 0 or (
+        row.version > facts.apis[api].latest and not (row.response == 1 and api == ApiKey.API_VERSIONS)
+    ):
         row.status = Status.UNSUPPORTED
         row.reason = Reason.VERSION
         row.detail = row.version
@@ -300,7 +299,7 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
         return False
-    if row.api == CONTROLLED_SHUTDOWN and row.version == 0:
+    if row.api == ApiKey.CONTROLLED_SHUTDOWN and row.version == 0:
         return True
     if row.size < 10:
         row.status = Status.MALFORMED
@@ -324,7 +323,12 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
     version = row.version
-    if row.api != PRODUCE or version < 0 or version >= facts.acks_starts.shape[0] or facts.acks_starts[version] < 0:
+    if (
+        row.api != ApiKey.PRODUCE
+        or version < 0
+        or version >= facts.acks_starts.shape[0]
+        or facts.acks_starts[version] < 0
+    ):
         return True
     registers = scratch.registers
     _, trouble, _, _ = interpret(
@@ -367,7 +371,7 @@ def _request(
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
         wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order)
-    if row.api == SASL_HANDSHAKE and row.version == 0:
+    if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
 

@@ -18,6 +18,7 @@ from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import AT_THE_END
 from kwire.kernels.numbers import i32, int64
 from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Window
+from kwire.schema.keys import ApiKey
 
 __all__ = ["DISORDER", "SASL_TOKEN", "find", "forget", "given_up", "plausible_response", "wait_for"]
 
@@ -29,7 +30,6 @@ DISORDER: Final = 20_000_000
 """Nanoseconds by which a capture may show a response before its request."""
 NEAR: Final = 1000
 """How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
-FIND_COORDINATOR: Final = 10
 
 Array = Any
 
@@ -55,7 +55,7 @@ def find_request(waiting: Array, head: int, wanted: int, until: int) -> tuple[in
     row, before = find(waiting, head, wanted, until)
     if row < 0 and wanted == 0 and head >= 0:
         entry = waiting[head]
-        if entry.api == FIND_COORDINATOR and entry.version == 0:
+        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0:
             return head, 0
     return row, before
 

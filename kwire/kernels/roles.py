@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import Role
 from kwire.kernels.numbers import i16, i32, int64, u16
+from kwire.schema.keys import ApiKey
 
 __all__ = [
     "LARGEST_FRAME",
@@ -44,9 +45,6 @@ SHORTEST_TOKEN: Final = 12
 LONGEST_CLIENT_ID: Final = 4096
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
-
-CONTROLLED_SHUTDOWN: Final = 7
-API_VERSIONS: Final = 18
 
 # Answers of the plausibility checks.
 NO: Final = 0
@@ -108,9 +106,9 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     if api < 0 or api >= apis.shape[0] or apis[api].latest < 0 or version < 0:
         return NO
     # Clients newer than kwire begin with an ApiVersions version that it does not know.
-    if version > apis[api].latest and not (api == API_VERSIONS and version < 64):
+    if version > apis[api].latest and not (api == ApiKey.API_VERSIONS and version < 64):
         return NO
-    if api == CONTROLLED_SHUTDOWN and version == 0:
+    if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         return YES if size == 12 else NO
     if size < 10:
         return NO

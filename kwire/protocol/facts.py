@@ -1,7 +1,7 @@
 """What the framing kernels have to know about every API, made from the schemas that are loaded.
 
-Kernels know no schemas: they get a table of numbers by API key, and the programs that read ``acks`` of a Produce request.
-Both are made when they are first needed, and again when a folder of schemas was loaded in between.
+Kernels know no schemas: they get a table of numbers by API key, and the programs that read ``acks`` of a Produce
+request. Both are made when they are first needed, and again when a folder of schemas was loaded in between.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 from kwire import schema
 from kwire.kernels.layouts import API_FACTS
 from kwire.kernels.programs import ProgramSet, compile_program
-from kwire.kernels.roles import API_VERSIONS, Facts
+from kwire.kernels.roles import Facts
 from kwire.protocol.headers import request_header_version
+from kwire.schema.keys import ApiKey
 from kwire.schema.model import Message, layout
 
 __all__ = ["facts"]
-
-PRODUCE = 0
 
 _last: list[tuple[list[Message | None], Facts]] = []
 
@@ -45,7 +44,7 @@ def _api_facts(keys: list[int]) -> Any:
         if response is not None:
             # 4 for the correlation id, 1 for the tagged section of a flexible header (that of ApiVersions has none).
             made["least_response"][key] = 4 + min(
-                layout(response, version).min_size + (version in response.flexible and key != API_VERSIONS)
+                layout(response, version).min_size + (version in response.flexible and key != ApiKey.API_VERSIONS)
                 for version in response.versions
             )
     return made
@@ -53,16 +52,16 @@ def _api_facts(keys: list[int]) -> Any:
 
 def _acks_programs() -> tuple[Any, Any]:
     """The programs that read acks of a Produce request: code, and the first instruction by version."""
-    produce = schema.request(PRODUCE)
+    produce = schema.request(ApiKey.PRODUCE)
     header = schema.message("RequestHeader")
     assert produce is not None
     programs = {
-        (PRODUCE, version): compile_program(
-            [layout(header, request_header_version(PRODUCE, version)), layout(produce, version)],
+        (ApiKey.PRODUCE, version): compile_program(
+            [layout(header, request_header_version(ApiKey.PRODUCE, version)), layout(produce, version)],
             ["acks"],
             stop_after="acks",
         )
         for version in produce.versions
     }
     made = ProgramSet(programs, 1)
-    return made.code, made.starts(PRODUCE, produce.versions.high + 1)
+    return made.code, made.starts(ApiKey.PRODUCE, produce.versions.high + 1)
