@@ -1,0 +1,369 @@
+"""TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
+
+Strategy: ``tcp_segments`` reads the headers of each packet (``packets.innermost``), looks its connection up in an
+open-addressing table that lives as long as the capture, and writes a row for each segment that matters. Nothing is
+copied: a row says where the bytes stand in the window.
+
+Rules kept here:
+
+- What the capture cut off of a segment (snaplen) becomes a second row without bytes: a hole that nothing but a
+  retransmission will fill, so that later stages need not wait for it.
+- Sequence numbers become 64-bit positions as soon as they are read, each relative to the last one of its stream, so
+  that wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room
+  for segments that arrive before the one that was seen first.
+- Connections are found and numbered alike whatever a later stage decides about them, and when: so their numbers do not
+  depend on where a window ends. Streams of connections that are not Kafka are followed, only their segments are
+  dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kwire.kernels.engine import kernel
+from kwire.kernels.layouts import CONNECTION, STREAM, Role
+from kwire.kernels.numbers import grown, int64
+from kwire.kernels.packets import HEADER, Count, Flag, innermost
+
+__all__ = ["Known", "nothing_known", "tcp_segments"]
+
+Array = Any
+
+FIRST_POSITION: Final = 1 << 33
+
+FARTHEST_AHEAD: Final = 1 << 30
+"""Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
+FARTHEST_BEHIND: Final = 1 << 26
+"""Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
+LATEST_SYN: Final = 1 << 24
+"""Bytes that a SYN may be behind the data of its stream, where it was captured late."""
+
+_SEQUENCES: Final = 1 << 32
+"""How many sequence numbers there are."""
+_SEQUENCE: Final = _SEQUENCES - 1
+"""The bits of a sequence number."""
+
+_MULTIPLIER: Final = 0x3C79AC492BA7B653
+
+_FIRST_CONNECTIONS: Final = 64
+_FIRST_PLACES: Final = 1024
+
+
+class Known(NamedTuple):
+    """The connections of a capture so far."""
+
+    connections: Array
+    """Table of CONNECTION, with room for more."""
+    streams: Array
+    """Table of STREAM, two rows for each."""
+    lookup: Array
+    """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
+    n_connections: int
+
+
+def nothing_known() -> Known:
+    """What is known before the first packet."""
+    return Known(
+        np.zeros(_FIRST_CONNECTIONS, CONNECTION),
+        np.zeros(2 * _FIRST_CONNECTIONS, STREAM),
+        np.full(_FIRST_PLACES, -1, np.int64),
+        0,
+    )
+
+
+# --- which connection -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _mixed(value: int) -> int:
+    value ^= value >> 29
+    value *= _MULTIPLIER
+    value ^= value >> 32
+    return value
+
+
+@kernel
+def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
+    """The same number for both directions of a connection."""
+    a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
+    b = _mixed(_mixed(_mixed(b_high) + b_low) + b_port)
+    return _mixed(a + b)
+
+
+@kernel
+def rehashed(connections: Array, lookup: Array) -> Array:
+    """The lookup table with twice the places. A later connection on the same ports took the place of an earlier."""
+    bigger = np.full(lookup.shape[0] * 2, -1, np.int64)
+    mask = bigger.shape[0] - 1
+    for old in range(lookup.shape[0]):
+        slot = lookup[old]
+        if slot < 0:
+            continue
+        conn = connections[slot]
+        place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
+        while bigger[place] >= 0:
+            place = (place + 1) & mask
+        bigger[place] = slot
+    return bigger
+
+
+@kernel
+def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
+    """The connection of a packet: (slot, which end sent it, place in the table).
+
+    The slot is -1 where there is none, the place then the one where it belongs.
+    """
+    family = header.family
+    src_high = header.src_high
+    src_low = header.src_low
+    src_port = header.src_port
+    dst_high = header.dst_high
+    dst_low = header.dst_low
+    dst_port = header.dst_port
+    mask = lookup.shape[0] - 1
+    place = _hash(src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
+    while lookup[place] >= 0:
+        slot = lookup[place]
+        conn = connections[slot]
+        if (
+            conn.a_port == src_port
+            and conn.b_port == dst_port
+            and conn.a_low == src_low
+            and conn.b_low == dst_low
+            and conn.a_high == src_high
+            and conn.b_high == dst_high
+            and conn.family == family
+        ):
+            return slot, int64(0), place
+        if (
+            conn.a_port == dst_port
+            and conn.b_port == src_port
+            and conn.a_low == dst_low
+            and conn.b_low == src_low
+            and conn.a_high == dst_high
+            and conn.b_high == src_high
+            and conn.family == family
+        ):
+            return slot, int64(1), place
+        place = (place + 1) & mask
+    return int64(-1), int64(0), place
+
+
+@kernel
+def _begins_another(header: Any, stream: Any, other: Any) -> bool:
+    """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
+
+    ``stream`` is the direction of the packet, ``other`` the opposite one.
+    """
+    flags = header.flags
+    reference = stream.reference
+    ahead = (header.seq - reference) & _SEQUENCE
+    if not flags & Flag.SYN:
+        # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
+        return header.captured > 0 and reference >= 0 and FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
+    # A repeated SYN has the sequence number of the first.
+    if stream.start >= 0:
+        return ((stream.start - 1) & _SEQUENCE) != header.seq
+    if reference >= 0:
+        # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
+        return ahead <= _SEQUENCES - LATEST_SYN
+    # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
+    # was data, a new connection begins.
+    return not flags & Flag.ACK and other.start < 0 and other.reference >= 0
+
+
+@kernel
+def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
+    """The role of a connection by the broker ports that were asked for, if any were."""
+    a_is_broker = False
+    b_is_broker = False
+    for k in range(ports.shape[0]):
+        a_is_broker = a_is_broker or ports[k] == a_port
+        b_is_broker = b_is_broker or ports[k] == b_port
+    role = int64(Role.UNKNOWN)
+    if a_is_broker != b_is_broker:
+        role = int64(Role.A_REQUESTS) if b_is_broker else int64(Role.B_REQUESTS)
+    elif ports.shape[0] > 0 and not a_is_broker:
+        role = int64(Role.OTHER)
+    return role
+
+
+@kernel
+def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
+    """Fills the rows of a new connection, and of its two streams."""
+    conn.number = slot
+    conn.family = header.family
+    conn.a_high = header.src_high
+    conn.a_low = header.src_low
+    conn.b_high = header.dst_high
+    conn.b_low = header.dst_low
+    conn.a_port = header.src_port
+    conn.b_port = header.dst_port
+    conn.role = _role_by_ports(ports, header.src_port, header.dst_port)
+    conn.opener = -1
+    conn.closed = 0
+    conn.waiting_head = -1
+    conn.waiting_tail = -1
+    conn.waiting = 0
+    conn.raw_tokens = 0
+    conn.first_id = -1
+    conn.told = 0
+    conn.client = -1
+    _clear(ab)
+    _clear(ba)
+
+
+@kernel
+def _clear(stream: Any) -> None:
+    """Fills the row of a stream of which nothing has been seen."""
+    stream.reference = -1
+    stream.start = -1
+    stream.next = -1
+    stream.synced = -1
+    stream.end = -1
+    stream.skipped = -1
+    stream.acked = -1
+
+
+@kernel
+def _with_another(known: Known, header: Any, place: int, ports: Array) -> Known:
+    """What is known once the packet has begun a connection, the last one, which A is the sender of."""
+    connections = known.connections
+    streams = known.streams
+    lookup = known.lookup
+    slot = known.n_connections
+    if slot == connections.shape[0]:
+        connections = grown(connections)
+        streams = grown(streams)
+    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
+    lookup[place] = slot
+    if (slot + 1) * 2 > lookup.shape[0]:
+        lookup = rehashed(connections, lookup)
+    return Known(connections, streams, lookup, slot + 1)
+
+
+# --- which position ---------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _nearest(reference: int, sequence: int) -> int:
+    """The position that a sequence number means: of all that it may, the one next to ``reference``."""
+    step = (sequence - reference) & _SEQUENCE
+    if step >= _SEQUENCES // 2:
+        step -= _SEQUENCES
+    return reference + step
+
+
+@kernel
+def _follow(header: Any, stream: Any, other: Any) -> int:
+    """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
+    flags = header.flags
+    reference = stream.reference
+    pos = FIRST_POSITION + header.seq if reference < 0 else _nearest(reference, header.seq)
+    if flags & Flag.SYN:
+        pos += 1
+        if stream.start < 0:
+            stream.start = pos
+            if stream.next < 0:
+                stream.next = pos
+                stream.synced = 1
+    end = pos + header.length
+    if end > reference and end >= 0:
+        stream.reference = end
+    if flags & Flag.FIN and not flags & Flag.RST:
+        stream.end = end
+    far = other.reference
+    if flags & Flag.ACK and far >= 0:
+        # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
+        other.acked = max(other.acked, _nearest(far, header.ack))
+    return pos
+
+
+# --- segments ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _note_segment(
+    segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
+) -> int:
+    """Writes the row of a segment, and one of what the capture lacks of it. Returns how many rows there are then."""
+    captured = header.captured
+    missing = header.length - captured
+    if captured > 0:
+        segment = segments[n_segments]
+        segment.stream = stream
+        segment.pos = pos
+        segment.len = captured
+        segment.off = header.off
+        segment.time = time
+        segment.order = order
+        n_segments += 1
+    if missing > 0:
+        counts[Count.SNAPPED] += 1
+        segment = segments[n_segments]
+        segment.stream = stream
+        segment.pos = pos + captured
+        segment.len = missing
+        segment.off = -1
+        segment.time = time
+        segment.order = order
+        n_segments += 1
+    return n_segments
+
+
+@kernel
+def tcp_segments(
+    buf: Array,
+    packets: Array,
+    ports: Array,
+    known: Known,
+    counts: Array,
+    segments: Array,
+    n_segments: int,
+    first_order: int,
+) -> tuple[Array, int, Known]:
+    """The TCP segments of the packets, appended to ``segments[:n_segments]``; connections are looked up or added.
+
+    ``ports`` are the broker ports asked for (empty: all connections are of interest), ``first_order`` is the number of
+    the first packet, counted over the whole capture. Returns (segments, n_segments, known), the tables as they are
+    after growing.
+    """
+    headers = np.empty(1, HEADER)
+    for k in range(packets.shape[0]):
+        packet = packets[k]
+        header = headers[0]
+        counts[Count.PACKETS] += 1
+        found = innermost(buf, packet, header)
+        if found != Count.PACKETS:
+            counts[found] += 1
+            continue
+
+        # The connection, and which of its ends sent this.
+        flags = header.flags
+        slot, side, place = _look_up(header, known.connections, known.lookup)
+        if slot >= 0 and _begins_another(header, known.streams[2 * slot + side], known.streams[2 * slot + 1 - side]):
+            known.connections[slot].closed = 1
+            slot = int64(-1)
+        if slot < 0:
+            if flags & Flag.RST:
+                continue
+            slot = int64(known.n_connections)
+            side = int64(0)
+            known = _with_another(known, header, place, ports)
+        conn = known.connections[slot]
+        if flags & Flag.SYN and conn.opener < 0:
+            conn.opener = 1 - side if flags & Flag.ACK else side
+
+        stream = 2 * slot + side
+        pos = _follow(header, known.streams[stream], known.streams[2 * slot + 1 - side])
+        if flags & Flag.RST:
+            conn.closed = 1
+            continue  # what an RST carries is a text about the reason, not data of the stream
+        if header.length <= 0 or conn.role == Role.OTHER:
+            continue
+        if n_segments + 2 > segments.shape[0]:
+            segments = grown(segments)
+        n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, first_order + k, counts)
+    return segments, n_segments, known
