@@ -9,9 +9,9 @@
 
 Each figure is the median over the rounds of the time that a process takes, interpreter included, in milliseconds;
 rounds of all cases are interleaved. "warm": the files have just been read. "cold": the standard library, the installed
-packages, kwire and the capture were dropped from the system's page cache before (``posix_fadvise``; what another process
-has mapped stays). Kernels are compiled before the first round, which takes tens of seconds: the last line has the times
-of these first runs, which are short where kernels were compiled already.
+packages, kwire and the capture were dropped from the system's page cache before (``posix_fadvise``; what another
+process has mapped stays). Kernels are compiled before the first round, which takes tens of seconds: the last line has
+the times of these first runs, which are short where kernels were compiled already.
 """
 
 from __future__ import annotations
