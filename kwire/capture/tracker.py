@@ -111,7 +111,8 @@ STATE: Final = pa.schema(
 
 ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
 request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
-(null: the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
+(null: the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under
+``kwire``.
 """
 
 
@@ -419,7 +420,7 @@ class Tracker:
             # Packets are counted anew: what there was came before all of them.
             connections["number"][:count] = np.arange(count)
             connections["closed_order"] = connections["settled_order"] = table["order"] = -1
-        self._known = tracking.known(connections, table, count, engine)
+        self._known = tracking.restored(connections, table, count, engine)
         connections["client"][:count] = [
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
         ]

@@ -1,9 +1,9 @@
 """Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
 
 Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
-``kwire.kernels`` (and of the one module outside that they import), and the versions of numba, llvmlite and numpy. What changes, in whichever file, leads to another
-folder: code that is out of date cannot be found. (numba adds the version of Python, the processor and the types of
-the arguments to the names in it.)
+``kwire.kernels`` and of what they import from elsewhere, and the versions of numba, llvmlite and numpy. What changes,
+in whichever file, leads to another folder: code that is out of date cannot be found. (numba adds the version of
+Python, the processor and the types of the arguments to the names in it.)
 
 Rules kept here:
 

@@ -286,9 +286,10 @@ def _judge_version(row: Any, facts: Facts) -> None:
         row.status = Status.UNSUPPORTED
         row.reason = Reason.API
         row.detail = api
-    elif row.version < 0 or (
-        row.version > facts.apis[api].latest and not (row.response == 1 and api == ApiKey.API_VERSIONS)
-    ):
+        return
+    latest = facts.apis[api].latest
+    # A version of ApiVersions that the broker does not know is answered in one that it does.
+    if row.version < 0 or (row.version > latest and (row.response == 0 or api != ApiKey.API_VERSIONS)):
         row.status = Status.UNSUPPORTED
         row.reason = Reason.VERSION
         row.detail = row.version

@@ -22,12 +22,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
-__all__ = ["Known", "nothing_known", "tcp_segments"]
+__all__ = ["Known", "nothing_known", "restored", "tcp_segments"]
 
 Array = Any
 
@@ -73,6 +73,16 @@ def nothing_known() -> Known:
     )
 
 
+def restored(connections: Array, streams: Array, count: int, engine: Engine) -> Known:
+    """What is known when the first ``count`` rows of ``connections``, in the order of their appearance, are."""
+    places = _FIRST_PLACES
+    while places < 2 * (count + 1):
+        places *= 2
+    lookup = np.full(places, -1, np.int64)
+    engine(fill_lookup)(connections, count, lookup)
+    return Known(connections, streams, lookup, count)
+
+
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +117,41 @@ def rehashed(connections: Array, lookup: Array) -> Array:
             place = (place + 1) & mask
         bigger[place] = slot
     return bigger
+
+
+@kernel
+def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
+    """Enters the first ``count`` connections into an empty lookup table, which has room."""
+    mask = lookup.shape[0] - 1
+    for slot in range(count):
+        conn = connections[slot]
+        place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
+        while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
+            place = (place + 1) & mask
+        lookup[place] = slot
+
+
+@kernel
+def _same_ends(one: Any, other: Any) -> bool:
+    """Whether two connections are between the same ports of the same hosts, whichever end is A."""
+    alike: bool = (
+        one.a_port == other.a_port
+        and one.b_port == other.b_port
+        and one.a_low == other.a_low
+        and one.b_low == other.b_low
+        and one.a_high == other.a_high
+        and one.b_high == other.b_high
+    )
+    crossed: bool = (
+        one.a_port == other.b_port
+        and one.b_port == other.a_port
+        and one.a_low == other.b_low
+        and one.b_low == other.a_low
+        and one.a_high == other.b_high
+        and one.b_high == other.a_high
+    )
+    same: bool = (alike or crossed) and one.family == other.family
+    return same
 
 
 @kernel
@@ -204,6 +249,8 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.role = _role_by_ports(ports, header.src_port, header.dst_port)
     conn.opener = -1
     conn.closed = 0
+    conn.closed_order = 0
+    conn.settled_order = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
     conn.waiting = 0
@@ -225,6 +272,16 @@ def _clear(stream: Any) -> None:
     stream.end = -1
     stream.skipped = -1
     stream.acked = -1
+    stream.order = -1
+    stream.time = -1
+
+
+@kernel
+def _close(conn: Any, order: int) -> None:
+    """Notes that nothing of a connection will follow, with the packet that says so."""
+    if conn.closed == 0:
+        conn.closed = 1
+        conn.closed_order = order
 
 
 @kernel
@@ -344,7 +401,7 @@ def tcp_segments(
         flags = header.flags
         slot, side, place = _look_up(header, known.connections, known.lookup)
         if slot >= 0 and _begins_another(header, known.streams[2 * slot + side], known.streams[2 * slot + 1 - side]):
-            known.connections[slot].closed = 1
+            _close(known.connections[slot], first_order + k)
             slot = int64(-1)
         if slot < 0:
             if flags & Flag.RST:
@@ -359,7 +416,7 @@ def tcp_segments(
         stream = 2 * slot + side
         pos = _follow(header, known.streams[stream], known.streams[2 * slot + 1 - side])
         if flags & Flag.RST:
-            conn.closed = 1
+            _close(conn, first_order + k)
             continue  # what an RST carries is a text about the reason, not data of the stream
         if header.length <= 0 or conn.role == Role.OTHER:
             continue
