@@ -1,25 +1,44 @@
 """From a source of bytes to the frames in it: what reads captures for the tables and for everybody else.
 
-``Reading`` asks a binary file object for a window of bytes at a time and yields ``Frames``.
+``Reading`` asks a binary file object for a window of bytes at a time, feeds a ``Tracker`` and yields ``Frames``.
 
 Rules kept here:
 
 - The source is read, never sought; nothing is written.
 - After the last byte, or at damage that cannot be passed, everything that is left is dealt with as if the capture ended
   there; only then a ``CaptureError`` is raised. Good data before bad is not lost.
+- Where kernels are not loaded yet the first window is a small one, which needs none: the first rows come at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
 
-import numpy as np
+import pyarrow as pa
 
 from kwire.capture.frames import Frames
-from kwire.capture.pipeline import WINDOW, Pipeline, Source, Window
-from kwire.kernels.layouts import CONNECTION, FRAME, NAME
+from kwire.capture.tracker import Tracker
+from kwire.errors import CaptureError
+from kwire.kernels import engine
 
 __all__ = ["WINDOW", "Reading", "Source"]
+
+WINDOW: Final = 8 << 20
+"""Bytes read at once. Less costs calls, more costs cache misses and memory."""
+
+FIRST_WINDOW: Final = 256 << 10
+"""Bytes of the first window while kernels run as Python."""
+
+COMPRESSED_PIECE: Final = 64 << 10
+"""Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
+
+
+class Source(Protocol):
+    """A binary file object, or anything with its ``read``."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Up to ``size`` bytes; none at the end."""
 
 
 class Reading:
@@ -42,34 +61,59 @@ class Reading:
         progress: Callable[[int], None] | None = None,
         name: str = "",
     ) -> None:
-        self._pipeline = Pipeline(source, ports=ports, window=window or WINDOW, progress=progress)
+        self.tracker = Tracker(ports=ports)
+        self._source = source
+        self._window = max(window or WINDOW, 1)
+        self._progress = progress
+        self._name = name
+        self._bytes_read = 0
+        self._broken: str | None = None
+        # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
+        self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
 
     def __iter__(self) -> Iterator[Frames]:
-        for window in self._pipeline.windows():
-            yield self._frames(window)
+        window = self._window if engine.loaded() else min(self._window, FIRST_WINDOW)
+        tracker = self.tracker
+        final = False
+        while not final and tracker.error is None:
+            fresh = self._read(window)
+            final = len(fresh) < window
+            try:
+                frames = tracker.feed(fresh, final=final, broken=self._broken)
+            except CaptureError as error:
+                raise self._named(error) from None
+            yield frames
+            window = self._window
+        if tracker.error is not None:
+            raise self._named(tracker.error)
 
-    def _frames(self, window: Window) -> Frames:
-        from kwire.protocol import state as s
-
-        p = self._pipeline
-        t = np.zeros(len(window.frames), FRAME)
-        for name, column in {
-            "slot": s.F_SLOT, "response": s.F_RESPONSE, "client_side": s.F_CLIENT_SIDE, "time": s.F_TIME, "off": s.F_OFF,
-            "seen": s.F_SEEN, "size": s.F_SIZE, "api": s.F_API, "version": s.F_VERSION, "id": s.F_ID, "client": s.F_CLIENT,
-            "latency": s.F_LATENCY, "status": s.F_STATUS, "reason": s.F_WHY, "detail": s.F_DETAIL,
-        }.items():  # fmt: skip
-            t[name] = window.frames[:, column]
-        c = np.zeros(len(p.conns), CONNECTION)
-        c["number"] = np.arange(len(c))
-        for name, column in {
-            "family": s.C_FAMILY, "a_high": s.C_A_HIGH, "a_low": s.C_A_LOW, "b_high": s.C_B_HIGH, "b_low": s.C_B_LOW,
-            "a_port": s.C_A_PORT, "b_port": s.C_B_PORT,
-        }.items():  # fmt: skip
-            c[name] = p.conns[:, column]
-        names = np.zeros(len(p.names), NAME)
-        names["off"], names["len"] = p.names[:, 0], p.names[:, 1]
-        return Frames(t, window.data, window.first, c, names, p.pool)
+    def _named(self, error: CaptureError) -> CaptureError:
+        return CaptureError(error.message, file=self._name or None, offset=error.offset)
 
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
-        return self._pipeline.notes()
+        return self.tracker.notes()
+
+    def _read(self, size: int) -> bytes:
+        """``size`` bytes, fewer only at the end of the source, or where it cannot be read any further.
+
+        A source that fails after it has given bytes (damaged compression, a disk, a connection to an object store) is
+        treated as a capture that is damaged there: what came before is not lost.
+        """
+        parts: list[bytes] = []
+        while size > 0 and self._broken is None:
+            try:
+                part = self._source.read(min(size, self._piece))
+            except (OSError, EOFError) as error:
+                if not parts and not self._bytes_read:
+                    raise
+                self._broken = " ".join(str(error).split()) or type(error).__name__
+                break
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+            self._bytes_read += len(part)
+            if self._progress is not None:
+                self._progress(self._bytes_read)
+        return parts[0] if len(parts) == 1 else b"".join(parts)

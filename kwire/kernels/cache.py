@@ -7,10 +7,10 @@ Python, the processor and the types of the arguments to the names in it.)
 
 Rules kept here:
 
-- The folders that are tried, in this order: below ``NUMBA_CACHE_DIR`` where that is set; below ``__pycache__`` beside
-  the kernels; below the user's cache folder; and, where none of them can be written, a folder in the temporary
-  directory that belongs to this user alone. One that holds this machine code already is taken even if it cannot be
-  written (an image that was filled by ``kwire compile``).
+- The folders that are tried, in this order: ``__pycache__`` beside the kernels; the user's cache folder; and, where
+  neither can be written, a folder in the temporary directory that belongs to this user alone. Where
+  ``NUMBA_CACHE_DIR`` is set, it takes the place of the first two. A folder that holds this machine code already is
+  taken even if it cannot be written (an image that was filled by ``kwire compile``).
 - The files are pickles, so a folder that somebody else may write to would let him run code here: the last resort is
   checked for that.
 - Nothing here imports numba.
@@ -55,6 +55,7 @@ def _candidates() -> Iterator[Path]:
     own = os.environ.get("NUMBA_CACHE_DIR")
     if own:
         yield Path(own)
+        return
     yield HERE / "__pycache__"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - keeps ~ where there is no home
     if not home.startswith("~"):

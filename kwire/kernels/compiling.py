@@ -24,7 +24,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
@@ -41,6 +41,9 @@ from kwire.kernels import intrinsics
 __all__ = ["compiled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+OPTIONS: Final = {"boundscheck": True, "nogil": True, "error_model": "numpy"}
 
 
 class _Locator(caching._CacheLocator):  # type: ignore[misc]
@@ -79,36 +82,40 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
             yield
 
 
-_twins: dict[Callable[..., Any], Any] = {}
+_entries: dict[Callable[..., Any], Any] = {}
+_inner: dict[Callable[..., Any], Any] = {}
 _lock = threading.RLock()
 
 
 def compiled(kernel: F) -> F:
-    """The twin of a kernel in machine code."""
-    found = _twins.get(kernel)
+    """The twin of a kernel in machine code, to be called from Python."""
+    found = _entries.get(kernel)
     if found is None:
         with _lock:
-            if kernel not in _twins:
+            if kernel not in _inner:
                 _make(kernel.__module__)
-            found = _twins[kernel]
+            if kernel not in _entries:
+                # What kernels call has no way in from Python: that takes longer to compile than many a kernel itself.
+                made: Any = numba.njit(**OPTIONS)(_inner[kernel].py_func)
+                made._cache = _Cache(made.py_func)
+                _entries[kernel] = made
+            found = _entries[kernel]
     return found  # type: ignore[no-any-return]
 
 
 def _make(module: str) -> None:
-    """Makes the twins of all kernels of a module, and of those that they call."""
+    """Makes the inner twins of all kernels of a module, and of those that they call."""
     names = dict(vars(sys.modules[module]))
     for value in list(names.values()):
-        if _marked(value, KERNELS) and value.__module__ == module:
+        if _marked(value, KERNELS) and value.__module__ == module and value not in _inner:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            made: Any = numba.njit(boundscheck=True, nogil=True, error_model="numpy")(twin)
-            made._cache = _Cache(twin)
-            _twins[value] = made
+            _inner[value] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(twin)
     for name, value in names.items():
         if _marked(value, KERNELS):
-            if value not in _twins:
+            if value not in _inner:
                 _make(value.__module__)
-            names[name] = _twins[value]
+            names[name] = _inner[value]
         elif _marked(value, PRIMITIVES):
             names[name] = getattr(intrinsics, value.__name__)
 

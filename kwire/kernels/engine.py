@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "primitive", "using"]
+__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "loaded", "primitive", "using"]
 
 SMALL_WARM: Final = 400_000
 """Bytes up to which Python is faster than loading machine code that is there."""
@@ -116,7 +116,7 @@ def choose(size: int) -> Engine:
         return _state.fixed
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return PYTHON
-    if "kwire.kernels.compiling" in sys.modules:
+    if loaded():
         return MACHINE
     with _state.lock:
         total = _state.read_by_python + size
@@ -130,6 +130,11 @@ def choose(size: int) -> Engine:
             return PYTHON
     cache.announce()
     return MACHINE
+
+
+def loaded() -> bool:
+    """Whether this process has machine code to call, or begun to make it."""
+    return "kwire.kernels.compiling" in sys.modules
 
 
 @contextmanager
