@@ -26,7 +26,19 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "primitive", "using"]
+__all__ = [
+    "INLINED",
+    "KERNELS",
+    "MACHINE",
+    "PRIMITIVES",
+    "PYTHON",
+    "Engine",
+    "choose",
+    "inlined",
+    "kernel",
+    "primitive",
+    "using",
+]
 
 SMALL_WARM: Final = 400_000
 """Bytes up to which Python is faster than loading machine code that is there."""
@@ -37,6 +49,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
 """Every function that ``kernel`` marked."""
+INLINED: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``inlined`` marked."""
 PRIMITIVES: Final[set[Callable[..., Any]]] = set()
 """Every function that ``primitive`` marked."""
 
@@ -45,6 +59,13 @@ def kernel(function: F) -> F:
     """Marks a function that numba can compile. Of our functions it may call kernels and primitives only."""
     KERNELS.add(function)
     return function
+
+
+def inlined(function: F) -> F:
+    """Marks a kernel whose machine code becomes part of the kernels that call it, whatever its size: a step of an inner
+    loop, whose arguments and results then cost nothing."""
+    INLINED.add(function)
+    return kernel(function)
 
 
 def primitive(function: F) -> F:

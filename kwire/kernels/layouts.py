@@ -28,22 +28,35 @@ import numpy as np
 __all__ = [
     "ABSENT",
     "ACTIVE",
+    "BATCH",
     "CONNECTION",
+    "FORM",
     "FRAME",
+    "HEADER",
+    "HEADER_CURSOR",
     "INTERFACE",
     "NAME",
     "PACKET",
     "PIECE",
+    "PROBLEM",
+    "READING",
     "SEGMENT",
     "STREAM",
     "WAITING",
     "Active",
+    "Batch",
     "Connection",
+    "Form",
     "Frame",
+    "Header",
+    "HeaderCursor",
     "Interface",
     "Name",
     "Packet",
     "Piece",
+    "Problem",
+    "ProblemCode",
+    "Reading",
     "Reason",
     "Role",
     "Segment",
@@ -292,6 +305,179 @@ class Name(np.void):
     len: int
 
 
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+class ProblemCode(IntEnum):
+    """What can be wrong with a record set; ``kwire.records.columnar`` has the sentences."""
+
+    NONE = 0
+    SIZE = 1
+    MAGIC = 2
+    SHORT_BATCH = 3
+    COUNT = 4
+    KEY = 5
+    VALUE = 6
+    TRAILING = 7
+    NULL_WRAPPER = 8
+    CUT_OFF = 9
+    MIXED = 10
+    RECORD_LENGTH = 11
+    RECORD_FIELD = 12
+    HEADER_COUNT = 13
+    HEADER = 14
+    RECORD_TRAILING = 15
+    BATCH_TRAILING = 16
+    RECORDS_MISSING = 17
+
+
+class Problem(np.void):
+    """Something in a record set that cannot be read."""
+
+    record_set: int
+    position: int
+    """Where, in the array that was scanned; inside of what was decompressed, where the outermost entry starts."""
+    code: int
+    """A ``ProblemCode``."""
+    a: int
+    b: int
+    """Two numbers for the sentence."""
+
+
+class Batch(np.void):
+    """A record batch (magic 2), a wrapper (a compressed message of magic 0 or 1), or a run: neighbouring plain messages
+    that share magic and timestamp type."""
+
+    record_set: int
+    """Which record set."""
+    pos: int
+    """Where the entry starts in the array that was scanned."""
+    arena: int
+    """Where ``body`` and ``end`` are: 0 in the input, 1 in what was decompressed."""
+    body: int
+    """First byte of the records (magic 2), of the first message (run) or of the compressed value (wrapper)."""
+    end: int
+    """Byte after the body."""
+    magic: int
+    attributes: int
+    """Of the batch or message. A run and what a wrapper holds have those of the outermost wrapper."""
+    count: int
+    """Records that the batch claims or messages in the run; -1 for a wrapper."""
+    crc: int
+    """1 right, 0 wrong; while it is not computed yet, 2 more than what it should be. Messages of a run are checked one
+    by one in ``read_records``."""
+    origin: int
+    """Where the outermost entry starts in the input: what a problem inside compressed data is reported at."""
+    base: int
+    """What is added to the offset of each record."""
+    timestamp: int
+    """Milliseconds. Magic 2: base timestamp, or max timestamp with LogAppendTime. Messages: the wrapper's timestamp."""
+    last: int
+    """Offset of the last message of a run, as it stands there; of a wrapper: its own offset."""
+    parent: int
+    """Row of the wrapper in the table of the level above; -1 for none."""
+    producer: int
+    epoch: int
+    sequence: int
+    leader: int
+    """Partition leader epoch."""
+    codec: int
+    """Of the batch or of the outermost wrapper."""
+    first_row: int
+    """First output row, written by ``read_records``."""
+    rows: int
+    """How many output rows, written by ``read_records``."""
+    wrapped: int
+    """1 for what a wrapper held: its timestamp type (and with LogAppendTime its timestamp) overrides the messages'."""
+
+
+class Reading(np.void):
+    """What ``scan`` and ``read_records`` keep between two calls: the only row of a table."""
+
+    entry: int
+    """``scan``: record set to go on with. ``read_records``: row of the batch table to go on with."""
+    pos: int
+    """``scan``: position in the array to go on at, -1 for the beginning of the set."""
+    problems: int
+    """Rows of the problem table in use."""
+    entries: int
+    """Rows of the batch table in use."""
+    row: int
+    """Output rows so far, and how much of each output is in use:"""
+    key: int
+    value: int
+    header: int
+    header_key: int
+    header_value: int
+    null_keys: int
+    null_values: int
+    null_timestamps: int
+    wrong_crcs: int
+    null_header_values: int
+
+
+class HeaderCursor(np.void):
+    """How much of the output of headers is in use while a record's are read, and what was found: one row."""
+
+    header: int
+    key: int
+    value: int
+    nulls: int
+    count: int
+    """Headers that the record claims."""
+    detail: int
+    """A number that belongs to the problem."""
+
+
+class Form(np.void):
+    """What the headers of a record looked like, to be compared with the next (``records.learn``): one row."""
+
+    size: int
+    """Bytes of the section of headers, -1 for no form."""
+    steps: int
+    """32 bytes each."""
+    header: int
+    """The headers of that record in the output: the first of them, and how many."""
+    count: int
+    key: int
+    keys: int
+    """Their keys: where in the output, and how many bytes together."""
+    value: int
+    null: int
+    nulls: int
+    """Those that are null."""
+    header_room: int
+    key_room: int
+    value_room: int
+    """Up to where in the output another section like this one fits."""
+    wait: int
+    """Records to be read before the next attempt to learn a form, and how many after that one."""
+    backoff: int
+
+
+class Header(np.void):
+    """What the header of an entry of a log segment says; -1 where the format has no such field."""
+
+    position: int
+    size: int
+    """Bytes of the whole entry."""
+    magic: int
+    base: int
+    last: int
+    count: int
+    max_timestamp: int
+    """Milliseconds; of a message its own timestamp."""
+    attributes: int
+    crc: int
+    crc_ok: int
+    """1 right, 0 wrong, -1 where magic is not known or the entry is too short for it."""
+    producer: int
+    epoch: int
+    sequence: int
+    leader: int
+    base_timestamp: int
+
+
 PACKET: Final = table_type(Packet)
 INTERFACE: Final = table_type(Interface)
 CONNECTION: Final = table_type(Connection)
@@ -302,3 +488,9 @@ ACTIVE: Final = table_type(Active)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 NAME: Final = table_type(Name)
+BATCH: Final = table_type(Batch)
+PROBLEM: Final = table_type(Problem)
+READING: Final = table_type(Reading)
+HEADER_CURSOR: Final = table_type(HeaderCursor)
+FORM: Final = table_type(Form)
+HEADER: Final = table_type(Header)

@@ -1,7 +1,7 @@
 """What the tables say about records that are not all right: the verdict on a checksum, and the rows of problems.
 
 Every table with records in it (of captures, of log segments, in Spark) decodes record sets, says for each record
-whether its checksum is right, and shows what could not be read as a row at its place. How that is done stands here, once.
+whether its checksum is right, and shows what could not be read as a row at its place. How that is done stands here.
 
 Rules kept here:
 
