@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
-from kwire.kernels.engine import INLINED, KERNELS, PRIMITIVES
+from kwire.kernels.engine import BORROWING, INLINED, KERNELS, PRIMITIVES
 
 try:
     import numba
@@ -101,9 +101,13 @@ def _make(module: str) -> None:
         if _marked(value, KERNELS) and value.__module__ == module:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            made: Any = numba.njit(boundscheck=True, nogil=True, error_model="numpy", forceinline=value in INLINED)(
-                twin
-            )
+            made: Any = numba.njit(
+                boundscheck=True,
+                nogil=True,
+                error_model="numpy",
+                forceinline=value in INLINED,
+                _nrt=value not in BORROWING,
+            )(twin)
             made._cache = _Cache(twin)
             _twins[value] = made
     for name, value in names.items():

@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.checksums import crc32_of, crc32c_keeps_up, crc32c_of
-from kwire.kernels.engine import inlined, kernel
+from kwire.kernels.engine import borrowing, inlined
 from kwire.kernels.layouts import ProblemCode
 from kwire.kernels.numbers import (
     SLACK,
@@ -170,7 +170,7 @@ class Scratch(NamedTuple):
 # --- scan -------------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@borrowing
 def _report(problems: Array, state: Row, record_set: int, position: int, code: int, a: int, b: int) -> None:
     if state.problems < problems.shape[0]:
         problem = problems[state.problems]
@@ -182,7 +182,7 @@ def _report(problems: Array, state: Row, record_set: int, position: int, code: i
         state.problems += 1
 
 
-@kernel
+@borrowing
 def _read_batch(data: Array, pos: int, after: int, batch: Row) -> None:
     """Magic 2: ``batch`` from its header, which is there."""
     attributes = i16(data, pos + 21)
@@ -208,7 +208,7 @@ def _read_batch(data: Array, pos: int, after: int, batch: Row) -> None:
     batch.wrapped = 0
 
 
-@kernel
+@borrowing
 def _value_of_wrapper(data: Array, key_at: int, after: int) -> tuple[int, int, int, int]:
     """Where the value of a compressed message starts: (position, 0, 0, 0), or (-1, problem, its two numbers)."""
     key = i32(data, key_at)
@@ -225,7 +225,7 @@ def _value_of_wrapper(data: Array, key_at: int, after: int) -> tuple[int, int, i
     return body, int64(0), int64(0), int64(0)
 
 
-@kernel
+@borrowing
 def _message_row(data: Array, pos: int, batch: Row, magic: int, attributes: int) -> None:
     """What a row of the batch table says of a wrapper, or of a run that starts with this message."""
     plain = attributes & CODEC == 0
@@ -242,7 +242,7 @@ def _message_row(data: Array, pos: int, batch: Row, magic: int, attributes: int)
     batch.codec = attributes & CODEC
 
 
-@kernel
+@borrowing
 def _in_wrapper(batch: Row, parent: Row, parent_row: int) -> None:
     """The outermost wrapper decides about codec, timestamp and timestamp type, and its checksum covers all."""
     codec = batch.codec
@@ -256,7 +256,7 @@ def _in_wrapper(batch: Row, parent: Row, parent_row: int) -> None:
         batch.crc = parent.crc
 
 
-@kernel
+@borrowing
 def scan(
     data: Array,
     starts: Array,
@@ -465,7 +465,7 @@ def _header_size(source: Array, at: int, end: int) -> tuple[int, int]:
     return long_varint(source, at, end, 5)
 
 
-@kernel
+@borrowing
 def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: HeaderColumns, used: Row) -> Any:
     """Reads the headers in ``source[at:after]``, and writes them where ``used`` says (and updates it).
 
@@ -514,7 +514,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     return int64(0) if at == after else int64(ProblemCode.RECORD_TRAILING)
 
 
-@kernel
+@borrowing
 def _learn(words: Array, places: Array, source: Array, section: int, size: int, count: int) -> None:
     """Makes a form of the headers in ``source[section : section + size]``, which were read already.
 
@@ -588,7 +588,7 @@ def _repeat_form(
     return header + form.count, key_pos + form.keys, value_pos, nulls
 
 
-@kernel
+@borrowing
 def _consider_form(
     source: Array,
     section: int,
@@ -850,7 +850,7 @@ def _read_entry(
     return DONE
 
 
-@kernel
+@borrowing
 def read_records(
     data: Array,
     arena: Array,
