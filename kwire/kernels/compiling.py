@@ -24,15 +24,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
-from kwire.kernels.engine import KERNELS, PRIMITIVES
+from kwire.kernels.engine import BORROWING, INLINED, KERNELS, PRIMITIVES
 
 try:
-    import numba
-    from numba.core import caching
+    from numba import njit as _njit
+    from numba.core import caching as _caching
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from missing
 
@@ -40,10 +40,11 @@ from kwire.kernels import intrinsics
 
 __all__ = ["compiled"]
 
+# numba's own annotations do not have all of what is used here.
+njit: Any = _njit
+caching: Any = _caching
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-OPTIONS: Final = {"boundscheck": True, "nogil": True, "error_model": "numpy"}
 
 
 class _Locator(caching._CacheLocator):  # type: ignore[misc]
@@ -87,6 +88,17 @@ _inner: dict[Callable[..., Any], Any] = {}
 _lock = threading.RLock()
 
 
+def _options(kernel: Callable[..., Any]) -> dict[str, Any]:
+    """What numba is told about a kernel."""
+    return {
+        "boundscheck": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "forceinline": kernel in INLINED,
+        "_nrt": kernel not in BORROWING,
+    }
+
+
 def compiled(kernel: F) -> F:
     """The twin of a kernel in machine code, to be called from Python."""
     found = _entries.get(kernel)
@@ -96,11 +108,11 @@ def compiled(kernel: F) -> F:
                 _make(kernel.__module__)
             if kernel not in _entries:
                 # What kernels call has no way in from Python: that takes longer to compile than many a kernel itself.
-                made: Any = numba.njit(**OPTIONS)(_inner[kernel].py_func)
+                made: Any = njit(**_options(kernel))(_inner[kernel].py_func)
                 made._cache = _Cache(made.py_func)
                 _entries[kernel] = made
             found = _entries[kernel]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _make(module: str) -> None:
@@ -110,7 +122,8 @@ def _make(module: str) -> None:
         if _marked(value, KERNELS) and value.__module__ == module and value not in _inner:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            _inner[value] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(twin)
+            made: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options(value))(twin)
+            _inner[value] = made
     for name, value in names.items():
         if _marked(value, KERNELS):
             if value not in _inner:

@@ -26,7 +26,22 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "loaded", "primitive", "using"]
+__all__ = [
+    "BORROWING",
+    "INLINED",
+    "KERNELS",
+    "MACHINE",
+    "PRIMITIVES",
+    "PYTHON",
+    "Engine",
+    "borrowing",
+    "choose",
+    "inlined",
+    "kernel",
+    "loaded",
+    "primitive",
+    "using",
+]
 
 SMALL_WARM: Final = 400_000
 """Bytes up to which Python is faster than loading machine code that is there."""
@@ -37,6 +52,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
 """Every function that ``kernel`` marked."""
+BORROWING: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``borrowing`` marked."""
+INLINED: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``inlined`` marked."""
 PRIMITIVES: Final[set[Callable[..., Any]]] = set()
 """Every function that ``primitive`` marked."""
 
@@ -45,6 +64,20 @@ def kernel(function: F) -> F:
     """Marks a function that numba can compile. Of our functions it may call kernels and primitives only."""
     KERNELS.add(function)
     return function
+
+
+def borrowing(function: F) -> F:
+    """Marks a kernel that only uses the arrays of its caller: it makes none, and returns none. As machine code it does
+    not count references, which costs more than many kernels do, and which keeps LLVM from seeing through loops."""
+    BORROWING.add(function)
+    return kernel(function)
+
+
+def inlined(function: F) -> F:
+    """Marks a ``borrowing`` kernel whose machine code becomes part of the kernels that call it, whatever its size: a
+    step of an inner loop, whose arguments and results then cost nothing."""
+    INLINED.add(function)
+    return borrowing(function)
 
 
 def primitive(function: F) -> F:

@@ -26,10 +26,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Status, table_type
+from kwire.kernels.engine import borrowing
+from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64
 from kwire.kernels.pairing import (
@@ -99,7 +97,7 @@ class Scratch(NamedTuple):
     no_rows: Array
 
 
-class Way(np.void):
+class Way(Row):
     """One direction of a connection while it is read, run by run."""
 
     slot: int
@@ -129,7 +127,7 @@ class Way(np.void):
 WAY: Final = table_type(Way)
 
 
-@kernel
+@borrowing
 def _is_full(capture: Capture, rows: Array) -> bool:
     """Whether one more frame, with what it may leave behind, does not fit."""
     room = capture.room[0]
@@ -138,7 +136,7 @@ def _is_full(capture: Capture, rows: Array) -> bool:
     return not has_room(capture.names_used[0], capture.names, capture.pool, capture.lookup, LONGEST_NAME)
 
 
-@kernel
+@borrowing
 def _mark(
     rows: Array, room: Any, slot: int, response: int, client_side: int, size: int, status: int, reason: int
 ) -> Any:
@@ -162,7 +160,7 @@ def _mark(
     return row
 
 
-@kernel
+@borrowing
 def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: int, status: int, reason: int) -> None:
     """A row for bytes at the current position, in which no frame can be seen."""
     piece = window.pieces[way.piece]
@@ -173,7 +171,7 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
     row.order = stream.order
 
 
-@kernel
+@borrowing
 def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
     """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
@@ -210,7 +208,7 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
     return answer
 
 
-@kernel
+@borrowing
 def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
     """Looks for the next frame where it is not known where one begins: READ if there is one."""
     stream = capture.streams[way.stream]
@@ -229,7 +227,7 @@ def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, 
     return READ
 
 
-@kernel
+@borrowing
 def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at: int, available: int) -> int:
     """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE."""
     conn = capture.connections[way.slot]
@@ -252,7 +250,7 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
     return YES
 
 
-@kernel
+@borrowing
 def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     """The piece that has the last byte, of those there are, of a frame that ends before ``last_pos``."""
     pieces = window.pieces
@@ -264,7 +262,7 @@ def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     return last
 
 
-@kernel
+@borrowing
 def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: int) -> int:
     """The number of the client_id at ``off``."""
     client: int = conn.client
@@ -278,7 +276,7 @@ def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: in
     return client
 
 
-@kernel
+@borrowing
 def _judge_version(row: Any, facts: Facts) -> None:
     """Says what is not known of the API and version of a frame that is otherwise good."""
     api = row.api
@@ -295,7 +293,7 @@ def _judge_version(row: Any, facts: Facts) -> None:
         row.detail = row.version
 
 
-@kernel
+@borrowing
 def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
@@ -320,7 +318,7 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
     return True
 
 
-@kernel
+@borrowing
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
     version = row.version
@@ -348,7 +346,7 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
     return answered
 
 
-@kernel
+@borrowing
 def _request(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, row: Any, way: Any, token: bool, whole: bool
 ) -> None:
@@ -376,7 +374,7 @@ def _request(
         conn.raw_tokens = 1
 
 
-@kernel
+@borrowing
 def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
     """Completes the row of a response: False if its request may still come."""
     conn = capture.connections[way.slot]
@@ -410,7 +408,7 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     return True
 
 
-@kernel
+@borrowing
 def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
     stream = capture.streams[way.stream]
@@ -474,7 +472,7 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     return READ
 
 
-@kernel
+@borrowing
 def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
     """Looks at the run that begins with piece ``first``; the row after its last piece."""
     pieces = window.pieces
@@ -501,7 +499,7 @@ def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
     return after
 
 
-@kernel
+@borrowing
 def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Reads the frames of a run: READ at its end, or why not."""
     pieces = window.pieces
@@ -520,7 +518,7 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
     return READ
 
 
-@kernel
+@borrowing
 def _read_way(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
 ) -> bool:
@@ -544,7 +542,7 @@ def _read_way(
     return True
 
 
-@kernel
+@borrowing
 def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int) -> None:
     """The one row of an encrypted connection, whose first active stream is row ``a``."""
     conn = capture.connections[slot]
@@ -562,7 +560,7 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
     row.order = window.pieces[one.first].order if one.first < one.end else window.first_order
 
 
-@kernel
+@borrowing
 def _read_connection(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
 ) -> bool:
@@ -601,7 +599,7 @@ def _read_connection(
     return True
 
 
-@kernel
+@borrowing
 def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
     """Writes the frames of a window into ``rows``: False where a table is full, and there is more.
 
@@ -622,7 +620,7 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
     return True
 
 
-@kernel
+@borrowing
 def tell_the_rest(capture: Capture, n_streams: int, rows: Array) -> bool:
     """At the end of a capture, a row for each stream that ends in bytes without a frame: False if ``rows`` is full."""
     room = capture.room[0]

@@ -29,7 +29,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import PACKET, table_type
+from kwire.kernels.layouts import PACKET, Row, table_type
 from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
 
 __all__ = [
@@ -140,7 +140,7 @@ class Flag(IntEnum):
     ACK = 16
 
 
-class Header(np.void):
+class Header(Row):
     """What the headers of a packet say: the addresses of the innermost IP header, and the TCP header."""
 
     family: int

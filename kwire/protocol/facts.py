@@ -56,7 +56,7 @@ def _acks_programs() -> tuple[Any, Any]:
     header = schema.message("RequestHeader")
     assert produce is not None
     programs = {
-        (ApiKey.PRODUCE, version): compile_program(
+        (int(ApiKey.PRODUCE), version): compile_program(
             [layout(header, request_header_version(ApiKey.PRODUCE, version)), layout(produce, version)],
             ["acks"],
             stop_after="acks",

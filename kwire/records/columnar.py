@@ -6,11 +6,12 @@ mixture.
 
 Strategy, a window at a time (4 to 16 MB is a good size):
 
-1. ``kernels.scan`` walks all sets and writes the batch table: one row per batch, wrapper message or run of messages.
+1. ``scan`` (a kernel, as ``read_records`` is) walks all sets and writes the batch table: one row per batch, wrapper
+   message or run of messages.
 2. Checksums of large batches and of wrappers, and decompression, are calls into C libraries from Python, per batch.
    What comes out is put end to end into a second buffer, the arena. Wrapper messages hold message sets: these are
    scanned in turn, level by level, and their rows take the place of the wrapper's.
-3. ``kernels.read_records`` walks the table and writes keys, values, headers and whatever else differs between records.
+3. ``read_records`` walks the table and writes keys, values, headers and whatever else differs between records.
 4. What is the same for a whole batch is spread over its rows, or, where it is the same for all of them (the usual
    case for codec, producer and magic), taken from a shared constant array.
 
@@ -43,12 +44,30 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
-from kwire.records import kernels
+from kwire.kernels.engine import choose
+from kwire.kernels.layouts import BATCH, FORM, HEADER_CURSOR, PROBLEM, READING, ProblemCode
+from kwire.kernels.numbers import SLACK
+from kwire.kernels.records import (
+    CODEC,
+    CONTROL,
+    DONE,
+    FORM_HEADERS,
+    FORM_WORDS,
+    FULL_OF_PROBLEMS,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Columns,
+    HeaderColumns,
+    Scratch,
+    Texts,
+    Wanted,
+    read_records,
+    scan,
+)
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.compression import CODECS, decompress
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
-from kwire.records.kernels import DONE, GROW_PROBLEMS, SLACK, Problem, State, Table
 from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import TIMESTAMP_TYPES
 
@@ -56,6 +75,8 @@ __all__ = ["POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Table = Any
+"""A table of batches: a numpy array of ``kwire.kernels.layouts.BATCH``."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -94,29 +115,29 @@ _FIELDS: Final = {field.name: field for field in (*SCHEMA, POSITION)}
 _NAMES: Final = tuple(SCHEMA.names)
 
 _SENTENCES: Final = {
-    Problem.SIZE: "an entry of {a} bytes: what follows cannot be read",
-    Problem.MAGIC: "magic {a} is not known",
-    Problem.SHORT_BATCH: "an entry of {a} bytes is too short for magic {b}",
-    Problem.COUNT: "a record count of {a}",
-    Problem.KEY: "a key of {a} bytes, {b} bytes left",
-    Problem.VALUE: "a value of {a} bytes, {b} bytes left",
-    Problem.TRAILING: "a value of {a} bytes, but {b} bytes up to the end of the message",
-    Problem.NULL_WRAPPER: "a compressed message without a value",
-    Problem.CUT_OFF: "the messages inside a compressed message end in the middle, {a} bytes left",
-    Problem.MIXED: "a message of magic {a} inside a compressed message of magic {b}",
-    Problem.RECORD_LENGTH: "record {a}: a length that is not inside of the batch",
-    Problem.RECORD_FIELD: "record {a}: a field is longer than the record",
-    Problem.HEADER_COUNT: "record {a}: a header count of {b}",
-    Problem.HEADER: "record {a}: a header is longer than the record",
-    Problem.RECORD_TRAILING: "record {a}: {b} bytes behind its last header",
-    Problem.BATCH_TRAILING: "{b} bytes behind the last of {a} records",
-    Problem.RECORDS_MISSING: "{a} records are claimed, {b} are there",
+    ProblemCode.SIZE: "an entry of {a} bytes: what follows cannot be read",
+    ProblemCode.MAGIC: "magic {a} is not known",
+    ProblemCode.SHORT_BATCH: "an entry of {a} bytes is too short for magic {b}",
+    ProblemCode.COUNT: "a record count of {a}",
+    ProblemCode.KEY: "a key of {a} bytes, {b} bytes left",
+    ProblemCode.VALUE: "a value of {a} bytes, {b} bytes left",
+    ProblemCode.TRAILING: "a value of {a} bytes, but {b} bytes up to the end of the message",
+    ProblemCode.NULL_WRAPPER: "a compressed message without a value",
+    ProblemCode.CUT_OFF: "the messages inside a compressed message end in the middle, {a} bytes left",
+    ProblemCode.MIXED: "a message of magic {a} inside a compressed message of magic {b}",
+    ProblemCode.RECORD_LENGTH: "record {a}: a length that is not inside of the batch",
+    ProblemCode.RECORD_FIELD: "record {a}: a field is longer than the record",
+    ProblemCode.HEADER_COUNT: "record {a}: a header count of {b}",
+    ProblemCode.HEADER: "record {a}: a header is longer than the record",
+    ProblemCode.RECORD_TRAILING: "record {a}: {b} bytes behind its last header",
+    ProblemCode.BATCH_TRAILING: "{b} bytes behind the last of {a} records",
+    ProblemCode.RECORDS_MISSING: "{a} records are claimed, {b} are there",
 }
 
-_PACKED: Final = [Table.BODY, Table.END, Table.MAGIC, Table.ATTRIBUTES]
-_CHECKED: Final = [Table.POS, Table.END, Table.MAGIC, Table.CRC]
+_PACKED: Final = ["body", "end", "magic", "attributes"]
+_CHECKED: Final = ["pos", "end", "magic", "crc"]
 _NO_CONTROL: Final = -100_000
-_GUESSED: Final = [State.KEY, State.HEADER, State.HEADER_KEY, State.HEADER_VALUE, State.NULL_HEADER_VALUES]
+_GUESSED: Final = ["key", "header", "header_key", "header_value", "null_header_values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +263,7 @@ class _Scratch(threading.local):
 
 
 _scratch: Final = _Scratch()
-_NO_TABLE: Final[Ints] = np.zeros((0, Table.FIELDS), np.int64)
+_NO_TABLE: Final[Table] = np.zeros(0, BATCH)
 
 
 class _Window:
@@ -257,33 +278,31 @@ class _Window:
         self.problems: list[tuple[int, int, str]] = []
         self.arena: Bytes = _scratch.arena
         self._used = 0
-        self.table: Ints = _NO_TABLE
+        self.table: Table = _NO_TABLE
         self._budget = Budget(limits)
 
     def find(self) -> None:
         table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
         data = self.buffer
-        tables: list[Ints] = []
+        tables: list[Table] = []
         paths: list[list[Ints]] = []
         path: list[Ints] = [np.arange(len(table))]
         while True:
             self._check(table, data.data)
-            compressed = (table[:, Table.MAGIC] == 2) & (table[:, Table.ATTRIBUTES] & 7 != 0)
+            compressed = (table["magic"] == 2) & (table["attributes"] & CODEC != 0)
             # Some writers compress nothing into something. There are no records to miss.
-            empty = compressed & (table[:, Table.COUNT] == 0)
-            table[empty, Table.END] = table[empty, Table.BODY]
-            packed = np.flatnonzero(
-                compressed & (table[:, Table.COUNT] > 0) | (table[:, Table.COUNT] < 0) & (table[:, Table.MAGIC] < 2)
-            )
+            empty = compressed & (table["count"] == 0)
+            table["end"][empty] = table["body"][empty]
+            packed = np.flatnonzero(compressed & (table["count"] > 0) | (table["count"] < 0) & (table["magic"] < 2))
             tables.append(table)
             paths.append(path)
             if not packed.size:
                 break
-            if len(tables) > self.limits.nesting and (deep := packed[table[packed, Table.COUNT] < 0]).size:
+            if len(tables) > self.limits.nesting and (deep := packed[table["count"][packed] < 0]).size:
                 text = f"compressed messages inside each other beyond the limit of {self.limits.nesting}"
                 for row in deep.tolist():
                     self._drop(table, row, text)
-                packed = packed[table[packed, Table.COUNT] != 0]
+                packed = packed[table["count"][packed] != 0]
             wrappers, starts, lengths = self._decompress(table, packed, data.data)
             if not wrappers.size:
                 break
@@ -291,51 +310,53 @@ class _Window:
             parents = table[wrappers]
             table = self._scan(data, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
             _relative(parents, table)
-            which = table[:, Table.PARENT]
+            which = table["parent"]
             path = [*(one[wrappers][which] for one in path), np.arange(len(table))]
         self._merge(tables, paths)
 
-    def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Ints, consumed: Ints) -> Ints:
-        state = np.zeros(State.FIELDS, np.int64)
-        state[State.POS] = -1
+    def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints) -> Table:
+        run = choose(int(lengths.sum()))(scan)
+        states = np.zeros(1, READING)
+        state = states[0]
+        state.pos = -1
         # A guess; whatever is too small is made larger.
         rows = 2 * starts.size + int(lengths.sum()) // 1024 + 16
-        table = np.empty((rows, Table.FIELDS), np.int64)
-        problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
-        while kernels.scan(data, starts, lengths, parents, table, problems, consumed, state) != DONE:
-            if state[State.ENTRIES] >= len(table):
-                table = _larger(table, int(state[State.ENTRIES]))
-            if state[State.PROBLEMS] >= len(problems):
-                problems = _larger(problems, int(state[State.PROBLEMS]))
-        self._tell(problems[: state[State.PROBLEMS]])
-        return table[: state[State.ENTRIES]]
+        table = np.empty(rows, BATCH)
+        problems = np.empty(16, PROBLEM)
+        while run(data, starts, lengths, parents, table, problems, consumed, states) != DONE:
+            if state.entries >= len(table):
+                table = _larger(table, int(state.entries))
+            if state.problems >= len(problems):
+                problems = _larger(problems, int(state.problems))
+        self._tell(problems[: state.problems])
+        return table[: state.entries]
 
-    def _tell(self, problems: Ints) -> None:
+    def _tell(self, problems: Any) -> None:
         for record_set, position, code, a, b in problems.tolist():
             self._say(record_set, position, _SENTENCES[code].format(a=a, b=b))
 
     def _say(self, record_set: int, position: int, text: str) -> None:
         self.problems.append((record_set, position - int(self.starts[record_set]), text))
 
-    def _drop(self, table: Ints, row: int, text: str) -> None:
+    def _drop(self, table: Table, row: int, text: str) -> None:
         """Reports a row of the batch table, and makes it one without records."""
-        self._say(int(table[row, Table.SET]), int(table[row, Table.ORIGIN]), text)
-        table[row, Table.COUNT] = 0
-        table[row, Table.ARENA] = 0
-        table[row, Table.END] = table[row, Table.BODY] = 0
+        self._say(int(table["record_set"][row]), int(table["origin"][row]), text)
+        table["count"][row] = 0
+        table["arena"][row] = 0
+        table["end"][row] = table["body"][row] = 0
 
-    def _check(self, table: Ints, view: memoryview) -> None:
+    def _check(self, table: Table, view: memoryview) -> None:
         """Computes the checksums that the kernel left to the libraries."""
-        rows = np.flatnonzero(table[:, Table.CRC] > 1)
+        rows = np.flatnonzero(table["crc"] > 1)
         if not rows.size:
             return
         right = [
             (crc32c(view[pos + 21 : end]) if magic == 2 else crc32(view[pos + 16 : end])) + 2 == wanted
-            for pos, end, magic, wanted in table[rows][:, _CHECKED].tolist()
+            for pos, end, magic, wanted in table[_CHECKED][rows].tolist()
         ]
-        table[rows, Table.CRC] = right
+        table["crc"][rows] = right
 
-    def _decompress(self, table: Ints, packed: Ints, data: memoryview) -> tuple[Ints, Ints, Ints]:
+    def _decompress(self, table: Table, packed: Ints, data: memoryview) -> tuple[Ints, Ints, Ints]:
         """Appends what the given rows hold to the arena.
 
         Returns the rows of wrappers among them, and the message sets that they held as positions in the arena.
@@ -345,12 +366,10 @@ class _Window:
         lengths: list[int] = []
         view = self.arena.data
         at = self._used
-        for row, (body, end, magic, attributes) in zip(
-            packed.tolist(), table[packed][:, _PACKED].tolist(), strict=True
-        ):
+        for row, (body, end, magic, attributes) in zip(packed.tolist(), table[_PACKED][packed].tolist(), strict=True):
             limit = self._budget.limit(end - body)
             try:
-                part = decompress(attributes & 7, data[body:end], limit, magic=magic)
+                part = decompress(attributes & CODEC, data[body:end], limit, magic=magic)
             except DecodeError as wrong:
                 self._budget.failed(limit, end - body)
                 self._drop(table, row, wrong.message)
@@ -362,7 +381,8 @@ class _Window:
                 view = self.arena.data
             view[at : at + size] = part
             if magic == 2:
-                table[row, Table.ARENA : Table.END + 1] = (1, at, at + size)
+                batch = table[row]
+                batch.arena, batch.body, batch.end = 1, at, at + size
             else:
                 wrappers.append(row)
                 starts.append(at)
@@ -371,7 +391,7 @@ class _Window:
         self._used = at
         return np.array(wrappers, np.int64), np.array(starts, np.int64), np.array(lengths, np.int64)
 
-    def _merge(self, tables: list[Ints], paths: list[list[Ints]]) -> None:
+    def _merge(self, tables: list[Table], paths: list[list[Ints]]) -> None:
         """Puts the rows of all levels into one table, those of a wrapper in its place."""
         if len(tables) == 1:
             self.table = tables[0]
@@ -383,11 +403,11 @@ class _Window:
         table = np.concatenate(tables)
         order = np.lexsort(keys[::-1])
         # A wrapper has done its duty; so have messages that were reported instead.
-        order = order[(table[order, Table.COUNT] > 0) | (table[order, Table.MAGIC] == 2)]
+        order = order[(table["count"][order] > 0) | (table["magic"][order] == 2)]
         self.table = np.ascontiguousarray(table[order])
 
 
-def _relative(parents: Ints, inner: Ints) -> None:
+def _relative(parents: Table, inner: Table) -> None:
     """Sets BASE of the rows of ``inner`` (magic 1: offsets in a wrapper count from its base, KIP-31).
 
     The wrapper has the offset of its last message, so the base is its offset less that message's. A producer may
@@ -395,13 +415,13 @@ def _relative(parents: Ints, inner: Ints) -> None:
     """
     if not len(inner):
         return
-    which = inner[:, Table.PARENT]
+    which = inner["parent"]
     last = np.flatnonzero(np.append(which[1:] != which[:-1], True))
     bases = np.zeros(len(parents), np.int64)
-    own = parents[:, Table.LAST] + parents[:, Table.BASE]
-    bases[which[last]] = own[which[last]] - inner[last, Table.LAST]
-    bases[(bases < 0) | (parents[:, Table.MAGIC] == 0)] = 0
-    inner[:, Table.BASE] = bases[which]
+    own = parents["last"] + parents["base"]
+    bases[which[last]] = own[which[last]] - inner["last"][last]
+    bases[(bases < 0) | (parents["magic"] == 0)] = 0
+    inner["base"] = bases[which]
 
 
 def _larger(array: Any, used: int, least: int = 0) -> Any:
@@ -447,192 +467,197 @@ class _Columns:
     def made(self) -> RecordColumns:
         window, names = self.window, self.names
         table = window.table
-        body = table[:, Table.END] - table[:, Table.BODY]
-        counts = np.where(
-            table[:, Table.MAGIC] == 2, np.clip(table[:, Table.COUNT], 0, body // 7), table[:, Table.COUNT]
-        )
+        body = table["end"] - table["body"]
+        counts = np.where(table["magic"] == 2, np.clip(table["count"], 0, body // 7), table["count"])
         rows = int(counts.sum()) if len(table) else 0
         size = int(body.sum()) + SLACK
         if size >= 1 << 31:
             raise LimitError(
                 f"{size} bytes of records are beyond the limit of one Arrow batch: decode fewer sets at a time"
             )
-        want_key, want_value, want_headers = "key" in names, "value" in names, "headers" in names
-        controls = "control_type" in names and bool((table[:, Table.ATTRIBUTES] & 32).any())
-        bits = (rows + 7) // 8
-        self.offset = np.empty(rows, np.int64)
-        self.timestamp = np.empty(rows, np.int64)
-        self.sequence = np.empty(rows, np.int32)
-        ones = np.full((4, bits), 0xFF, np.uint8)
-        self.timestamp_valid, self.crc_ok, self.key_valid, self.value_valid = ones
-        self.key_at = _offsets(rows if want_key else 0)
-        self.value_at = _offsets(rows if want_value else 0)
-        self.headers_at = _offsets(rows if want_headers else 0)
+        self._make_room(rows, size)
+        self._read(table, body, size)
+        window.problems.sort(key=lambda one: one[:2])
+        self.table = table
+        self.rows = int(self.state.row)
+        batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
+        return RecordColumns(batch, self._spread("record_set", np.int32), window.problems, window.consumed)
+
+    def _make_room(self, rows: int, size: int) -> None:
+        """Makes the outputs for ``rows`` records in ``size`` bytes; those of headers and keys as large as they were per
+        byte in the window before."""
+        names, table = self.names, self.window.table
+        self.wanted = Wanted("key" in names, "value" in names, "headers" in names)
+        controls = "control_type" in names and bool((table["attributes"] & CONTROL).any())
+        timestamp_valid, crc_ok, key_valid, value_valid = np.full((4, (rows + 7) // 8), 0xFF, np.uint8)
         expected = [min(int(share * 1.05 * size), size) + 16 for share in _scratch.shares]
-        if not want_headers:
+        if not self.wanted.headers:
             expected[1:] = 0, 0, 0, 0
         keys, headers, header_keys, header_values, null_headers = expected
-        self.key = np.empty((keys if want_key else 0) + SLACK, np.uint8)
-        self.value = np.empty(size if want_value else SLACK, np.uint8)
-        self.header_key_at = _offsets(headers)
-        self.header_value_at = _offsets(headers)
-        self.header_null = np.empty(null_headers, np.int32)
-        self.header_key = np.empty(header_keys + SLACK, np.uint8)
-        self.header_value = np.empty(header_values + SLACK, np.uint8)
-        self.control = np.full(rows if controls else 0, _NO_CONTROL, np.int32)
-        self.position = np.empty(rows if POSITION.name in names else 0, np.int64)
-        problems = np.empty((16, kernels.PROBLEM_FIELDS), np.int64)
-        form = np.empty(kernels.FORM_FIELDS, np.uint64)
-        places = np.empty(2 * kernels.FORM_HEADERS, np.int64)
-        self.state = state = np.zeros(State.FIELDS, np.int64)
+        self.columns = Columns(
+            offset=np.empty(rows, np.int64),
+            timestamp=np.empty(rows, np.int64),
+            timestamp_valid=timestamp_valid,
+            sequence=np.empty(rows, np.int32),
+            crc_ok=crc_ok,
+            control=np.full(rows if controls else 0, _NO_CONTROL, np.int32),
+            position=np.empty(rows if POSITION.name in names else 0, np.int64),
+        )
+        self.keys = Texts(
+            valid=key_valid,
+            at=_offsets(rows if self.wanted.key else 0),
+            data=np.empty((keys if self.wanted.key else 0) + SLACK, np.uint8),
+        )
+        self.values = Texts(
+            valid=value_valid,
+            at=_offsets(rows if self.wanted.value else 0),
+            data=np.empty(size if self.wanted.value else SLACK, np.uint8),
+        )
+        self.headers = HeaderColumns(
+            at=_offsets(rows if self.wanted.headers else 0),
+            key_at=_offsets(headers),
+            key=np.empty(header_keys + SLACK, np.uint8),
+            null=np.empty(null_headers, np.int32),
+            value_at=_offsets(headers),
+            value=np.empty(header_values + SLACK, np.uint8),
+        )
+
+    def _read(self, table: Table, body: Ints, size: int) -> None:
+        """Fills the outputs, and makes those larger that turn out too small."""
+        window = self.window
+        read = choose(size)(read_records)
+        problems = np.empty(16, PROBLEM)
+        scratch = Scratch(
+            words=np.empty(FORM_WORDS, np.uint64),
+            places=np.empty(2 * FORM_HEADERS, np.int64),
+            form=np.zeros(1, FORM),
+            headers=np.zeros(1, HEADER_CURSOR),
+        )
+        states = np.zeros(1, READING)
+        self.state = state = states[0]
         while True:
-            said = kernels.read_records(
+            said = read(
                 window.buffer,
                 window.arena,
                 table,
-                len(table),
-                want_key,
-                want_value,
-                want_headers,
-                self.offset,
-                self.timestamp,
-                self.timestamp_valid,
-                self.sequence,
-                self.crc_ok,
-                self.key_valid,
-                self.key_at,
-                self.key,
-                self.value_valid,
-                self.value_at,
-                self.value,
-                self.headers_at,
-                self.header_key_at,
-                self.header_key,
-                self.header_null,
-                self.header_value_at,
-                self.header_value,
-                self.control,
-                self.position,
+                self.wanted,
+                self.columns,
+                self.keys,
+                self.values,
+                self.headers,
+                scratch,
                 problems,
-                form,
-                places,
-                state,
+                states,
             )
             if said == DONE:
                 break
-            if said == GROW_PROBLEMS:
-                problems = _larger(problems, int(state[State.PROBLEMS]))
+            if said == FULL_OF_PROBLEMS:
+                problems = _larger(problems, int(state.problems))
             else:
-                self._grow(body, want_headers)
-        seen = (state[_GUESSED] / size).tolist()
-        if want_key:
+                self._grow(body)
+        seen = [int(state[name]) / size for name in _GUESSED]
+        if self.wanted.key:
             _scratch.shares[0] = seen[0]
-        if want_headers:
+        if self.wanted.headers:
             _scratch.shares[1:] = seen[1:]
-        window._tell(problems[: state[State.PROBLEMS]])
-        window.problems.sort(key=lambda one: one[:2])
-        self.table = table
-        self.rows = int(state[State.ROW])
-        self.uniform: Bytes = np.empty(Table.FIELDS, np.uint8)
-        kernels.uniform(table, len(table), self.uniform)
-        batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
-        return RecordColumns(batch, self._spread(Table.SET, np.int32), window.problems, window.consumed)
+        window._tell(problems[: state.problems])
 
-    def _grow(self, body: Ints, want_headers: bool) -> None:
+    def _grow(self, body: Ints) -> None:
         """Makes room for the entry that did not fit: enough for it at its worst, and for the rest as far as can be told
         from what was read."""
         state = self.state
-        entry = int(state[State.ENTRY])
+        entry = int(state.entry)
         worst = int(body[entry])
         done = int(body[:entry].sum())
         scale = 1.05 * int(body.sum()) / done if done else 0.0
-        # A header takes two bytes at least. Offsets are one more than there are headers.
-        outputs = [("key", State.KEY, 1, 0)]
-        if want_headers:
-            outputs += [
-                ("header_key", State.HEADER_KEY, 1, 0),
-                ("header_value", State.HEADER_VALUE, 1, 0),
-                ("header_key_at", State.HEADER, 2, 1),
-                ("header_value_at", State.HEADER, 2, 1),
-                ("header_null", State.NULL_HEADER_VALUES, 2, 0),
-            ]
-        for name, used, least, more in outputs:
-            array = getattr(self, name)
-            filled = int(state[used])
-            need = filled + worst // least + SLACK
-            if len(array) < need:
-                setattr(self, name, _larger(array, filled + more, max(need, int(scale * filled))))
+
+        def room(array: Any, filled: int, worst: int, more: int = 0) -> Any:
+            need = filled + worst + SLACK
+            return array if len(array) >= need else _larger(array, filled + more, max(need, int(scale * filled)))
+
+        self.keys = self.keys._replace(data=room(self.keys.data, int(state.key), worst))
+        if self.wanted.headers:
+            # A header takes two bytes at least. Offsets are one more than there are headers.
+            old, count = self.headers, int(state.header)
+            self.headers = old._replace(
+                key_at=room(old.key_at, count, worst // 2, 1),
+                key=room(old.key, int(state.header_key), worst),
+                null=room(old.null, int(state.null_header_values), worst // 2),
+                value_at=room(old.value_at, count, worst // 2, 1),
+                value=room(old.value, int(state.header_value), worst),
+            )
 
     # --- columns that differ from record to record ---
 
     def _offset(self) -> pa.Array:
-        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(self.offset)], 0)
+        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(self.columns.offset)], 0)
 
     def _timestamp(self) -> pa.Array:
-        nulls = int(self.state[State.NULL_TIMESTAMPS])
-        return pa.Array.from_buffers(
-            TIMESTAMP, self.rows, [_bitmap(self.timestamp_valid, nulls), pa.py_buffer(self.timestamp)], nulls
-        )
+        nulls = int(self.state.null_timestamps)
+        valid = _bitmap(self.columns.timestamp_valid, nulls)
+        return pa.Array.from_buffers(TIMESTAMP, self.rows, [valid, pa.py_buffer(self.columns.timestamp)], nulls)
 
     def _key(self) -> pa.Array:
-        nulls = int(self.state[State.NULL_KEYS])
-        return _binary(pa.binary(), self.rows, self.key_valid, nulls, self.key_at, self.key[: self.state[State.KEY]])
+        nulls = int(self.state.null_keys)
+        return _binary(pa.binary(), self.rows, self.keys.valid, nulls, self.keys.at, self.keys.data[: self.state.key])
 
     def _value(self) -> pa.Array:
-        nulls = int(self.state[State.NULL_VALUES])
+        nulls = int(self.state.null_values)
         return _binary(
-            pa.binary(), self.rows, self.value_valid, nulls, self.value_at, self.value[: self.state[State.VALUE]]
+            pa.binary(), self.rows, self.values.valid, nulls, self.values.at, self.values.data[: self.state.value]
         )
 
     def _headers(self) -> pa.Array:
-        count = int(self.state[State.HEADER])
+        count = int(self.state.header)
         if not count:
             return _CONSTANTS.get(HEADERS, (), self.rows)
-        nulls = int(self.state[State.NULL_HEADER_VALUES])
-        names = self.header_key[: self.state[State.HEADER_KEY]]
+        nulls = int(self.state.null_header_values)
+        names = self.headers.key[: self.state.header_key]
         if names.size and names.max() >= 128:
-            keys = _text(names, self.header_key_at, count)
+            keys = _text(names, self.headers.key_at, count)
         else:
-            keys = _binary(pa.string(), count, None, 0, self.header_key_at, names)
+            keys = _binary(pa.string(), count, None, 0, self.headers.key_at, names)
         valid = None
         if nulls:
             flags = np.ones(count, np.uint8)
-            flags[self.header_null[:nulls]] = 0
+            flags[self.headers.null[:nulls]] = 0
             valid = np.packbits(flags, bitorder="little")
         values = _binary(
             pa.binary(),
             count,
             valid,
             nulls,
-            self.header_value_at,
-            self.header_value[: self.state[State.HEADER_VALUE]],
+            self.headers.value_at,
+            self.headers.value[: self.state.header_value],
         )
         pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
-        return pa.Array.from_buffers(HEADERS, self.rows, [None, pa.py_buffer(self.headers_at)], 0, children=[pairs])
+        return pa.Array.from_buffers(HEADERS, self.rows, [None, pa.py_buffer(self.headers.at)], 0, children=[pairs])
 
     def _crc_ok(self) -> pa.Array:
-        if not self.state[State.WRONG_CRCS]:
+        if not self.state.wrong_crcs:
             return _CONSTANTS.get(pa.bool_(), True, self.rows)
-        return pa.Array.from_buffers(pa.bool_(), self.rows, [None, pa.py_buffer(self.crc_ok)], 0)
+        return pa.Array.from_buffers(pa.bool_(), self.rows, [None, pa.py_buffer(self.columns.crc_ok)], 0)
 
     def _sequence(self) -> pa.Array:
-        if not (self.table[:, Table.SEQUENCE] >= 0).any():
+        if not (self.table["sequence"] >= 0).any():
             return _CONSTANTS.get(pa.int32(), None, self.rows)
-        return _nullable(pa.int32(), self.sequence[: self.rows], self.sequence[: self.rows] >= 0)
+        return _nullable(pa.int32(), self.columns.sequence[: self.rows], self.columns.sequence[: self.rows] >= 0)
 
     def _control_type(self) -> pa.Array:
-        if not self.control.size:
+        if not self.columns.control.size:
             return _CONSTANTS.get(pa.string(), None, self.rows)
-        numbers, which = np.unique(self.control[: self.rows], return_inverse=True)
+        numbers, which = np.unique(self.columns.control[: self.rows], return_inverse=True)
         names = [None if number == _NO_CONTROL else control_type_name(number) for number in numbers.tolist()]
         return pa.array(names, pa.string()).take(pa.array(which))
 
     # --- columns that are the same for a whole batch ---
 
-    def _spread(self, column: int, kind: Any) -> Any:
-        out = np.empty(self.rows, kind)
-        kernels.spread(self.table, len(self.table), column, out)
-        return out
+    def _spread(self, column: str, kind: Any) -> Any:
+        return np.repeat(self.table[column].astype(kind), self.table["rows"])
+
+    def _same(self, *columns: str) -> bool:
+        """Whether columns of the batch table have one value each, and there is a batch."""
+        return len(self.table) > 0 and all((self.table[one] == self.table[one][0]).all() for one in columns)
 
     def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
         """``values[column[entry]]`` for the rows of each entry; ``same``: ``column`` holds one value only."""
@@ -640,14 +665,14 @@ class _Columns:
             return pa.array([], kind)
         if same:
             return _CONSTANTS.get(kind, values[int(column[0])], self.rows)
-        return pa.array(values, kind).take(pa.array(np.repeat(column, self.table[:, Table.ROWS])))
+        return pa.array(values, kind).take(pa.array(np.repeat(column, self.table["rows"])))
 
-    def _number(self, column: int, kind: pa.DataType, none: int | None) -> pa.Array:
+    def _number(self, column: str, kind: pa.DataType, none: int | None) -> pa.Array:
         """A column of the batch table over the rows; ``none`` is the number that means null."""
         if not self.rows:
             return pa.array([], kind)
-        if self.uniform[column]:
-            value = int(self.table[0, column])
+        if self._same(column):
+            value = int(self.table[column][0])
             if value == none:
                 return _CONSTANTS.get(kind, None, self.rows)
             # Numbers are too many to be kept.
@@ -656,44 +681,44 @@ class _Columns:
         return _nullable(kind, out, None if none is None else out != none)
 
     def _timestamp_type(self) -> pa.Array:
-        same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
+        same = self._same("magic", "attributes")
         table = self.table[:1] if same else self.table
-        kinds = np.where(table[:, Table.MAGIC] == 0, 2, table[:, Table.ATTRIBUTES] >> 3 & 1)
+        kinds = np.where(table["magic"] == 0, 2, table["attributes"] & LOG_APPEND_TIME != 0)
         return self._chosen(kinds, same, pa.string(), (*TIMESTAMP_TYPES, None))
 
     def _magic(self) -> pa.Array:
-        return self._chosen(self.table[:, Table.MAGIC], bool(self.uniform[Table.MAGIC]), pa.int8(), (0, 1, 2))
+        return self._chosen(self.table["magic"], self._same("magic"), pa.int8(), (0, 1, 2))
 
     def _compression(self) -> pa.Array:
-        codecs = self.table[:, Table.CODEC]
-        return self._chosen(codecs, bool(self.uniform[Table.CODEC]), pa.string(), (*CODECS, None, None, None))
+        codecs = self.table["codec"]
+        return self._chosen(codecs, self._same("codec"), pa.string(), (*CODECS, None, None, None))
 
     def _base_offset(self) -> pa.Array:
-        return self._number(Table.BASE, pa.int64(), None)
+        return self._number("base", pa.int64(), None)
 
     def _position(self) -> pa.Array:
-        position = self.position[: self.rows] - self.window.starts[self._spread(Table.SET, np.int64)]
+        position = self.columns.position[: self.rows] - self.window.starts[self._spread("record_set", np.int64)]
         return _nullable(pa.int64(), position, None)
 
     def _producer_id(self) -> pa.Array:
-        return self._number(Table.PRODUCER, pa.int64(), -1)
+        return self._number("producer", pa.int64(), -1)
 
     def _producer_epoch(self) -> pa.Array:
-        return self._number(Table.EPOCH, pa.int16(), -1)
+        return self._number("epoch", pa.int16(), -1)
 
     def _partition_leader_epoch(self) -> pa.Array:
-        return self._number(Table.LEADER, pa.int32(), -1)
+        return self._number("leader", pa.int32(), -1)
 
     def _is_transactional(self) -> pa.Array:
-        return self._flag(16)
+        return self._flag(TRANSACTIONAL)
 
     def _is_control(self) -> pa.Array:
-        return self._flag(32)
+        return self._flag(CONTROL)
 
     def _flag(self, bit: int) -> pa.Array:
-        same = bool(self.uniform[Table.MAGIC] and self.uniform[Table.ATTRIBUTES])
+        same = self._same("magic", "attributes")
         table = self.table[:1] if same else self.table
-        flags = (table[:, Table.ATTRIBUTES] & bit != 0) & (table[:, Table.MAGIC] == 2)
+        flags = (table["attributes"] & bit != 0) & (table["magic"] == 2)
         return self._chosen(flags.view(np.uint8), same, pa.bool_(), (False, True))
 
 
