@@ -20,12 +20,13 @@ import sys
 from collections.abc import Sequence
 
 from kwire import __version__
+from kwire.cli import compile as compile_
 from kwire.cli import decode, explain, schema
 from kwire.errors import KwireError
 
 __all__ = ["main", "report"]
 
-COMMANDS = (decode, explain, schema)
+COMMANDS = (decode, explain, schema, compile_)
 
 BAD_INPUT = 2
 

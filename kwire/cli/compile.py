@@ -1,0 +1,121 @@
+"""``kwire compile``: makes the machine code of all kernels ahead of time, for container images and clusters.
+
+Kernels are compiled when they are first called, whatever they are given: so each part of kwire that has some reads
+nothing, once, with machine code. The parts are compiled side by side, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kwire.errors import MissingExtraError
+
+__all__ = ["register"]
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "compile",
+        help="compile what reads captures and columns, ahead of its first use",
+        description="Compiles the loops that read captures, records and log segments to machine code for this kind of "
+        "processor, once. Without it that happens when the first large capture is read. Run it while a container "
+        "image is built, so that its containers need not.",
+    )
+    parser.set_defaults(run=run)
+
+
+def _pcap() -> None:
+    from kwire.capture.tracker import Tracker
+
+    tracker = Tracker()
+    tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000"), final=True)
+    Tracker().restore(tracker.save())
+
+
+def _pcapng() -> None:
+    from kwire.capture.tracker import Tracker
+
+    Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)
+
+
+def _records() -> None:
+    import numpy as np
+
+    from kwire.kernels.engine import MACHINE
+    from kwire.kernels.names import NameTable
+    from kwire.kernels.programs import ProgramSet, locate
+    from kwire.records.columnar import decode_sets
+
+    nothing, none = np.zeros(64, np.uint8), np.zeros(0, np.int64)
+    decode_sets(nothing, none, none)
+    NameTable().numbers(nothing, none, none, MACHINE)
+    # TODO in the merge: jobs
+
+
+def _segments() -> None:
+    from kwire import log
+
+    for read in (log.read, log.batches):
+        for _ in read(io.BytesIO(bytes(64)), name="0/00000000000000000000.log"):
+            pass
+
+
+PARTS: Final[dict[str, Callable[[], None]]] = {
+    "captures": _pcap,
+    "captures (pcapng)": _pcapng,
+    "records": _records,
+    "log segments": _segments,
+}
+
+
+def compile_part(name: str) -> None:
+    """Compiles the kernels of one of ``PARTS``, in this process."""
+    from kwire.kernels.engine import MACHINE, using
+
+    with using(MACHINE):
+        PARTS[name]()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compiles what is not there yet, and says what it did. Returns 0."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    try:
+        from kwire.kernels import cache, compiling  # noqa: F401 - to say at once what is missing
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire compile", "capture") from None
+        raise
+    from rich.console import Console
+    from rich.progress import Progress
+
+    folder = cache.folder()
+    before = {one.name for one in folder.glob("*.nbc")}
+    began = time.monotonic()
+    workers = min(len(PARTS), os.cpu_count() or 1)
+    with (
+        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar,
+        ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool,
+    ):
+        task = bar.add_task("compiling kernels", total=len(PARTS))
+        for done in as_completed([pool.submit(compile_part, name) for name in PARTS]):
+            done.result()
+            bar.advance(task)
+    made = {one.name for one in folder.glob("*.nbc")}
+    size = sum((folder / name).stat().st_size for name in made) / 1e6
+    took = time.monotonic() - began
+    if made - before:
+        print(f"compiled {len(made - before)} kernels in {took:.0f} s: {len(made)} in {folder} ({size:.1f} MB)")
+    elif made:
+        print(f"all {len(made)} kernels are in {folder} already ({size:.1f} MB)")
+    else:
+        print(f"kernels were compiled in {took:.0f} s, but {folder} cannot be written", file=sys.stderr)
+    return 0
