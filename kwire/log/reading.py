@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from kwire.errors import LimitError, MissingExtraError
+from kwire.errors import MissingExtraError
 
 try:
     import numpy as np
@@ -35,9 +35,10 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 from kwire.log import scan
 from kwire.log.files import Segment, find, named
 from kwire.log.scan import Header
-from kwire.records.columnar import POSITION, SCHEMA, decode_sets
+from kwire.records.columnar import POSITION, SCHEMA
 from kwire.records.compression import CODECS
 from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.records.verdicts import among, decode_together, problem_rows, verdict
 
 __all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "read", "regions"]
 
@@ -191,17 +192,14 @@ def read(
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
             begin = np.zeros(1, np.int64)
+            length = np.array([region.data.size], np.int64)
+            found = decode_together(region.data, begin, length, limits=limits, columns=inner)
             problems = [(at, text) for at, _, text in region.skipped]
-            try:
-                found = decode_sets(region.data, begin, np.array([region.data.size]), limits=limits, columns=inner)
-                problems += [(region.position + at, text) for _, at, text in found.problems]
-            except LimitError as error:
-                found = decode_sets(region.data, begin, begin, columns=inner)
-                problems.append((region.position, error.message))
+            problems += [(region.position + at, text) for _, at, text in found.problems]
             rows = found.batch
             values = {one: rows.column(one) for one in inner}
             values["position"] = pc.add(values["position"], region.position)
-            values["status"], values["error"] = _verdict(rows.column("crc_ok"))
+            values["status"], values["error"] = verdict(rows.column("crc_ok"))
             made = _filled(values, rows.num_rows, problems, facts, schema)
             if made.num_rows:
                 yield made
@@ -263,14 +261,6 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     return pa.schema([schema.field(one) for one in columns])
 
 
-def _verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """``status`` and ``error`` of rows that were read."""
-    if crc_ok.false_count == 0:
-        return pa.repeat(pa.scalar("ok"), len(crc_ok)), pa.nulls(len(crc_ok), pa.string())
-    status = pc.if_else(crc_ok, pa.scalar("ok"), pa.scalar("corrupt"))
-    return status, pc.if_else(crc_ok, pa.scalar(None, pa.string()), pa.scalar("the checksum does not match"))
-
-
 def _filled(
     values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], facts: dict[str, Any], schema: pa.Schema
 ) -> pa.RecordBatch:
@@ -283,24 +273,16 @@ def _filled(
     if not problems:
         return made
     at = [at for at, _ in problems]
-    own = {**facts, "position": at, "error": [text for _, text in problems], "status": "malformed", "size": 0}
-    extra = []
-    for one in schema:
-        value = own.get(one.name)
-        if isinstance(value, list):
-            extra.append(pa.array(value, one.type))
-        else:
-            extra.append(pa.repeat(pa.scalar(value, one.type), len(problems)))
-    both = pa.concat_batches([made, pa.RecordBatch.from_arrays(extra, schema=schema)])
-    # A batch's problem comes behind the records of it that could be read.
-    order = np.argsort(np.concatenate([values["position"].to_numpy(), at]), kind="stable")
-    return both.take(pa.array(order))
+    own = {**facts, "position": at, "error": [text for _, text in problems], "size": 0}
+    return among(
+        made, problem_rows(schema, len(at), own), np.concatenate([values["position"].to_numpy(), at]).astype(np.int64)
+    )
 
 
 def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
     magic, attributes = table[:, Header.MAGIC], table[:, Header.ATTRIBUTES]
     batch = magic == 2
-    status, error = _verdict(pa.array(table[:, Header.CRC_OK] == 1))
+    status, error = verdict(pa.array(table[:, Header.CRC_OK] == 1))
     named = pa.array([*CODECS, None, None, None], pa.string())
     kinds = pa.array(["CreateTime", "LogAppendTime", None], pa.string())
 

@@ -31,7 +31,7 @@ from typing import Final
 
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
 from kwire.records.compression import decompress
-from kwire.records.crc import crc32, crc32c
+from kwire.records.crc import WRONG_CHECKSUM, crc32, crc32c
 from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
 
@@ -87,7 +87,7 @@ class _Reader:
 
     def corrupt(self, offset: int) -> None:
         if self.verify_crc:
-            self.problem("the checksum does not match", offset, CorruptRecordError)
+            self.problem(WRONG_CHECKSUM, offset, CorruptRecordError)
 
     def batches(self) -> Iterator[Batch]:
         data = self.data

@@ -32,11 +32,13 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kwire
 from kwire import schema, wire
-from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
+from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
 from kwire.protocol.describe import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
+
+    from kwire.records import RecordColumns
 
 __all__ = ["decode_records", "decode_request", "decode_response"]
 
@@ -233,49 +235,28 @@ def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
     """The records of each payload of a window, as one array of lists; several where one cannot hold them."""
     import numpy as np
 
-    from kwire.records import SCHEMA, decode_sets
+    from kwire.records.verdicts import decode_parts
 
     ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + len(payload) + 1]
     ends = ends.astype(np.int64)
     data = payload.buffers()[2]
     buffer = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    try:
-        # The window's own bytes only: the column's buffer can be larger than the decoder takes.
-        found = decode_sets(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1])
-    except LimitError as error:
-        if len(payload) > 1:
-            half = len(payload) // 2
-            yield from _decoded(payload.slice(0, half))
-            yield from _decoded(payload.slice(half))
-            return
-        yield _lists(payload, SCHEMA.empty_table().to_batches()[0], np.zeros(0, np.int32), [(0, 0, str(error))])
-        return
-    yield _lists(payload, found.batch, found.set_index, found.problems)
+    # The window's own bytes only: the column's buffer can be larger than the decoder takes.
+    for part in decode_parts(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1]):
+        yield _lists(payload.slice(part.first, part.sets), part.found)
 
 
-def _lists(
-    payload: pa.Array,
-    batch: pa.RecordBatch,
-    set_index: Any,
-    problems: list[tuple[int, int, str]],
-) -> pa.Array:
+def _lists(payload: pa.Array, found: RecordColumns) -> pa.Array:
     import numpy as np
 
-    good = batch.column("crc_ok")
-    columns = [
-        *batch.columns,
-        pa.compute.if_else(good, "ok", "corrupt"),
-        pa.compute.if_else(good, pa.scalar(None, pa.string()), "the checksum does not match"),
-    ]
+    from kwire.records.verdicts import MALFORMED, among, verdict
+
+    columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
     values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
-    if problems:
-        wrong = [
-            {"status": "malformed", "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems
-        ]
-        values = pa.concat_arrays([values, pa.array(wrong, record_type())])
-        set_index = np.concatenate([set_index, np.array([index for index, _, _ in problems], np.int32)])
-        order = np.argsort(set_index, kind="stable")
-        values = values.take(pa.array(order))
+    problems = found.problems
+    wrong = [{"status": MALFORMED, "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems]
+    set_index = np.concatenate([found.set_index, np.array([index for index, _, _ in problems], np.int32)])
+    values = among(values, pa.array(wrong, record_type()), set_index)
     counts = np.bincount(set_index, minlength=len(payload))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)
     missing = payload.is_null() if payload.null_count else None
