@@ -1,0 +1,21 @@
+"""Arrow types of record columns, in every table that has them.
+
+Imports pyarrow and no kernel, so that a schema costs no compilation. Only types that Spark's Python data source
+accepts: see ``kwire.capture.tables``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["HEADERS", "TIMESTAMP"]
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+"""Every point in time. A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds)."""
+
+HEADERS: Final = pa.list_(
+    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)
+)
+"""Record headers, the type that Spark's own Kafka source uses: a key may repeat, a value may be null."""
