@@ -25,13 +25,28 @@ import pyarrow.compute as pc
 
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.records.arrow_types import TIMESTAMP
 
-__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "cloudevents", "hono_messages"]
+__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "RENAMED", "cloudevents", "hono_messages"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+PLACE: Final = (
+    "capture",
+    "connection",
+    "frame",
+    "frame_timestamp",
+    "source",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+)
+"""Columns of the table ``records`` that say which record it is; they stand in front of what the record means."""
+
+RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
+"""What two of ``PLACE`` are called there: ``source`` is an attribute of events, and a record has more than one time."""
 
 _OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
 

@@ -28,6 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from kwire.events import cloudevents as ce
 from kwire.events import columns, hono
+from kwire.events.columns import PLACE, RENAMED
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
@@ -36,22 +37,6 @@ __all__ = ["cloudevent", "cloudevents", "hono_message", "hono_messages", "hono_p
 
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 VIOLATIONS: Final = "array<struct<rule:string,detail:string>>"
-
-PLACE: Final = (
-    "capture",
-    "connection",
-    "frame",
-    "frame_timestamp",
-    "source",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-)
-"""Columns of a table of records that say which one it is; kept, where they are there, in front of the new columns."""
-
-RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
-"""``source`` is an attribute of events; the records' own (``produce``, ``fetch``) gives way."""
 
 PRODUCE: Final = 0
 IN_FLIGHT: Final = 5

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import kwire.capture
-from kwire.capture.tables import SCHEMAS
+from kwire import tables
 from kwire.spark import table_schema
 
 CAPTURE = "first-light.pcap"
+SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 
 
 def expected(path: Path, table: str) -> list[dict[str, object]]:

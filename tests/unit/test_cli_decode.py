@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwire.capture
-from kwire import cli
-from kwire.capture.tables import SCHEMAS
+from kwire import cli, tables
 from kwire.cli.output import texts_of_times
 
+SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 CAPTURE = Path(__file__).parents[1] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 
 
@@ -208,7 +208,7 @@ def test_an_existing_file_is_kept_when_writing_fails(
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kwire.capture, "read", interrupted)
+    monkeypatch.setattr("kwire.tables.reading.read", interrupted)
     assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 128 + signal.SIGINT
     assert out.read_text() == "before"
     assert list(tmp_path.iterdir()) == [out]

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kwire import cli
-from kwire.cli.events import SCHEMAS
+from kwire import cli, tables
 
+SCHEMAS = {name: tables.table(name, "events").schema for name in ("cloudevents", "hono")}
 CAPTURES = Path(__file__).parents[1] / "golden"
 EVENTS = CAPTURES / "kafka-4.3-kraft-events" / "events.pcap"
 OTHER = CAPTURES / "kafka-3.9-zk-kafka-python" / "first-light.pcap"

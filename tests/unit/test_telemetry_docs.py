@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 import kwire
 from kwire import messages
 from kwire.cli import main
-from kwire.events.telemetry import CLIENT_ACTIONS, CLIENT_METRICS, STATUSES
+from kwire.events.telemetry import CLIENT_ACTIONS
 from kwire.records.compression import compress
 
 ROOT = Path(__file__).parents[2]
