@@ -60,10 +60,11 @@ def read(
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is a binary file object, read once from where it stands. ``table`` is ``frames``, ``messages``,
-    ``records``, ``client_metrics``, ``cloudevents`` or ``hono``. ``tables`` takes several names instead: one pass makes
-    them all and yields pairs of a table's name and a batch. ``columns`` chooses columns, in the order given (with
-    ``tables``: by the name of the table); what no chosen column needs is not worked out.
+    ``source`` is a binary file object, read once from where it stands. ``table`` is a name that
+    ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
+    ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
+    ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
+    needs is not worked out.
 
     ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
     fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is

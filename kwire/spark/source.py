@@ -1,7 +1,6 @@
 """The Spark data source ``kwire``: captures and broker log segments as tables.
 
-Captures are the tables ``frames``, ``messages``, ``records`` and ``client_metrics``; log segments, where the option
-``format`` is ``log``, the tables ``records`` and ``batches``.
+The tables of captures, and those of log segments where the option ``format`` is ``log``, are in ``kwire.tables``.
 
 Spark asks in three places. On the driver, ``schema`` names the columns and ``partitions`` lists the files, one
 partition each; both run again for every action, so they touch no file's content and compile no kernel. On a worker,

@@ -139,7 +139,7 @@ STATUSES: Final = {
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ok or empty."""
 
-_NAMES: Final = {
+_NAMES: Final[dict[int | None, str]] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "GetTelemetrySubscriptions",
     ApiKey.PUSH_TELEMETRY: "PushTelemetry",
 }
@@ -289,7 +289,7 @@ class _Maker(Maker):
                 "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
                 "subscription_id": subscription_id,
                 "status": "refused",
-                "error": f"{_NAMES[ApiKey(frame.api_key or 0)]}: {client_action(body.error_code)}",
+                "error": f"{_NAMES[frame.api_key]}: {client_action(body.error_code)}",
             }
 
 

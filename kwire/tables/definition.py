@@ -47,7 +47,7 @@ class Table:
     statuses: Mapping[str, str] = field(default_factory=dict)
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
-        """The schema of some columns, in the order given; None: all. Raises ``ValueError`` for one that there is not."""
+        """The schema of some columns, in the order given; None: all. Raises ``ValueError`` for one that is none."""
         import pyarrow as pa
 
         if columns is None:

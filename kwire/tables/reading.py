@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["of_capture", "read"]
 
-Columns = Sequence[str] | Mapping[str, Sequence[str]] | None
-
 
 def of_capture(name: str) -> CaptureTable:
     """The table ``name`` of captures, of events too. Raises ``ValueError`` for one that there is not."""
@@ -63,12 +61,12 @@ def _batches(
     error: CaptureError | None = None
     try:
         for frames in reading:
-            for table, maker in makers.items():
-                yield from _filled(table, maker.batches(frames))
+            for one, maker in makers.items():
+                yield from _filled(one, maker.batches(frames))
     except CaptureError as problem:
         error = CaptureError(problem.message, file=name or None, offset=problem.offset)
-    for table, maker in makers.items():
-        yield from _filled(table, maker.rest())
+    for one, maker in makers.items():
+        yield from _filled(one, maker.rest())
     # Not where the caller stopped early: what was left out is known at the end only.
     if on_note is not None:
         for note in reading.notes():
@@ -77,7 +75,7 @@ def _batches(
         raise error
 
 
-def _filled(table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _filled(one: str, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
     for batch in batches:
         if batch.num_rows:
-            yield table, batch
+            yield one, batch

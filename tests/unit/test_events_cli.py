@@ -89,3 +89,13 @@ def test_it_reads_records_and_nothing_else(capsys: pytest.CaptureFixture[str]) -
         cli.main(["decode", str(EVENTS), "--as", "hono", "--table", "messages"])
     assert stopped.value.code == 2
     assert "--as hono reads records, not messages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "columns"), [("cloudevents", ["id", "error"]), ("hono", ["device_id", "violations"])])
+def test_columns_are_those_that_were_asked_for(
+    name: str, columns: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    want = [{one: row[one] for one in columns} for row in rows(capsys, name)]
+    args = ["decode", str(EVENTS), "--as", name, "--columns", ",".join(columns), "--format", "jsonl"]
+    assert cli.main(args) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == want

@@ -57,13 +57,6 @@ def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "a.metric gauge 1.5 {}\n"
 
 
-def test_every_column_and_every_status_is_explained() -> None:
-    names = [name for row in cells("column") for name in re.findall(r"`(\w+)`", row[0])]
-    assert names == CLIENT_METRICS.names
-    assert [row[0].strip("`") for row in cells("`status`")] == list(STATUSES)
-    assert [row[1] for row in cells("`status`")] == [text.replace("``", "`") for text in STATUSES.values()]
-
-
 def test_the_table_of_errors_is_that_of_the_code() -> None:
     assert cells("code") == [
         [str(code), f"`{one.error.name}`", one.reason, one.action, one.java_client]
