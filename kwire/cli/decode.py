@@ -48,7 +48,7 @@ examples:
 class Names(argparse.Action):
     """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
 
-    Where the option has ``choices``, each name is one of them.
+    ``one_of``: the names that there are, where the parser is to know them.
     """
 
     def __init__(self, *args: Any, one_of: Sequence[str] = (), **options: Any) -> None:

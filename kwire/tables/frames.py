@@ -139,6 +139,8 @@ class FrameColumns:
         a, b = (self._frames.of_connections(name, slots) for name in ("a_port", "b_port"))
         return pa.array(np.where(is_a, a, b).astype(np.int32))
 
+    # The columns, by their names.
+
     def capture(self) -> pa.Array:
         return columns.constant(self._capture.name, len(self._frames))
 
