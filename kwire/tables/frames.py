@@ -126,18 +126,27 @@ class FrameColumns:
         """Whether A is the client."""
         return self._frames["client_side"] == 0
 
+    @cached_property
+    def _connections(self) -> tuple[Array, Array]:
+        """The slots that occur, and for each frame which of them it has."""
+        used, index = np.unique(self._frames["slot"], return_inverse=True)
+        return used, index
+
+    @cached_property
+    def _all_hosts(self) -> pa.Array:
+        """The addresses A and B of each slot that occurs, one behind the other."""
+        used, _ = self._connections
+        numbers = self._frames.of_connections("number", used).tolist()
+        both = (self._capture.hosts(self._frames, *one) for one in zip(used.tolist(), numbers, strict=True))
+        return pa.array([host for hosts in both for host in hosts], pa.string())
+
     def _hosts(self, side: Array) -> pa.Array:
-        frames = self._frames
-        used, index = np.unique(frames["slot"], return_inverse=True)
-        numbers = frames.of_connections("number", used).tolist()
-        both = (self._capture.hosts(frames, *one) for one in zip(used.tolist(), numbers, strict=True))
-        flat = pa.array([host for hosts in both for host in hosts], pa.string())
-        return flat.take(pa.array(index * 2 + side))
+        return self._all_hosts.take(pa.array(self._connections[1] * 2 + side))
 
     def _ports(self, is_a: Array) -> pa.Array:
-        slots = self._frames["slot"]
-        a, b = (self._frames.of_connections(name, slots) for name in ("a_port", "b_port"))
-        return pa.array(np.where(is_a, a, b).astype(np.int32))
+        used, index = self._connections
+        a, b = (self._frames.of_connections(name, used).astype(np.int32)[index] for name in ("a_port", "b_port"))
+        return pa.array(np.where(is_a, a, b))
 
     # The columns, by their names.
 
@@ -145,7 +154,8 @@ class FrameColumns:
         return columns.constant(self._capture.name, len(self._frames))
 
     def connection(self) -> pa.Array:
-        return pa.array(self._frames.of_connections("number", self._frames["slot"]))
+        used, index = self._connections
+        return pa.array(self._frames.of_connections("number", used)[index])
 
     def frame(self) -> pa.Array:
         return pa.array(self._frames.numbers)
