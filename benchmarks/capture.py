@@ -29,8 +29,9 @@ from kafka.record.memory_records import MemoryRecords
 
 import kwire
 from kwire import capture, messages
-from kwire.capture import columns, pipeline
-from kwire.records import Codec, Record, encode
+from kwire.capture import pipeline
+from kwire.records import Codec, Record, encode, verdicts
+from kwire.tables import locating
 
 MSS = 1448
 PORT = 9092
@@ -210,8 +211,8 @@ def stages(one: Case, window: int) -> dict[str, float]:
     timed(pipeline.streams, "place", "streams")
     timed(pipeline.framing, "frames_and_pairs", "frames and pairs")
     timed(pipeline.streams, "keep", "keep")
-    timed(columns, "locate", "locate")
-    timed(columns, "decode_sets", "decode_sets")
+    timed(locating, "locate", "locate")
+    timed(verdicts, "decode_sets", "decode_sets")
     begin = time.perf_counter()
     table(one, "records", window)
     whole = time.perf_counter() - begin

@@ -34,8 +34,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 
 from kwire import schema
-from kwire.cli.table import Column, readable, render
+from kwire.cli.table import render
 from kwire.protocol.describe import undescribe
+from kwire.tables.showing import Column, readable
 
 CHECKOUT = Path(__file__).parents[1]
 GOLDEN = CHECKOUT / "tests" / "golden"

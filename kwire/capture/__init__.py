@@ -1,79 +1,103 @@
-"""Captures (pcap, pcapng) as tables of frames, messages and records.
+"""Captures (pcap, pcapng): the frames in them, and the tables that are made from those.
 
-``read`` takes a binary file object and yields ``pyarrow.RecordBatch`` with the columns of ``kwire.capture.tables``.
-How a capture goes through it is described in ``kwire.capture.pipeline``.
+``read`` takes a binary file object and yields ``pyarrow.RecordBatch`` with the columns of ``kwire.tables``. ``Reading``
+(``kwire.capture.reading``) gives the frames themselves.
 
 Importing this package imports neither numpy, pyarrow nor numba: ``read`` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, overload
 
-from kwire.errors import CaptureError, MissingExtraError
+from kwire.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kwire.capture.columns import Builder
-    from kwire.capture.pipeline import Pipeline, Source
-    from kwire.capture.tables import Table
+    from kwire.capture.reading import Source
 
 __all__ = ["read"]
 
 
+@overload
 def read(
     source: Source,
-    table: Table = "frames",
+    table: str = ...,
     *,
+    tables: None = ...,
+    columns: Sequence[str] | None = ...,
+    ports: Iterable[int] | None = ...,
+    name: str = ...,
+    progress: Callable[[int], None] | None = ...,
+    window: int | None = ...,
+    on_note: Callable[[str], None] | None = ...,
+) -> Iterator[pa.RecordBatch]: ...
+@overload
+def read(
+    source: Source,
+    *,
+    tables: Iterable[str],
+    columns: Mapping[str, Sequence[str]] | None = ...,
+    ports: Iterable[int] | None = ...,
+    name: str = ...,
+    progress: Callable[[int], None] | None = ...,
+    window: int | None = ...,
+    on_note: Callable[[str], None] | None = ...,
+) -> Iterator[tuple[str, pa.RecordBatch]]: ...
+def read(
+    source: Source,
+    table: str = "frames",
+    *,
+    tables: Iterable[str] | None = None,
+    columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     ports: Iterable[int] | None = None,
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of ``frames``, ``messages`` or ``records`` of one capture, as Arrow batches that are not empty.
+) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is a binary file object, read once from where it stands. ``ports`` names the broker ports to look at;
-    without it, connections are recognised by what they carry. ``name`` fills the column ``capture`` and stands in
-    errors. ``progress`` is called with the bytes read so far. ``window`` is how many bytes are read at once
-    (default 8 MiB). ``on_note`` is called after the last batch with sentences about what was left out (fragments,
-    other link types).
+    ``source`` is a binary file object, read once from where it stands. ``table`` is a name that
+    ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
+    ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
+    ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
+    needs is not worked out.
+
+    ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
+    fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
+    how many bytes are read at once (default 8 MiB). ``on_note`` is called after the last batch with sentences about
+    what was left out (fragments, other link types).
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
-    batches of what stands before the damage; ``ValueError`` for an unknown table; ``MissingExtraError`` without the
-    extra ``capture``.
+    batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
+    without the extra ``capture`` (for ``client_metrics`` also ``events``).
     """
     try:
-        from kwire.capture.columns import Builder
-        from kwire.capture.pipeline import WINDOW, Pipeline
-        from kwire.capture.tables import SCHEMAS
+        from kwire.tables import reading
     except ModuleNotFoundError as missing:
         if missing.name in ("numba", "numpy", "pyarrow"):
             raise MissingExtraError("reading captures", "capture") from None
         raise
-    if table not in SCHEMAS:
-        raise ValueError(f"no table {table!r}: there are {', '.join(SCHEMAS)}")
-    pipeline = Pipeline(source, ports=ports, window=window or WINDOW, progress=progress)
-    builder = Builder(pipeline, table, name)
-    return _batches(pipeline, builder, name, on_note)
+    wanted: dict[str, Sequence[str] | None]
+    if tables is None:
+        if isinstance(columns, Mapping):
+            raise ValueError("columns by table go with tables: of one table they are a list of names")
+        wanted = {table: columns}
+    else:
+        if columns is not None and not isinstance(columns, Mapping):
+            raise ValueError("with tables, columns are a dict from the name of a table to its columns")
+        wanted = dict.fromkeys(tables)
+        for one, chosen in (columns or {}).items():
+            if one not in wanted:
+                raise ValueError(f"columns of the table {one!r}, which is not among the tables: {', '.join(wanted)}")
+            wanted[one] = chosen
+    found = reading.read(source, wanted, ports=ports, name=name, progress=progress, window=window, on_note=on_note)
+    return found if tables is not None else _without_name(found)
 
 
-def _batches(
-    pipeline: Pipeline, builder: Builder, name: str, on_note: Callable[[str], None] | None
-) -> Iterator[pa.RecordBatch]:
-    error: CaptureError | None = None
-    try:
-        for found in pipeline.windows():
-            batch = builder.batch(found)
-            if batch.num_rows:
-                yield batch
-    except CaptureError as problem:
-        error = CaptureError(problem.message, file=name or None, offset=problem.offset)
-    # Not where the caller stopped early: what was left out is known at the end only.
-    if on_note is not None:
-        for note in pipeline.notes():
-            on_note(note)
-    if error is not None:
-        raise error
+def _without_name(found: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    for _, batch in found:
+        yield batch

@@ -24,7 +24,7 @@ import numpy as np
 from kwire.kernels.layouts import ABSENT, Reason, Status
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 
-__all__ = ["REASONS", "Endpoint", "Frame", "Frames", "host", "text_of"]
+__all__ = ["REASONS", "Endpoint", "Frame", "Frames", "host", "sentence", "text_of"]
 
 Array = Any
 
@@ -41,6 +41,12 @@ REASONS: Final = {
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
 }
 """What is wrong with a frame, in a sentence; %d is the column ``detail``."""
+
+
+def sentence(reason: int, detail: int) -> str:
+    """What is wrong with a frame whose columns ``reason`` (not ``Reason.NONE``) and ``detail`` are these."""
+    text = REASONS[Reason(reason)]
+    return text % detail if "%d" in text else text
 
 
 def text_of(raw: bytes) -> str:
@@ -207,11 +213,7 @@ class Frame:
     @property
     def error(self) -> str | None:
         """What is wrong with it, in a sentence."""
-        reason = self._values["reason"]
-        if not reason:
-            return None
-        text = REASONS[Reason(reason)]
-        return text % self._values["detail"] if "%d" in text else text
+        return sentence(self._values["reason"], self._values["detail"]) if self._values["reason"] else None
 
     @property
     def data(self) -> bytes:

@@ -50,7 +50,6 @@ def _records() -> None:
 
     from kwire.kernels.engine import MACHINE
     from kwire.kernels.names import NameTable
-    from kwire.kernels.programs import ProgramSet, locate
     from kwire.records.columnar import decode_sets
 
     nothing, none = np.zeros(64, np.uint8), np.zeros(0, np.int64)

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
+from kwire import tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kwire.capture.tables import Table
     from kwire.cli.output import Output
+    from kwire.tables.definition import Table
+    from kwire.tables.showing import Column
 
 __all__ = ["register"]
 
-TABLES = ("frames", "messages", "records", "client_metrics", "batches")
-CAPTURE_TABLES = ("frames", "messages", "records", "client_metrics")
-MEANINGS = ("cloudevents", "hono")
+TABLES = tuple(dict.fromkeys((*tables.names(tables.CAPTURE), *tables.names(tables.LOG))))
 FORMATS = ("table", "jsonl", "parquet")
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -38,10 +37,35 @@ examples:
   kwire decode broker.pcap
   kwire decode broker.pcap --table records --format jsonl | jq .topic
   kwire decode *.pcap.gz --table messages --format parquet -o messages.parquet
+  kwire decode broker.pcap --table frames,records --format parquet -o '{table}.parquet'
+  kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
   tcpdump -i any -w - port 9092 | kwire decode -
   kwire decode orders-0/00000000000000000000.log
   kwire decode __consumer_offsets-12/ --deep
 """
+
+
+class Names(argparse.Action):
+    """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
+
+    ``one_of``: the names that there are, where the parser is to know them.
+    """
+
+    def __init__(self, *args: Any, one_of: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._one_of = one_of
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Adds the names in ``values``."""
+        found = [*(getattr(namespace, self.dest) or ())]
+        for name in values.split(","):
+            if self._one_of and name not in self._one_of:
+                said = ", ".join(map(repr, self._one_of))
+                raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
+            found.append(name)
+        setattr(namespace, self.dest, list(dict.fromkeys(found)))
 
 
 class Ports(argparse.Action):
@@ -78,9 +102,19 @@ def register(subparsers: Any) -> None:
         "files", nargs="*", metavar="FILE", help="a capture, - for standard input; a segment or a folder"
     )
     parser.add_argument(
-        "--table", choices=TABLES, help="what a row is (default: frames of captures, records of segments)"
+        "--table",
+        action=Names,
+        one_of=TABLES,
+        metavar=f"{{{','.join(TABLES)}}}",
+        help="what a row is (default: frames of captures, records of segments); several, separated by commas, in one "
+        "pass, with {table} in -o",
     )
-    parser.add_argument("--as", dest="as_", choices=MEANINGS, help="records as events or messages (see docs/)")
+    parser.add_argument(
+        "--columns", action=Names, metavar="NAMES", help="only these columns, in this order, separated by commas"
+    )
+    parser.add_argument(
+        "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (see docs/)"
+    )
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
     parser.add_argument(
@@ -105,17 +139,21 @@ def run(args: argparse.Namespace) -> int:
     segments = _segments(files)
     if segments:
         return _decode_segments(files, segments, args)
-    if args.deep or args.check_indexes or args.table == "batches":
+    wanted = args.table or []
+    if args.deep or args.check_indexes or not set(wanted) <= set(tables.names(tables.CAPTURE)):
         args.parser.error("--deep, --check-indexes and --table batches are for log segments")
     if args.as_ is not None:
-        if args.table not in (None, "records"):
-            args.parser.error(f"--as {args.as_} reads records, not {args.table}")
-        args.table = args.as_
-    args.table = args.table or CAPTURE_TABLES[0]
+        if wanted not in ([], ["records"]):
+            args.parser.error(f"--as {args.as_} reads records, not {', '.join(wanted)}")
+        wanted = [args.as_]
+    wanted = wanted or [tables.names(tables.CAPTURE)[0]]
+    if len(wanted) > 1 and (args.output is None or "{table}" not in args.output):
+        args.parser.error("several tables need -o OUT with {table} in its name")
+    if len(wanted) > 1 and args.columns is not None:
+        args.parser.error("--columns is for one table")
     try:
         from kwire.cli.output import open_output
-
-        schema, read = _table(args.table)
+        from kwire.tables.reading import of_capture
     except ModuleNotFoundError as missing:
         if missing.name in ("numpy", "pyarrow"):
             raise MissingExtraError("kwire decode", "capture") from None
@@ -123,18 +161,36 @@ def run(args: argparse.Namespace) -> int:
     from kwire.cli import BAD_INPUT, report
 
     code = 0
-    with open_output(args.format, args.output, args.table, schema) as output:
+    memory: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        outputs: dict[str, Output] = {}
+        for name in wanted:
+            path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
+            shown, schema = _chosen(of_capture(name), args.columns)
+            outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema))
         for file in files:
             try:
-                _decode(file, args, read, output)
+                _decode(file, args, outputs, memory)
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
                 # What was decoded comes first, then what is wrong with the rest.
-                output.flush()
+                for output in outputs.values():
+                    output.flush()
                 report(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Sequence[Column], pa.Schema]:
+    """What is shown of a table, and the schema of its rows. Raises ``KwireError`` for columns that it has not."""
+    from kwire.tables.showing import whole
+
+    try:
+        schema = table.chosen(columns)
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    return table.shown if columns is None else [whole(field) for field in schema], schema
 
 
 def _segments(files: list[str]) -> list[str]:
@@ -151,27 +207,33 @@ def _segments(files: list[str]) -> list[str]:
 
 def _decode_segments(files: list[str], segments: list[str], args: argparse.Namespace) -> int:
     from kwire.cli import BAD_INPUT, report
-    from kwire.cli import segments as tables
+    from kwire.cli import segments as reading
     from kwire.cli.output import open_output
 
-    table = args.table or tables.TABLES[0]
-    if table not in tables.TABLES or args.as_ is not None:
-        args.parser.error(f"log segments have the tables {' and '.join(tables.TABLES)}")
+    known = tables.names(tables.LOG)
+    wanted = args.table or [known[0]]
+    if not set(wanted) <= set(known) or args.as_ is not None:
+        args.parser.error(f"log segments have the tables {' and '.join(known)}")
+    if len(wanted) > 1:
+        args.parser.error("log segments are decoded as one table at a time")
     if len(segments) < len(files):
         other = next(file for file in files if file not in segments)
         args.parser.error(f"{other} is no log segment: decode captures and segments one after the other")
     code = 0
-    shown = table if table == "batches" else "log_records_deep" if args.deep else "log_records"
-    with open_output(args.format, args.output, shown, tables.schema(table, deep=args.deep)) as output:
+    table = tables.table(wanted[0], tables.LOG)
+    if args.deep and table.deep is not None:
+        table = table.deep
+    shown, schema = _chosen(table, args.columns)
+    with open_output(args.format, args.output, shown, schema) as output:
         for file in files:
             try:
                 with _progress(file, _bytes_below(file), output) as progress:
-                    right = tables.decode(
+                    right = reading.decode(
                         file,
                         output.write,
                         lambda line: _say(line, output),
                         table=table,
-                        deep=args.deep,
+                        columns=args.columns,
                         check_indexes=args.check_indexes,
                         progress=progress,
                     )
@@ -196,50 +258,40 @@ def _bytes_below(path: str) -> int:
     return sum(one.stat().st_size for one in root.rglob("*.log")) if root.is_dir() else root.stat().st_size
 
 
-def _table(name: str) -> tuple[pa.Schema, Callable[..., Iterator[pa.RecordBatch]]]:
-    """The schema of a table, and what reads it."""
-    if name == "client_metrics":
-        from kwire.events import telemetry
+def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], memory: dict[str, Any]) -> None:
+    from kwire.tables import reading
 
-        return telemetry.CLIENT_METRICS, telemetry.read
-    if name in MEANINGS:
-        from kwire.cli import events
-
-        return events.SCHEMAS[name], events.reader(name)
-    from kwire.capture import read
-    from kwire.capture.tables import SCHEMAS
-
-    table = cast("Table", name)
-    return SCHEMAS[table], functools.partial(read, table=table)
-
-
-def _decode(file: str, args: argparse.Namespace, read: Callable[..., Iterator[pa.RecordBatch]], output: Output) -> None:
     name = "standard input" if file == "-" else file
     notes: list[str] = []
     rows = 0
-    with _open(file) as (stream, size), _progress(name, size, output) as progress:
-        for batch in read(stream, ports=args.port, name=name, progress=progress, on_note=notes.append):
+    wanted = dict.fromkeys(outputs, args.columns)
+    with _open(file) as (stream, size), _progress(name, size, *outputs.values()) as progress:
+        found = reading.read(
+            stream, wanted, ports=args.port, name=name, progress=progress, on_note=notes.append, memory=memory
+        )
+        for table, batch in found:
             rows += batch.num_rows
-            output.write(batch)
-    if not rows and not _has_frames(file, args):
+            outputs[table].write(batch)
+    if not rows and not _has_frames(file, args, outputs):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     if notes:
-        output.flush()
+        for output in outputs.values():
+            output.flush()
         for note in notes:
             print(f"kwire: {name}: note: {note}", file=sys.stderr)
 
 
-def _has_frames(file: str, args: argparse.Namespace) -> bool:
+def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output]) -> bool:
     """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
-    from kwire.capture import read
+    from kwire.capture.reading import Reading
 
-    if args.table in ("frames", "messages"):
+    if not {"frames", "messages"}.isdisjoint(outputs):
         return False
     if file == "-":
         # Standard input is gone; nothing wrong is better than something wrong said.
         return True
     with _open(file) as (stream, _):
-        return any(True for _ in read(stream, ports=args.port))
+        return any(len(frames) for frames in Reading(stream, ports=args.port))
 
 
 @contextlib.contextmanager
@@ -261,19 +313,19 @@ def _open(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
 
 
 @contextlib.contextmanager
-def _progress(name: str, size: int | None, output: Output) -> Iterator[Callable[[int], None] | None]:
+def _progress(name: str, size: int | None, *outputs: Output) -> Iterator[Callable[[int], None] | None]:
     """Shows a bar while the block runs, where there is a terminal to show it on and no rows appear there.
 
     Gives what to call with the number of bytes read so far, or ``None``.
     """
-    if output.to_terminal or not sys.stderr.isatty():
+    if any(output.to_terminal for output in outputs) or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from kwire.cli.table import readable
+    from kwire.tables.showing import readable
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:

@@ -118,28 +118,25 @@ def _of_text(text: str) -> bytes | None:
 def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
     """Frame ``number`` of a capture: its bytes, and of a response the API key and version that it answers."""
     try:
-        from kwire.capture.pipeline import Pipeline
-        from kwire.protocol import state
+        from kwire.capture.reading import Reading
     except ModuleNotFoundError as missing:
         if missing.name in ("numba", "numpy", "pyarrow"):
             raise MissingExtraError("reading captures", "capture") from None
         raise
     count = 0
     with Path(path).open("rb") as source:
-        for window in Pipeline(source).windows():
-            count = window.first + len(window.frames)
-            if not window.first <= number < count:
+        for frames in Reading(source):
+            count = frames.first + len(frames)
+            if not frames.first <= number < count:
                 continue
-            row = window.frames[number - window.first].tolist()
-            start, size = row[state.F_OFF], row[state.F_SEEN]
-            if start < 0 or not size:
+            frame = frames[number - frames.first]
+            if not frame.data:
                 raise CaptureError(f"frame {number} has no bytes that could be explained", file=path)
-            data = bytes(window.data[start : start + size])
-            if not row[state.F_RESPONSE]:
-                return data, None, None
-            if row[state.F_API] < 0:
+            if not frame.is_response:
+                return frame.data, None, None
+            if frame.api_key is None or frame.api_key < 0:
                 raise CaptureError(f"frame {number} is a response whose request is not in the capture", file=path)
-            return data, str(row[state.F_API]), row[state.F_VERSION]
+            return frame.data, str(frame.api_key), frame.api_version
     raise CaptureError(f"no frame {number}: {count} frames, counted from 0", file=path)
 
 

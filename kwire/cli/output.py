@@ -18,13 +18,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from kwire.cli.table import TableWriter
+from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US
 
 __all__ = ["Output", "open_output", "texts_of_times"]
@@ -47,9 +48,9 @@ class Output:
 class TableOutput(Output):
     """Aligned columns, as wide as the terminal."""
 
-    def __init__(self, file: IO[str], table: str) -> None:
+    def __init__(self, file: IO[str], columns: Sequence[Column]) -> None:
         self.to_terminal = file.isatty()
-        self._writer = TableWriter(file, table)
+        self._writer = TableWriter(file, columns)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
@@ -76,7 +77,8 @@ class JsonLinesOutput(Output):
                 continue
             # The body is JSON already; it goes in as it is, as the last member.
             body = row.pop("body")
-            self._file.write(f'{self._encode(row)[:-1]},"body":{"null" if body is None else body}}}\n')
+            others = self._encode(row)[:-1] + ("," if row else "")
+            self._file.write(f'{others}"body":{"null" if body is None else body}}}\n')
 
     def flush(self) -> None:
         """Empties the buffer."""
@@ -101,10 +103,13 @@ class ParquetOutput(Output):
 
 
 @contextlib.contextmanager
-def open_output(format_: str, path: str | None, table: str, schema: pa.Schema) -> Iterator[Output]:
-    """The output for ``--format`` and ``--output`` (``None``: standard output). Raises ``OSError``."""
+def open_output(format_: str, path: str | None, shown: Sequence[Column], schema: pa.Schema) -> Iterator[Output]:
+    """The output for ``--format`` and ``--output`` (``None``: standard output). Raises ``OSError``.
+
+    ``shown`` is what a person is shown, ``schema`` what all batches have.
+    """
     if path is None:
-        output = TableOutput(sys.stdout, table) if format_ == "table" else JsonLinesOutput(sys.stdout)
+        output = TableOutput(sys.stdout, shown) if format_ == "table" else JsonLinesOutput(sys.stdout)
         yield output
         output.flush()
         return
@@ -120,7 +125,7 @@ def open_output(format_: str, path: str | None, table: str, schema: pa.Schema) -
                 yield parquet
         else:
             with partial.open("w", encoding="utf-8") as file:
-                output = TableOutput(file, table) if format_ == "table" else JsonLinesOutput(file)
+                output = TableOutput(file, shown) if format_ == "table" else JsonLinesOutput(file)
                 yield output
                 output.flush()
     except BaseException as error:

@@ -23,13 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.capture.tables import RECORDS
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.wire import LAST_MS
 
-__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "PLACE_FIELDS", "RENAMED", "cloudevents", "hono_messages"]
+__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "RENAMED", "cloudevents", "hono_messages"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -49,9 +48,6 @@ PLACE: Final = (
 
 RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
 """What two of ``PLACE`` are called there: ``source`` is an attribute of events, and a record has more than one time."""
-
-PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name)) for name in PLACE)
-"""``PLACE`` as Arrow fields, renamed."""
 
 _OTHERS: Final = {"time": TIMESTAMP, "data": pa.binary(), "extensions": pa.map_(pa.string(), pa.string())}
 

@@ -1,4 +1,4 @@
-"""Client telemetry (KIP-714): the metrics that clients push to brokers, as rows.
+"""Client telemetry (KIP-714): the metrics that clients push to brokers.
 
 A client asks a broker what it is to measure (GetTelemetrySubscriptions, API key 71) and pushes it at the interval that
 it was told (PushTelemetry, key 72): OTLP ``MetricsData`` in protobuf, compressed with one of Kafka's codecs.
@@ -7,20 +7,14 @@ it was told (PushTelemetry, key 72): OTLP ``MetricsData`` in protobuf, compresse
     for point in points(unpack(push.compression_type, push.metrics)):
         print(point.metric, point.value)
 
-``read`` does this for a whole capture: the table ``client_metrics``, one row per data point (``CLIENT_METRICS``).
-
-Strategy: the pipeline of ``kwire.capture`` finds and pairs the frames; only those of the two APIs are decoded here. A
-subscription is remembered from its response, by client instance and subscription id, so that later pushes know their
-interval and which metrics were asked for: clients may push to any broker, so the connection says nothing. Protobuf is
-read by the ``opentelemetry-proto`` package.
+``read`` does this for a whole capture: the table ``client_metrics`` (``kwire.tables.client_metrics``), one row per data
+point. Protobuf is read by the ``opentelemetry-proto`` package.
 
 Rules kept here:
 
-- Bad input is a row with a status, and the rest goes on; ``unpack`` and ``points`` raise ``DecodeError``, nothing else.
-- Little input cannot ask for much: what a push decompresses to, its data points, the buckets of one of them and the
-  text of its rows are limited (protobuf objects and repeated resource attributes are many times larger than their
-  bytes), and what is remembered of a capture is bounded, the oldest being forgotten.
-- A push and an answer without metrics are rows too: nobody should have to guess whether a client was silent.
+- ``unpack`` and ``points`` raise ``DecodeError``, nothing else.
+- Little input cannot ask for much: what a push decompresses to, its parts and the buckets of a data point are limited;
+  protobuf objects are many times larger than their bytes.
 
 Sources: KIP-714; OTLP metrics v1 (opentelemetry-proto); for what a client does after an error also Kafka's own client
 where it differs from the KIP (see ``CLIENT_ACTIONS``).
@@ -31,35 +25,27 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import pyarrow as pa
-
-from kwire.errors import CaptureError, DecodeError, KwireError, LimitError, MissingExtraError
+from kwire.errors import DecodeError, LimitError, MissingExtraError
 from kwire.protocol.error_codes import ErrorCode, error_name
-from kwire.protocol.headers import decode_request, decode_response
-from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.compression import CODECS, decompress
-from kwire.schema.keys import ApiKey
-from kwire.wire import ZERO_UUID, uuid_text
 
 if TYPE_CHECKING:
-    from uuid import UUID
+    import pyarrow as pa
 
-    from kwire.capture.pipeline import Source, Window
+    from kwire.capture.reading import Source
 
 __all__ = [
     "CLIENT_ACTIONS",
-    "CLIENT_METRICS",
     "LARGEST_PUSH",
-    "STATUSES",
     "Bucket",
     "ClientAction",
     "Point",
     "Subscription",
+    "check_installed",
     "client_action",
     "is_requested",
     "points",
@@ -70,102 +56,10 @@ __all__ = [
 LARGEST_PUSH: Final = 8 << 20
 """Bytes that the metrics of a push may decompress to. A broker takes 1 MiB as they are sent (``telemetry.max.bytes``);
 protobuf objects need up to 30 times as much memory as their bytes."""
-MOST_POINTS: Final = 100_000
-"""Data points of a push that become rows."""
 MOST_PARTS: Final = 300_000
 """Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
-MOST_TEXT: Final = 32 << 20
-"""About how many bytes the rows of one push may have: each repeats the attributes of its resource."""
-
-BATCH_ROWS: Final = 8192
-BATCH_TEXT: Final = 8 << 20
-
-MOST_PENDING: Final = 65_536
-MOST_REMEMBERED: Final = 16 << 20
-LONGEST_REQUESTED: Final = 64 << 10
-
-ATTRIBUTES: Final = pa.map_(pa.string(), pa.string())
-
-CLIENT_METRICS: Final = pa.schema(
-    [
-        pa.field("capture", pa.string(), nullable=False),
-        pa.field("connection", pa.int64(), nullable=False),
-        pa.field("frame", pa.int64(), nullable=False),
-        pa.field("timestamp", TIMESTAMP, nullable=False),
-        pa.field("client_id", pa.string()),
-        pa.field("client_instance_id", pa.string()),
-        pa.field("subscription_id", pa.int32()),
-        pa.field("push_interval_ms", pa.int32()),
-        pa.field("requested_metrics", pa.list_(pa.field("element", pa.string(), nullable=True))),
-        pa.field("terminating", pa.bool_()),
-        pa.field("compression", pa.string()),
-        pa.field("metric", pa.string()),
-        pa.field("requested", pa.bool_()),
-        pa.field("type", pa.string()),
-        pa.field("unit", pa.string()),
-        pa.field("temporality", pa.string()),
-        pa.field("is_monotonic", pa.bool_()),
-        pa.field("attributes", ATTRIBUTES),
-        pa.field("resource_attributes", ATTRIBUTES),
-        pa.field("start_time", TIMESTAMP),
-        pa.field("time", TIMESTAMP),
-        pa.field("value", pa.float64()),
-        pa.field("count", pa.int64()),
-        pa.field("sum", pa.float64()),
-        pa.field("min", pa.float64()),
-        pa.field("max", pa.float64()),
-        pa.field(
-            "buckets",
-            pa.list_(
-                pa.field(
-                    "element",
-                    pa.struct(
-                        [
-                            pa.field("lower", pa.float64()),
-                            pa.field("upper", pa.float64()),
-                            pa.field("count", pa.int64()),
-                        ]
-                    ),
-                    nullable=True,
-                )
-            ),
-        ),
-        pa.field(
-            "quantiles",
-            pa.list_(
-                pa.field(
-                    "element",
-                    pa.struct([pa.field("quantile", pa.float64()), pa.field("value", pa.float64())]),
-                    nullable=True,
-                )
-            ),
-        ),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-    ]
-)
-"""One row per data point of a PushTelemetry request, and one for each push or answer that has none to give.
-
-``capture``, ``connection`` and ``frame`` are the key of the tables of ``kwire.capture.tables``, and ``timestamp`` is
-theirs. ``push_interval_ms``, ``requested_metrics`` and ``requested`` (whether the metric is among those) are null
-where the capture does not have the answer that made the subscription. ``value`` is that of a gauge or a sum;
-``count`` to ``buckets`` belong to histograms, ``count``, ``sum`` and ``quantiles`` to summaries. Integers beyond
-2**53 are rounded in ``value``. A bucket counts the values above ``lower`` up to and including ``upper``; null there
-is no bound. ``attributes`` are those of the data point, ``resource_attributes`` those of the client as a whole.
-"""
-
-STATUSES: Final = {
-    "ok": "a data point",
-    "empty": "a push without a data point",
-    "refused": "an answer with an error code; ``error`` names it and says what the client does next",
-    "malformed": "metrics that cannot be decompressed or are no OTLP, or one data point that makes no sense",
-    "too_large": "a push that asks for more than a limit allows; rows before it are good",
-    "unsupported": "a compression type or a version of the API that kwire does not know",
-    "unreadable": "a push whose frame is incomplete or malformed",
-}
-"""``status`` of CLIENT_METRICS, and what each means. ``error`` says more, in a sentence, unless it is ok or empty."""
 
 _INT64_MAX: Final = (1 << 63) - 1
 _NO_RECORDED_VALUE: Final = 1
@@ -286,35 +180,6 @@ def is_requested(requested_metrics: Sequence[str], metric: str) -> bool:
     return metric.startswith(tuple(requested_metrics))
 
 
-_V = TypeVar("_V")
-
-
-class _Recent(Generic[_V]):
-    """A dict that forgets its oldest entries when their costs together exceed ``most``."""
-
-    def __init__(self, most: int, cost: Callable[[_V], int] = lambda _: 1) -> None:
-        self._most = most
-        self._cost = cost
-        self._used = 0
-        self._entries: OrderedDict[Hashable, _V] = OrderedDict()
-
-    def get(self, key: Hashable) -> _V | None:
-        return self._entries.get(key)
-
-    def pop(self, key: Hashable) -> _V | None:
-        value = self._entries.pop(key, None)
-        if value is not None:
-            self._used -= self._cost(value)
-        return value
-
-    def put(self, key: Hashable, value: _V) -> None:
-        self.pop(key)
-        self._entries[key] = value
-        self._used += self._cost(value)
-        while self._used > self._most:
-            self.pop(next(iter(self._entries)))
-
-
 # --- Metrics ----------------------------------------------------------------------------------------------------------
 
 Bucket = tuple[float | None, float | None, int]
@@ -323,7 +188,7 @@ Bucket = tuple[float | None, float | None, int]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A data point of an OTLP metric. Fields are named as the columns of ``CLIENT_METRICS``.
+    """A data point of an OTLP metric. Fields are named as the columns of the table.
 
     ``start_time`` and ``time`` are nanoseconds since 1970, ``None`` where the client gave none. ``error`` says why the
     point is not what OTLP demands; what could be read of it is there all the same.
@@ -346,9 +211,6 @@ class Point:
     buckets: list[Bucket] | None = None
     quantiles: list[tuple[float, float]] | None = None
     error: str | None = None
-
-
-POINT_COLUMNS: Final = tuple(field.name for field in fields(Point))
 
 
 def unpack(compression_type: int, metrics: bytes | memoryview, limit: int = LARGEST_PUSH) -> bytes:
@@ -551,7 +413,12 @@ def _plain(value: Any, parts: _Parts) -> Any:
     return getattr(value, kind)
 
 
-# --- The table --------------------------------------------------------------------------------------------------------
+# --- A whole capture --------------------------------------------------------------------------------------------------
+
+
+def check_installed() -> None:
+    """Raises ``MissingExtraError`` without the extra ``events``: at once, and not with the first push."""
+    _parse(b"")
 
 
 def read(
@@ -569,201 +436,8 @@ def read(
     damaged one after all rows that stand before the damage. ``MissingExtraError`` without the extras ``capture`` and
     ``events``.
     """
-    _parse(b"")  # Says at once that the extra is missing, and not with the first push.
-    try:
-        from kwire.capture.columns import Builder
-        from kwire.capture.pipeline import WINDOW, Pipeline
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy"):
-            raise MissingExtraError("reading captures", "capture") from None
-        raise
-    pipeline = Pipeline(source, ports=ports, window=window or WINDOW, progress=progress)
-    rows = _Rows(Builder(pipeline, "frames", name), name)
+    from kwire.capture import read as read_capture
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        try:
-            for found in pipeline.windows():
-                yield from _batches(rows.of(found))
-        except CaptureError as error:
-            raise CaptureError(error.message, file=name or None, offset=error.offset) from None
-        finally:
-            if on_note is not None:
-                for note in pipeline.notes():
-                    on_note(note)
-
-    return batches()
-
-
-_Row = dict[str, Any]
-
-
-def _batches(rows: Iterable[_Row]) -> Iterator[pa.RecordBatch]:
-    waiting: list[_Row] = []
-    text = 0
-    for row in rows:
-        waiting.append(row)
-        text += row.pop("", 0)
-        if len(waiting) >= BATCH_ROWS or text >= BATCH_TEXT:
-            yield _batch(waiting)
-            waiting, text = [], 0
-    if waiting:
-        yield _batch(waiting)
-
-
-def _batch(rows: list[_Row]) -> pa.RecordBatch:
-    columns = []
-    for field in CLIENT_METRICS:
-        values = [row.get(field.name) for row in rows]
-        if pa.types.is_timestamp(field.type):
-            columns.append(pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP))
-        elif field.type == ATTRIBUTES:
-            columns.append(pa.array([None if one is None else list(one.items()) for one in values], ATTRIBUTES))
-        else:
-            columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=CLIENT_METRICS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a request said that its answer does not repeat."""
-
-    client_instance_id: UUID
-    subscription_id: int | None
-
-
-class _Rows:
-    """The rows of a capture, window by window."""
-
-    def __init__(self, frames: Any, name: str) -> None:
-        self._frames = frames
-        self._name = name
-        self._asked: _Recent[_Asked] = _Recent(MOST_PENDING)
-        self._subscriptions: _Recent[Subscription] = _Recent(
-            MOST_REMEMBERED, lambda one: 200 + _size_of(one.requested_metrics)
-        )
-
-    def of(self, window: Window) -> Iterator[_Row]:
-        """The rows of one window, each with about its size in bytes under the empty name."""
-        import numpy as np
-
-        from kwire.capture.pipeline import Window
-        from kwire.protocol.state import F_API, F_OFF, F_SIZE, F_TIME
-
-        api = window.frames[:, F_API]
-        chosen = np.flatnonzero((api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY))
-        if not chosen.size:
-            return
-        frames = window.frames[chosen]
-        told = self._frames.batch(Window(frames, window.data, 0)).to_pylist()
-        for number, frame, about in zip(chosen.tolist(), frames.tolist(), told, strict=True):
-            row: _Row = {
-                "capture": self._name,
-                "connection": about["connection"],
-                "frame": window.first + number,
-                "timestamp": frame[F_TIME] // 1000,
-                "client_id": about["client_id"],
-            }
-            if about["status"] != "ok":
-                if about["api_key"] == ApiKey.PUSH_TELEMETRY and about["direction"] == "request":
-                    status = "unsupported" if about["status"] == "unsupported" else "unreadable"
-                    yield row | {"status": status, "error": about["error"] or about["status"]}
-                continue
-            data = window.data[frame[F_OFF] : frame[F_OFF] + frame[F_SIZE]].tobytes()
-            try:
-                if about["direction"] == "response":
-                    yield from self._answer(row, about, data)
-                else:
-                    yield from self._request(row, about, data)
-            except KwireError as error:
-                yield row | {"status": "malformed", "error": str(error)}
-
-    def _request(self, row: _Row, about: _Row, data: bytes) -> Iterator[_Row]:
-        body: Any = decode_request(data).body
-        subscription_id = body.subscription_id if about["api_key"] == ApiKey.PUSH_TELEMETRY else None
-        asked = _Asked(body.client_instance_id, subscription_id)
-        self._asked.put((about["connection"], about["correlation_id"]), asked)
-        if subscription_id is None:
-            return
-        subscription = self._subscriptions.get((body.client_instance_id, subscription_id))
-        known = 0 <= body.compression_type < len(CODECS)
-        row |= {
-            "client_instance_id": uuid_text(body.client_instance_id),
-            "subscription_id": subscription_id,
-            "terminating": body.terminating,
-            "compression": CODECS[body.compression_type] if known else None,
-        }
-        size = 0
-        if subscription is not None:
-            row["push_interval_ms"] = subscription.push_interval_ms
-            row["requested_metrics"] = list(subscription.requested_metrics)
-            size = _size_of(subscription.requested_metrics)
-        try:
-            found = points(unpack(body.compression_type, body.metrics))
-        except LimitError as error:
-            yield row | {"status": "too_large", "error": str(error)}
-            return
-        except DecodeError as error:
-            yield row | {"status": "malformed" if known else "unsupported", "error": str(error)}
-            return
-        yield from _points_as_rows(row, subscription, size, found)
-
-    def _answer(self, row: _Row, about: _Row, data: bytes) -> Iterator[_Row]:
-        asked = self._asked.pop((about["connection"], about["correlation_id"]))
-        body: Any = decode_response(data, api_key=about["api_key"], api_version=about["api_version"]).body
-        instance = asked.client_instance_id if asked is not None else ZERO_UUID
-        subscription_id = asked.subscription_id if asked is not None else None
-        if about["api_key"] == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
-            # The KIP lets a broker leave the id out where the client knows it; Kafka's own repeats it.
-            if body.client_instance_id != ZERO_UUID:
-                instance = body.client_instance_id
-            if body.error_code == 0:
-                wanted = tuple(body.requested_metrics)
-                if _size_of(wanted) <= LONGEST_REQUESTED:
-                    subscription = Subscription(body.push_interval_ms, wanted)
-                    self._subscriptions.put((instance, body.subscription_id), subscription)
-        if body.error_code != 0:
-            yield row | {
-                "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
-                "subscription_id": subscription_id,
-                "status": "refused",
-                "error": f"{about['api_name']}: {client_action(body.error_code)}",
-            }
-
-
-def _points_as_rows(row: _Row, subscription: Subscription | None, size: int, found: Iterable[Point]) -> Iterator[_Row]:
-    """The rows of one push; ``row`` is what they share, ``size`` about how many bytes that is."""
-    n = text = 0
-    try:
-        for point in found:
-            cost = 200 + size + _size(point)
-            n += 1
-            text += cost
-            if n > MOST_POINTS:
-                raise LimitError(f"the push has more than {MOST_POINTS} data points: the rest is left out")
-            if text > MOST_TEXT:
-                raise LimitError(f"the push has more than {MOST_TEXT} bytes of rows: the rest is left out")
-            made = row | {name: getattr(point, name) for name in POINT_COLUMNS}
-            made["start_time"] = None if point.start_time is None else point.start_time // 1000
-            made["time"] = None if point.time is None else point.time // 1000
-            made["unit"] = point.unit or None
-            if subscription is not None:
-                made["requested"] = is_requested(subscription.requested_metrics, point.metric)
-            made["status"] = "ok" if point.error is None else "malformed"
-            made[""] = cost
-            yield made
-    except LimitError as error:
-        yield row | {"status": "too_large", "error": str(error)}
-        return
-    if not n:
-        yield row | {"status": "empty"}
-
-
-def _size_of(texts: Iterable[str]) -> int:
-    return sum(8 + len(text) for text in texts)
-
-
-def _size(point: Point) -> int:
-    size = len(point.metric) + len(point.unit)
-    for pairs in (point.attributes, point.resource_attributes):
-        size += sum(16 + len(key) + len(text or "") for key, text in pairs.items())
-    return size + 24 * len(point.buckets or ()) + 16 * len(point.quantiles or ())
+    return read_capture(
+        source, "client_metrics", ports=ports, name=name, progress=progress, window=window, on_note=on_note
+    )

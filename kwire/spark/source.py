@@ -1,7 +1,6 @@
 """The Spark data source ``kwire``: captures and broker log segments as tables.
 
-Captures are the tables ``frames``, ``messages``, ``records`` and ``client_metrics``; log segments, where the option
-``format`` is ``log``, the tables ``records`` and ``batches``.
+The tables of captures, and those of log segments where the option ``format`` is ``log``, are in ``kwire.tables``.
 
 Spark asks in three places. On the driver, ``schema`` names the columns and ``partitions`` lists the files, one
 partition each; both run again for every action, so they touch no file's content and compile no kernel. On a worker,
@@ -9,15 +8,15 @@ partition each; both run again for every action, so they touch no file's content
 
 Rules kept here:
 
-- The columns are those of ``kwire.capture.tables``, ``kwire.events.telemetry`` and ``kwire.log``, with every one but
-  the file's name (``capture`` or ``segment``) and ``status`` nullable, because of the next rule.
+- The tables are those of the registry (``kwire.tables``), with every column but the file's name (``capture`` or
+  ``segment``) and ``status`` nullable, because of the next rule.
 - A file that cannot be read, or not to its end, is a last row with ``status`` ``bad_file``, ``error`` that says why,
   and nothing else but the file's name. What was read before it stays. A bug, or a worker without the ``capture`` extra,
   fails the job: neither is bad input.
 - Batches have exactly the Arrow schema that Spark derives from its own (order, nullability, ``timestamp[us, UTC]``),
-  since Spark compares. A schema that the user gives chooses columns by name; it is the only way to leave columns out,
-  because Spark does not prune the columns of a Python data source.
-- What differs between tables is a ``Table``: nothing below it asks which one it is.
+  since Spark compares. A schema that the user gives chooses columns by name, and what no chosen column needs is not
+  worked out; it is the only way to leave columns out, because Spark does not prune the columns of a Python data source.
+- What differs between tables is said by the registry: nothing here asks which one it is, only what it is made from.
 """
 
 from __future__ import annotations
@@ -25,13 +24,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
+from kwire import tables
 from kwire.errors import KwireError, MissingExtraError
 from kwire.spark.workers import prefer_drivers_python
+from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,33 +46,13 @@ __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
 BAD_FILE = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
 
-CAPTURE, LOG = "capture", "log"
-"""The values of the option ``format``."""
+CAPTURE, LOG = tables.CAPTURE, tables.LOG
+FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
+"""The values of the option ``format``: what tables are made from."""
 
 TABLE, PORTS, FORMAT, DEEP, PATH, PATHS = "table", "ports", "format", "deep", "path", "paths"
 
-CLIENT_METRICS = "client_metrics"
-"""The table of captures that is made by ``kwire.events``, not by ``kwire.capture``."""
-
-TABLES = {CAPTURE: ("frames", "messages", "records", CLIENT_METRICS), LOG: ("records", "batches")}
-"""The tables of each format, the default first."""
-
 prefer_drivers_python()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """What there is to know about a table.
-
-    ``schema``: its Arrow schema. ``read``: makes batches of an open stream, given its ``File``, the options and the
-    names of the columns that are needed; it may make more. ``file``: the column with the file's name, which even the
-    row of a bad file has, as it has ``status``. ``wanted``: which files of a folder to take, by their path in it.
-    """
-
-    schema: pa.Schema
-    read: Callable[[Any, File, Options, list[str]], Iterator[pa.RecordBatch]]
-    file: str
-    wanted: Callable[[str], bool]
 
 
 def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> StructType:
@@ -91,62 +72,20 @@ def _spark_schema(table: Table) -> StructType:
 
 
 def _table(name: str, form: str, *, deep: bool) -> Table:
-    if form not in TABLES:
-        raise KwireError(f"no format {form!r}: the option 'format' is one of {', '.join(TABLES)}")
-    if name not in TABLES[form]:
+    if form not in FORMATS:
+        raise KwireError(f"no format {form!r}: the option 'format' is one of {', '.join(FORMATS)}")
+    kind = FORMATS[form]
+    known = tables.names(kind)
+    if name not in known:
         raise KwireError(
-            f"no table {name!r}: the option 'table' is one of {', '.join(TABLES[form])} where the format is {form}"
+            f"no table {name!r}: the option 'table' is one of {', '.join(known)} where the format is {form}"
         )
-    if deep and (form, name) != (LOG, "records"):
+    found: Table = tables.table(name, kind)
+    if not deep:
+        return found
+    if not isinstance(found, LogTable) or found.deep is None:
         raise KwireError("the option 'deep' is for the table records of the format log")
-    return _log_table(name, deep=deep) if form == LOG else _capture_table(name)
-
-
-def _capture_table(name: str) -> Table:
-    from kwire.spark.files import visible
-
-    if name == CLIENT_METRICS:
-        from kwire.events import telemetry
-
-        return Table(telemetry.CLIENT_METRICS, _read_metrics, "capture", visible)
-    from kwire.capture.tables import SCHEMAS
-
-    return Table(cast("Any", SCHEMAS)[name], _read_capture, "capture", visible)
-
-
-def _read_capture(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    from kwire import capture
-
-    return capture.read(stream, cast("Any", options.table), ports=options.ports, name=file.name)
-
-
-def _read_metrics(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    from kwire.events import telemetry
-
-    return telemetry.read(stream, ports=options.ports, name=file.name)
-
-
-def _log_table(name: str, *, deep: bool) -> Table:
-    import pyarrow as pa
-
-    from kwire import log
-    from kwire.log.internal import DECODED
-
-    schema = log.BATCHES if name == "batches" else log.RECORDS
-    if deep:
-        schema = pa.schema([*schema, *(pa.field(one, pa.string()) for one in DECODED)])
-    # A folder's name says nothing here: those of Kafka's own topics begin with "_".
-    return Table(schema, _read_log, "segment", lambda below: log.has_segment_name(below.rpartition("/")[2]))
-
-
-def _read_log(stream: Any, file: File, options: Options, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    from kwire import log
-    from kwire.log.internal import decoded
-
-    metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
-    read = log.batches if options.table == "batches" else log.read
-    for batch in read(stream, columns=None if options.deep else columns, name=file.name, metadata=metadata):
-        yield decoded(batch) if options.deep else batch
+    return found.deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +109,7 @@ class Options:
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
         form, deep = options.get(FORMAT, CAPTURE), _deep(options.get(DEEP, "false"))
-        table = options.get(TABLE, TABLES.get(form, ("",))[0])
+        table = options.get(TABLE, tables.names(FORMATS[form])[0] if form in FORMATS else "")
         ports = _ports(options.get(PORTS))
         _table(table, form, deep=deep)
         if form == LOG and ports:
@@ -181,6 +120,15 @@ class Options:
     def definition(self) -> Table:
         """The table that was asked for."""
         return _table(self.table, self.form, deep=self.deep)
+
+    @property
+    def wanted(self) -> Callable[[str], bool]:
+        """Which files of a folder to take, by their path in it."""
+        from kwire import log
+        from kwire.spark.files import visible
+
+        # Of segments a folder's name says nothing: those of Kafka's own topics begin with "_".
+        return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
 
 
 def _deep(text: str) -> bool:
@@ -233,6 +181,17 @@ class KwireDataSource(DataSource):
         return FileReader(options, schema)
 
 
+def _read(
+    stream: Any, table: Table, file: File, columns: list[str], ports: tuple[int, ...] | None
+) -> Iterator[pa.RecordBatch]:
+    if isinstance(table, LogTable):
+        metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
+        return table.read(stream, columns=columns, name=file.name, metadata=metadata)
+    from kwire import capture
+
+    return capture.read(stream, table.name, columns=columns, ports=ports, name=file.name)
+
+
 @dataclass
 class FilePartition(InputPartition):
     """One file."""
@@ -251,7 +210,7 @@ class FileReader(DataSourceReader):
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
-        return [FilePartition(file) for file in find(self.options.paths, self.options.definition.wanted)]
+        return [FilePartition(file) for file in find(self.options.paths, self.options.wanted)]
 
     def read(self, partition: FilePartition) -> Iterator[Any]:  # type: ignore[override]
         """Batches of the rows of one file."""
@@ -263,7 +222,7 @@ class FileReader(DataSourceReader):
         file = partition.file
         try:
             with file.open() as stream:
-                for batch in table.read(stream, file, self.options, schema.names):
+                for batch in _read(stream, table, file, schema.names, self.options.ports):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:

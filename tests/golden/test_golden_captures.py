@@ -11,16 +11,17 @@ import base64
 import collections
 import datetime
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kwire
-from kwire import capture
-from kwire.capture.columns import Builder
-from kwire.capture.pipeline import Pipeline
-from kwire.protocol.state import F_API, F_CLIENT, F_ID, F_OFF, F_RESPONSE, F_SIZE, F_VERSION
+from kwire import capture, schema
+from kwire.capture.frames import Frame
+from kwire.capture.reading import Reading
+from kwire.kernels.layouts import Status
 
 HERE = Path(__file__).parent
 CAPTURES = sorted(HERE.glob("*/*.pcap*"))
@@ -126,37 +127,40 @@ def test_windows_of_any_size_give_the_same_tables(path: Path) -> None:
             assert sorted(map(without_order, parts)) == sorted(map(without_order, whole))
 
 
-def frames(path: Path) -> Any:
-    """Each whole frame: its bytes, api key, version, whether it is a response, correlation id, client id."""
+def frames(path: Path) -> Iterator[tuple[Frame, str]]:
+    """Each whole frame that is as its schema says, and the name of its API."""
+    names = schema.api_keys()
     with path.open("rb") as file:
-        pipeline = Pipeline(file)
-        builder = Builder(pipeline, "frames", "")
-        for window in pipeline.windows():
-            batch = builder.batch(window).to_pylist()
-            for row, told in zip(window.frames.tolist(), batch, strict=True):
-                odd = ("malformed", told["api_name"], told["api_version"], told["direction"]) in EXPECTED
-                if told["status"] == "ok" and not odd:
-                    data = window.data[row[F_OFF] : row[F_OFF] + row[F_SIZE]].tobytes()
-                    yield data, row[F_API], row[F_VERSION], row[F_RESPONSE], row[F_ID], row[F_CLIENT], told
+        for found in Reading(file):
+            for frame in found:
+                name = names.get(-1 if frame.api_key is None else frame.api_key, "")
+                direction = "response" if frame.is_response else "request"
+                odd = ("malformed", name, frame.api_version, direction) in EXPECTED
+                if frame.status == Status.OK and not odd:
+                    yield frame, name
 
 
 @every_capture
 @pytest.mark.parametrize("implementation", ["compiled", "reference"])
 def test_decoding_and_encoding_gives_the_same_bytes(path: Path, implementation: Any) -> None:
     seen = 0
-    for data, api, version, is_response, number, _, told in frames(path):
+    for frame, name in frames(path):
         seen += 1
-        if is_response:
-            answer = kwire.decode_response(data, api_key=api, api_version=version, implementation=implementation)
+        api, version, number = frame.api_key, frame.api_version, frame.correlation_id
+        assert api is not None
+        assert version is not None
+        assert number is not None
+        if frame.is_response:
+            answer = kwire.decode_response(frame.data, api_key=api, api_version=version, implementation=implementation)
             body = type(answer.body).from_dict(answer.body.to_dict())
             assert body == answer.body
             again = kwire.encode_response(
                 body, api_version=answer.api_version, correlation_id=number, implementation=implementation
             )
         else:
-            asked = kwire.decode_request(data, implementation=implementation)
+            asked = kwire.decode_request(frame.data, implementation=implementation)
             if (api, version) != (7, 0):  # ControlledShutdown v0 has no client_id
-                assert asked.header.client_id == told["client_id"]
+                assert asked.header.client_id == frame.client_id
             body = type(asked.body).from_dict(asked.body.to_dict())
             assert body == asked.body
             again = kwire.encode_request(
@@ -166,7 +170,7 @@ def test_decoding_and_encoding_gives_the_same_bytes(path: Path, implementation: 
                 client_id=asked.header.client_id,
                 implementation=implementation,
             )
-        assert again == data, (told["api_name"], version, is_response)
+        assert again == frame.data, (name, version, frame.is_response)
     assert seen
 
 

@@ -20,8 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire import capture
-from kwire.capture.tables import SCHEMAS
+from kwire import capture, tables
 from kwire.errors import CaptureError, KwireError
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))
@@ -37,6 +36,7 @@ from packets import (
     produce_answer,
 )
 
+TABLES = ("frames", "messages", "records")
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*/first-light*.pcap*"))
 
 Row = dict[str, Any]
@@ -176,7 +176,7 @@ def test_damaged_captures_give_rows_or_a_capture_error(table: Any, seed: int, wh
     with contextlib.suppress(CaptureError):
         for batch in capture.read(io.BytesIO(damaged(whole, chance)), table, window=window):
             batch.validate(full=True)
-            assert batch.schema == SCHEMAS[table]
+            assert batch.schema == tables.table(table).schema
 
 
 @given(data=st.binary(max_size=300), head=st.sampled_from([b"", pcap([]), pcapng([])]), window=st.integers(1, 100))
@@ -198,6 +198,6 @@ def test_any_bytes_in_a_kafka_connection_are_dealt_with(data: bytes, seed: int) 
             connection.answer_raw(data[: chance.randint(0, len(data))])
         if chance.random() < 0.2:
             connection.send(data)
-    for table in SCHEMAS:
+    for table in TABLES:
         rows = read(pcap(connection.packets), table, ports=[9092] if chance.random() < 0.5 else None)
         assert rows or table == "records"

@@ -11,12 +11,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 import kwire.capture
-from kwire.capture.tables import SCHEMAS
+from kwire import tables
 from kwire.spark import table_schema
 
 CAPTURE = "first-light.pcap"
+SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 
 
 def expected(path: Path, table: str) -> list[dict[str, object]]:
@@ -173,6 +175,23 @@ def test_a_schema_of_the_user_chooses_columns_by_name(spark: SparkSession, captu
     assert found(frame) == [
         {name: row[name] for name in ("status", "size", "api_name")} for row in expected(path, "frames")
     ]
+
+
+def test_columns_that_a_schema_leaves_out_are_not_made(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kwire.spark.source import KwireDataSource
+    from kwire.tables import messages
+
+    decoded: list[bytes] = []
+    inner = messages.decode_request
+    monkeypatch.setattr(messages, "decode_request", lambda data: decoded.append(data) or inner(data))
+    source = KwireDataSource({"table": "messages", "path": str(captures / CAPTURE)})
+    for name, decodes in (("size", False), ("body", True)):
+        decoded.clear()
+        reader = source.reader(StructType([one for one in source.schema().fields if one.name == name]))
+        (partition,) = reader.partitions()
+        found = pa.Table.from_batches(list(reader.read(partition)))
+        assert bool(decoded) == decodes
+        assert found.column(name).to_pylist() == [row[name] for row in expected(captures / CAPTURE, "messages")]
 
 
 @pytest.mark.parametrize(

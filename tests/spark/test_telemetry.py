@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kwire.spark
+from kwire import tables
 from kwire.events import telemetry
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def expected(name: str) -> list[dict[str, Any]]:
 def test_rows_are_those_of_the_library(spark: SparkSession) -> None:
     found = spark.read.format("kwire").option("table", "client_metrics").load(str(GOLDEN / "*.pcap"))
     assert found.schema == kwire.spark.table_schema("client_metrics")
-    assert found.columns == telemetry.CLIENT_METRICS.names
+    assert found.columns == tables.table("client_metrics").schema.names
     rows = [
         (row.capture, row.frame, row.client_instance_id, row.metric, str(row.value), row.attributes, row.status)
         for row in found.collect()

@@ -40,8 +40,7 @@ from packets import (
     sized,
 )
 
-from kwire import capture
-from kwire.capture.tables import FRAME_STATUSES, RECORD_STATUSES, SCHEMAS
+from kwire import capture, tables
 from kwire.errors import CaptureError
 
 Row = dict[str, Any]
@@ -110,7 +109,7 @@ def test_batches_have_exactly_the_schema_of_their_table(table: Any) -> None:
     batches = list(capture.read(io.BytesIO(pcap(connection.packets)), table))
     assert batches
     for batch in batches:
-        assert batch.schema.equals(SCHEMAS[table], check_metadata=True)
+        assert batch.schema.equals(tables.table(table).schema, check_metadata=True)
         batch.validate(full=True)
         for field in batch.schema:
             assert field.nullable or batch.column(field.name).null_count == 0
@@ -746,26 +745,6 @@ def test_a_source_may_give_less_than_it_is_asked_for() -> None:
 
     source = Slow(pcap(exchange(count=2).packets))
     assert brief([row for batch in capture.read(source) for row in batch.to_pylist()]) == several(2)
-
-
-def test_the_words_of_status_are_documented() -> None:
-    from kwire.capture.columns import RECORD_STATUS_NAMES, STATUS_NAMES
-
-    assert set(STATUS_NAMES) == set(FRAME_STATUSES)
-    assert set(RECORD_STATUS_NAMES) == set(RECORD_STATUSES)
-
-
-def test_schemas_use_only_types_that_spark_takes() -> None:
-    def allowed(kind: pa.DataType) -> bool:
-        if pa.types.is_list(kind):
-            return allowed(kind.value_type)
-        if pa.types.is_struct(kind):
-            return all(allowed(kind.field(k).type) for k in range(kind.num_fields))
-        plain = (pa.string(), pa.binary(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64())
-        return kind in plain or kind == pa.timestamp("us", tz="UTC")
-
-    for schema in SCHEMAS.values():
-        assert all(allowed(field.type) for field in schema)
 
 
 def test_a_syn_alone_is_a_connection_without_frames() -> None:

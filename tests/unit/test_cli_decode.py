@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import kwire.capture
-from kwire import cli
-from kwire.capture.tables import SCHEMAS
+from kwire import cli, tables
 from kwire.cli.output import texts_of_times
 
+SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
 CAPTURE = Path(__file__).parents[1] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
 
 
@@ -103,6 +103,95 @@ def test_ports_may_be_given_in_any_way(args: list[str], rows: int, capsys: pytes
     for line in (["decode", str(CAPTURE), *args], ["decode", *args, str(CAPTURE)]):
         assert cli.main([*line, "--format", "jsonl"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == rows
+
+
+# --- Columns and several tables ---------------------------------------------------------------------------------
+
+
+def test_columns_are_those_that_were_asked_for_in_every_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["decode", str(CAPTURE), "--table", "messages", "--columns", "size,body", "--columns", "timestamp"]
+    want = expected("messages").select(["size", "body", "timestamp"])
+
+    out = tmp_path / "out.parquet"
+    assert cli.main([*args, "--format", "parquet", "-o", str(out)]) == 0
+    assert pq.read_table(out).equals(want)
+
+    assert cli.main([*args, "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["body"] for row in rows] == [json.loads(text) for text in want.column("body").to_pylist()]
+    assert all(set(row) == {"size", "body", "timestamp"} for row in rows)
+
+    assert cli.main(args) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["size", "body", "timestamp"]
+    assert len(lines) == want.num_rows + 2
+    assert lines[2].endswith(want.column("timestamp")[0].as_py().strftime("%Y-%m-%d %H:%M:%S.%f"))
+
+
+def test_a_body_alone_is_an_object_of_one_member(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", "messages", "--columns", "body", "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(list(row) == ["body"] for row in rows)
+    assert len(rows) == 208
+
+
+@pytest.mark.parametrize("column", tables.table("records").schema.names)
+def test_every_column_can_be_shown_alone(column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", "records", "--columns", column]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [column]
+    assert len(lines) == expected("records").num_rows + 2
+
+
+@pytest.mark.parametrize("tables_", [["frames,records"], ["frames", "--table", "records"]])
+def test_several_tables_are_made_in_one_pass(
+    tables_: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CAPTURE.read_bytes())))
+    out = str(tmp_path / "{table}.parquet")
+    assert cli.main(["decode", "-", "--table", *tables_, "--format", "parquet", "-o", out]) == 0
+    for name in ("frames", "records"):
+        found = pq.read_table(tmp_path / f"{name}.parquet")
+        assert found.drop_columns(["capture"]).equals(expected(name).drop_columns(["capture"]))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--columns", "packet"], "kwire: the table frames has no column 'packet': capture, connection"),
+        (["--columns", "size,size,"], "kwire: the table frames has no column ''"),
+    ],
+)
+def test_a_column_that_there_is_not_is_one_line_and_exit_code_2(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["decode", str(CAPTURE), *args]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(said)
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--table", "packets"], "argument --table: invalid choice: 'packets' (choose from 'frames', "),
+        (["--table", "frames,records"], "several tables need -o OUT with {table} in its name"),
+        (["--table", "frames,records", "-o", "x.jsonl"], "several tables need -o OUT with {table} in its name"),
+        (["--table", "frames,records", "-o", "{table}", "--columns", "frame"], "--columns is for one table"),
+        (["--table", "frames,batches"], "--table batches are for log segments"),
+    ],
+)
+def test_a_mistake_in_the_choice_of_tables_is_said(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["decode", str(CAPTURE), *args])
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 # --- Bad input --------------------------------------------------------------------------------------------------
@@ -208,7 +297,7 @@ def test_an_existing_file_is_kept_when_writing_fails(
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kwire.capture, "read", interrupted)
+    monkeypatch.setattr("kwire.tables.reading.read", interrupted)
     assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 128 + signal.SIGINT
     assert out.read_text() == "before"
     assert list(tmp_path.iterdir()) == [out]

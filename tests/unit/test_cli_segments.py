@@ -43,6 +43,25 @@ def test_a_folder_is_read_as_its_segments_and_batches_are_a_table(
     assert "v2 lz4" in out
 
 
+def test_columns_of_segments_are_those_that_were_asked_for(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for args, names in (
+        (["--columns", "offset,key"], ["offset", "key"]),
+        (["--deep", "--columns", "record_type,offset"], ["record_type", "offset"]),
+        (["--table", "batches", "--columns", "crc,count"], ["crc", "count"]),
+    ):
+        assert cli.main(["decode", str(topic), *args]) == 0
+        assert capsys.readouterr().out.splitlines()[0].split() == names
+    assert cli.main(["decode", str(topic), "--columns", "capture"]) == 2
+    assert "the table records has no column 'capture'" in capsys.readouterr().err
+
+
+def test_segments_are_one_table_at_a_time(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["decode", str(topic), "--table", "records,batches", "-o", "{table}"])
+    assert stopped.value.code == 2
+    assert "one table at a time" in capsys.readouterr().err
+
+
 def test_a_wrong_checksum_is_a_row_and_not_a_failure(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = topic / "00000000000000000000.log"
     data = bytearray(path.read_bytes())

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from kwire.cli.table import Column, TableWriter, readable, render
+from kwire import tables
+from kwire.cli.table import TableWriter, render
+from kwire.tables.showing import Column, readable
 
 
 def test_the_columns_of_every_table_are_there_whatever_else_was_imported() -> None:
@@ -97,7 +99,7 @@ def record(**values: object) -> dict[str, object]:
 
 def test_table_writer_leaves_out_columns_without_content() -> None:
     out = io.StringIO()
-    writer = TableWriter(out, "records")
+    writer = TableWriter(out, tables.table("records").shown)
     writer.write([record()])
     writer.flush()
     head, _, row = out.getvalue().splitlines()
@@ -109,7 +111,7 @@ def test_table_writer_leaves_out_columns_without_content() -> None:
 
 def test_table_writer_writes_rows_as_they_come_after_the_first_ones() -> None:
     out = io.StringIO()
-    writer = TableWriter(out, "records")
+    writer = TableWriter(out, tables.table("records").shown)
     writer.write(record(offset=n) for n in range(199))
     assert out.getvalue() == ""
     writer.write([record(offset=199)])

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kwire import cli
-from kwire.cli.events import SCHEMAS
+from kwire import cli, tables
 
+SCHEMAS = {name: tables.table(name, "events").schema for name in ("cloudevents", "hono")}
 CAPTURES = Path(__file__).parents[1] / "golden"
 EVENTS = CAPTURES / "kafka-4.3-kraft-events" / "events.pcap"
 OTHER = CAPTURES / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
@@ -89,3 +89,13 @@ def test_it_reads_records_and_nothing_else(capsys: pytest.CaptureFixture[str]) -
         cli.main(["decode", str(EVENTS), "--as", "hono", "--table", "messages"])
     assert stopped.value.code == 2
     assert "--as hono reads records, not messages" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "columns"), [("cloudevents", ["id", "error"]), ("hono", ["device_id", "violations"])])
+def test_columns_are_those_that_were_asked_for(
+    name: str, columns: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    want = [{one: row[one] for one in columns} for row in rows(capsys, name)]
+    args = ["decode", str(EVENTS), "--as", name, "--columns", ",".join(columns), "--format", "jsonl"]
+    assert cli.main(args) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == want

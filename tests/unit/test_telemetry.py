@@ -27,22 +27,21 @@ from packets import Connection, pcap
 
 import kwire
 from kwire import messages
-from kwire.capture.pipeline import Pipeline
+from kwire.capture.reading import Reading
 from kwire.cli import main
 from kwire.errors import CaptureError, DecodeError, LimitError, MissingExtraError
 from kwire.events import telemetry
 from kwire.events.telemetry import (
     CLIENT_ACTIONS,
-    CLIENT_METRICS,
-    STATUSES,
     client_action,
     is_requested,
     points,
     unpack,
 )
 from kwire.protocol.error_codes import ErrorCode
-from kwire.protocol.state import F_API, F_ID, F_OFF, F_RESPONSE, F_SIZE
 from kwire.records.compression import CODECS, compress
+from kwire.tables import client_metrics
+from kwire.tables.client_metrics import SCHEMA, STATUSES
 from kwire.wire import ZERO_UUID, parse_uuid, uuid_text
 
 Row = dict[str, Any]
@@ -152,20 +151,18 @@ def bodies(name: str, api: int) -> list[Any]:
     """The decoded bodies of one API in a golden capture, after a check that they encode to the same bytes."""
     made = []
     with (GOLDEN / f"{name}.pcap").open("rb") as file:
-        pipeline = Pipeline(file)
-        for window in pipeline.windows():
-            for row in window.frames[window.frames[:, F_API] == api].tolist():
-                data = window.data[row[F_OFF] : row[F_OFF] + row[F_SIZE]].tobytes()
-                if row[F_RESPONSE]:
+        for frames in Reading(file):
+            for frame in (one for one in frames if one.api_key == api):
+                data, number = frame.data, frame.correlation_id
+                assert number is not None
+                if frame.is_response:
                     body = kwire.decode_response(data, api_key=api, api_version=0).body
-                    assert kwire.encode_response(body, api_version=0, correlation_id=row[F_ID]) == data
+                    assert kwire.encode_response(body, api_version=0, correlation_id=number) == data
                 else:
                     asked = kwire.decode_request(data)
                     body = asked.body
                     client_id = asked.header.client_id
-                    assert data == kwire.encode_request(
-                        body, api_version=0, correlation_id=row[F_ID], client_id=client_id
-                    )
+                    assert data == kwire.encode_request(body, api_version=0, correlation_id=number, client_id=client_id)
                 made.append(body)
     return made
 
@@ -518,7 +515,7 @@ def test_the_newest_answer_counts() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    recent: telemetry._Recent[str] = telemetry._Recent(10, len)
+    recent: client_metrics._Recent[str] = client_metrics._Recent(10, len)
     for key in "abcd":
         recent.put(key, key * 3)
     recent.put("b", "new")
@@ -635,7 +632,7 @@ def test_metrics_without_data_points_are_empty() -> None:
 
 
 def test_too_many_data_points_end_with_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "MOST_POINTS", 10)
+    monkeypatch.setattr(client_metrics, "MOST_POINTS", 10)
     rows = around(push(2, otlp(gauge("m", *range(11)))))
     assert [row["value"] for row in rows] == [*range(10), None]
     assert [row["status"] for row in rows] == ["ok"] * 10 + ["too_large"]
@@ -756,7 +753,7 @@ def test_a_version_from_the_future_is_unsupported() -> None:
 
 def test_batches_have_exactly_the_schema() -> None:
     for batch in telemetry.read(io.BytesIO((GOLDEN / "refusals.pcap").read_bytes())):
-        assert batch.schema.equals(CLIENT_METRICS, check_metadata=True)
+        assert batch.schema.equals(SCHEMA, check_metadata=True)
         batch.validate(full=True)
         for field in batch.schema:
             assert field.nullable or batch.column(field.name).null_count == 0
@@ -807,7 +804,7 @@ def test_kwire_decode_writes_json_lines(capsys: pytest.CaptureFixture[str]) -> N
     found = golden("gzip", name=file)
     assert len(lines) == len(found)
     for line, row in zip(lines, found, strict=True):
-        assert list(line) == CLIENT_METRICS.names
+        assert list(line) == SCHEMA.names
         assert line["value"] == row["value"]
         assert line["attributes"] == dict(row["attributes"])
         assert line["resource_attributes"] == dict(row["resource_attributes"])

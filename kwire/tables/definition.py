@@ -1,0 +1,94 @@
+"""What a table is: ``CaptureTable`` and ``LogTable``, and the ``Maker`` that makes the rows of one of a capture.
+
+Imports neither numpy nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kwire.capture.frames import Frames
+    from kwire.tables.showing import Column
+
+__all__ = ["CaptureTable", "LogTable", "Maker", "Table", "words"]
+
+
+class Maker:
+    """Makes the rows of one table of one capture. ``frames`` are to come in the order of the capture."""
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        """The rows that these frames give, with the schema that was chosen; a batch may be empty."""
+        raise NotImplementedError
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that only the end of the capture gives, where a table has such."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What there is to know about a table.
+
+    ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
+    of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty where it has
+    no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column.
+    """
+
+    name: str
+    schema: pa.Schema
+    file: str
+    shown: Sequence[Column]
+    statuses: Mapping[str, str] = field(default_factory=dict)
+
+    def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
+        """The schema of some columns, in the order given; None: all. Raises ``ValueError`` for one that is none."""
+        import pyarrow as pa
+
+        if columns is None:
+            return self.schema
+        wanted = list(columns)
+        if not wanted:
+            raise ValueError(f"no column of the table {self.name} was chosen: {', '.join(self.schema.names)}")
+        for name in wanted:
+            if name not in self.schema.names:
+                raise ValueError(f"the table {self.name} has no column {name!r}: {', '.join(self.schema.names)}")
+            if wanted.count(name) > 1:
+                raise ValueError(f"column {name!r} of the table {self.name} was chosen twice")
+        return pa.schema([self.schema.field(name) for name in wanted])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureTable(Table):
+    """A table that is made from the frames of a capture.
+
+    ``maker(name, schema, memory)`` makes a ``Maker`` for one capture: ``name`` is for the column ``capture``,
+    ``schema`` what ``chosen`` gave; what is not in it is not worked out. ``memory`` is what tables remember from one
+    capture to the next in the same run, each under its own name.
+    """
+
+    maker: Callable[[str, pa.Schema, dict[str, Any]], Maker]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTable(Table):
+    """A table that is made from a log segment.
+
+    ``read(source, columns=, name=, metadata=, progress=, on_note=)`` gives its batches, none of them empty; arguments
+    and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's own topics decoded,
+    where there is such a thing.
+    """
+
+    read: Callable[..., Iterator[pa.RecordBatch]]
+    deep: LogTable | None = None
+
+
+def words(meanings: Mapping[Any, str]) -> dict[str, str]:
+    """``Table.statuses`` of the members of an enum: the words are their names in lower case."""
+    assert all(isinstance(one, IntEnum) for one in meanings)
+    return {one.name.lower(): text for one, text in meanings.items()}

@@ -1,0 +1,248 @@
+"""The table ``frames``: one row per frame, and a few rows that stand for bytes in which no frame can be seen.
+
+``FrameColumns`` makes its columns, for ``messages`` too: a column is a method of the same name.
+
+Strategy: numbers become columns without a loop. What is the same for many rows (addresses, API names, client ids) is
+made into text once and spread over the rows. Python looks at single frames only where something is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire import schema
+from kwire.capture.frames import Frames, sentence
+from kwire.kernels.layouts import Status
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, Maker, words
+from kwire.tables.showing import Column
+
+__all__ = ["KEY", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns"]
+
+Array = Any
+
+KEY: Final = (
+    pa.field("capture", pa.string(), nullable=False),
+    pa.field("connection", pa.int64(), nullable=False),
+    pa.field("frame", pa.int64(), nullable=False),
+)
+"""What names a frame, in every table of a capture."""
+
+SCHEMA: Final = pa.schema(
+    [
+        *KEY,
+        pa.field("timestamp", TIMESTAMP, nullable=False),
+        pa.field("direction", pa.string(), nullable=False),
+        pa.field("client_host", pa.string(), nullable=False),
+        pa.field("client_port", pa.int32(), nullable=False),
+        pa.field("broker_host", pa.string(), nullable=False),
+        pa.field("broker_port", pa.int32(), nullable=False),
+        pa.field("api_key", pa.int16()),
+        pa.field("api_name", pa.string()),
+        pa.field("api_version", pa.int16()),
+        pa.field("correlation_id", pa.int32()),
+        pa.field("client_id", pa.string()),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("latency_ms", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row per frame.
+
+``timestamp`` is when the capture had the frame's last byte and all bytes before it. ``size`` counts the bytes after the
+4-byte length, as the length says (what was really seen of a frame that is cut off stands in ``error``); of a
+``gap`` that holds no frame, the bytes skipped. A response has the API, version and client_id of its request;
+``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response, null
+in requests.
+"""
+
+STATUSES: Final = {
+    Status.OK: "a request, or a response that was paired with its request",
+    Status.UNPAIRED: "a response whose request is not in the capture: API and version are not known",
+    Status.MALFORMED: "the header cannot be read; in `messages`, the body is not what its version says",
+    Status.UNSUPPORTED: "an API key or version that kwire has no layout for",
+    Status.CUT_OFF: "the connection or the capture ends within this frame, or it was given up to bound memory",
+    Status.GAP: "packets are missing within this frame, or bytes were skipped up to the next one",
+    Status.ENCRYPTED: "TLS. One row for the connection; nothing in it can be read",
+    Status.SASL: "a raw SASL token, without a header: after SaslHandshake v0, or GSSAPI of a 0.9 client",
+}
+"""What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+DIRECTIONS: Final = ("request", "response")
+WORDS: Final = columns.status_words(Status)
+
+
+class Capture:
+    """What is the same for all frames of a capture: its name, and texts that were made once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._hosts: dict[int, tuple[str, str]] = {}
+
+    @cached_property
+    def api_names(self) -> pa.Array:
+        """The name of each API, by its key."""
+        keys = schema.api_keys()
+        return pa.array([keys.get(key) for key in range(max(keys) + 1)], pa.string())
+
+    def hosts(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
+        """The addresses of the ends A and B of a connection."""
+        found = self._hosts.get(connection)
+        if found is None:
+            a, b = frames.ends(slot)
+            found = self._hosts[connection] = (a.host, b.host)
+        return found
+
+
+class FrameColumns:
+    """The columns of some frames, each made when it is asked for.
+
+    ``statuses`` and ``errors`` are what somebody found out about the frames beyond what ``frames`` says of them: a
+    column of numbers of ``Status``, and sentences by row.
+    """
+
+    def __init__(
+        self, capture: Capture, frames: Frames, statuses: Array | None = None, errors: Mapping[int, str] | None = None
+    ) -> None:
+        self._capture = capture
+        self._frames = frames
+        self._statuses = frames["status"] if statuses is None else statuses
+        self._more = errors or {}
+
+    def column(self, name: str) -> pa.Array:
+        """The column with this name."""
+        made: pa.Array = getattr(self, name)()
+        return made
+
+    @cached_property
+    def _by_a(self) -> Array:
+        """Whether A is the client."""
+        return self._frames["client_side"] == 0
+
+    @cached_property
+    def _connections(self) -> tuple[Array, Array]:
+        """The slots that occur, and for each frame which of them it has."""
+        used, index = np.unique(self._frames["slot"], return_inverse=True)
+        return used, index
+
+    @cached_property
+    def _all_hosts(self) -> pa.Array:
+        """The addresses A and B of each slot that occurs, one behind the other."""
+        used, _ = self._connections
+        numbers = self._frames.of_connections("number", used).tolist()
+        both = (self._capture.hosts(self._frames, *one) for one in zip(used.tolist(), numbers, strict=True))
+        return pa.array([host for hosts in both for host in hosts], pa.string())
+
+    def _hosts(self, side: Array) -> pa.Array:
+        return self._all_hosts.take(pa.array(self._connections[1] * 2 + side))
+
+    def _ports(self, is_a: Array) -> pa.Array:
+        used, index = self._connections
+        a, b = (self._frames.of_connections(name, used).astype(np.int32)[index] for name in ("a_port", "b_port"))
+        return pa.array(np.where(is_a, a, b))
+
+    # The columns, by their names.
+
+    def capture(self) -> pa.Array:
+        return columns.constant(self._capture.name, len(self._frames))
+
+    def connection(self) -> pa.Array:
+        used, index = self._connections
+        return pa.array(self._frames.of_connections("number", used)[index])
+
+    def frame(self) -> pa.Array:
+        return pa.array(self._frames.numbers)
+
+    def timestamp(self) -> pa.Array:
+        return columns.timestamps(self._frames["time"])
+
+    def direction(self) -> pa.Array:
+        return columns.pick(DIRECTIONS, self._frames["response"])
+
+    def client_host(self) -> pa.Array:
+        return self._hosts(~self._by_a)
+
+    def client_port(self) -> pa.Array:
+        return self._ports(self._by_a)
+
+    def broker_host(self) -> pa.Array:
+        return self._hosts(self._by_a)
+
+    def broker_port(self) -> pa.Array:
+        return self._ports(~self._by_a)
+
+    def api_key(self) -> pa.Array:
+        return columns.numbers(self._frames["api"], pa.int16(), -0x8000, 0x7FFF)
+
+    def api_name(self) -> pa.Array:
+        api, names = self._frames["api"], self._capture.api_names
+        return names.take(pa.array(np.clip(api, -1, len(names) - 1), mask=(api < 0) | (api >= len(names))))
+
+    def api_version(self) -> pa.Array:
+        return columns.numbers(self._frames["version"], pa.int16(), -0x8000, 0x7FFF)
+
+    def correlation_id(self) -> pa.Array:
+        return columns.numbers(self._frames["id"], pa.int32(), -0x80000000, 0x7FFFFFFF)
+
+    def client_id(self) -> pa.Array:
+        used, index = np.unique(self._frames["client"], return_inverse=True)
+        texts = [self._frames.client_id(number) for number in used.tolist()]
+        return pa.array(texts, pa.string()).take(pa.array(index))
+
+    def size(self) -> pa.Array:
+        return pa.array(np.ascontiguousarray(self._frames["size"]))
+
+    def latency_ms(self) -> pa.Array:
+        return columns.milliseconds(self._frames["latency"])
+
+    def status(self) -> pa.Array:
+        return columns.pick(WORDS, self._statuses)
+
+    def error(self) -> pa.Array:
+        reason, detail = self._frames["reason"], self._frames["detail"]
+        wrong = np.flatnonzero(reason).tolist()
+        if not wrong and not self._more:
+            return pa.nulls(len(self._frames), pa.string())
+        texts: list[str | None] = [None] * len(self._frames)
+        for row in wrong:
+            texts[row] = sentence(int(reason[row]), int(detail[row]))
+        for row, text in self._more.items():
+            texts[row] = text
+        return pa.array(texts, pa.string())
+
+
+class _Maker(Maker):
+    def __init__(self, name: str, schema_: pa.Schema, memory: dict[str, Any]) -> None:
+        self._capture = Capture(name)
+        self._schema = schema_
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        yield columns.filled(self._schema, FrameColumns(self._capture, frames).column)
+
+
+TABLE: Final = CaptureTable(
+    name="frames",
+    schema=SCHEMA,
+    file="capture",
+    statuses=words(STATUSES),
+    maker=_Maker,
+    shown=(
+        Column("time", showing.time("timestamp")),
+        Column("client", showing.host("client"), shrink=15),
+        Column("", showing.way),
+        Column("broker", showing.host("broker"), shrink=12),
+        Column("api", showing.api, shrink=12),
+        Column("corr", showing.plain("correlation_id"), right=True),
+        Column("client_id", showing.plain("client_id"), shrink=8),
+        Column("size", showing.plain("size"), right=True, least=7),
+        Column("ms", showing.latency, right=True, least=8),
+        Column("status", showing.status, shrink=8),
+    ),
+)

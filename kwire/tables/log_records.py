@@ -1,0 +1,60 @@
+"""The table ``records`` of log segments: one row per record; ``DEEP`` also says what those of Kafka's own topics mean.
+
+Rows are made by ``kwire.log``; the decoded columns by ``kwire.log.internal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwire import log
+from kwire.log.internal import DECODED, decoded
+from kwire.log.reading import STATUSES
+from kwire.tables import records, showing
+from kwire.tables.definition import LogTable
+from kwire.tables.showing import Column
+
+__all__ = ["DEEP", "TABLE"]
+
+_FROM: Final = ("topic", "key", "value", "is_control")
+"""What ``decoded`` needs."""
+
+
+def _deep(source: Any, *, columns: Sequence[str] | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
+    wanted = DEEP.chosen(columns).names
+    needed = [one for one in wanted if one not in DECODED]
+    decodes = len(needed) < len(wanted)
+    if decodes:
+        needed += [one for one in _FROM if one not in needed]
+    for batch in log.read(source, columns=needed, **options):
+        yield (decoded(batch) if decodes else batch).select(wanted)
+
+
+_SHOWN: Final = tuple(column for column in records.SHOWN if column.title != "source")
+
+DEEP: Final = LogTable(
+    name="records",
+    schema=pa.schema([*log.RECORDS, *(pa.field(one, pa.string()) for one in DECODED)]),
+    file="segment",
+    statuses=STATUSES,
+    read=_deep,
+    shown=(
+        *(column for column in _SHOWN if column.title not in ("key", "value", "headers", "control")),
+        Column("record", showing.plain("record_type"), shrink=16),
+        Column("key", showing.plain("decoded_key"), shrink=20),
+        Column("value", showing.plain("decoded_value"), shrink=20),
+    ),
+)
+
+TABLE: Final = LogTable(
+    name="records",
+    schema=log.RECORDS,
+    file="segment",
+    statuses=STATUSES,
+    read=log.read,
+    shown=_SHOWN,
+    deep=DEEP,
+)

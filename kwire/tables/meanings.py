@@ -1,0 +1,64 @@
+"""What the tables of events have in common: they are made from the table ``records``, whose place stands in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kwire.capture.frames import Frames
+from kwire.events.columns import PLACE, RENAMED
+from kwire.tables.definition import Maker
+from kwire.tables.records import SCHEMA as RECORDS
+from kwire.tables.records import Records
+
+__all__ = ["PLACE_FIELDS", "OfRecords", "renamed", "rows_of", "said"]
+
+PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name)) for name in PLACE)
+"""``PLACE`` of ``kwire.events.columns`` as Arrow fields, under the names that they have here."""
+
+_NAMES: Final = {RENAMED.get(name, name): name for name in PLACE}
+
+
+def renamed(name: str) -> str:
+    """What a column of ``records`` is called here."""
+    return RENAMED.get(name, name)
+
+
+class OfRecords(Maker):
+    """Makes rows out of those of ``records``, of which it asks for ``needed`` and for the place that ``schema`` has."""
+
+    def __init__(self, name: str, schema: pa.Schema, needed: Iterable[str]) -> None:
+        self.schema = schema
+        place = (_NAMES[one] for one in schema.names if one in _NAMES)
+        columns = dict.fromkeys([*place, *needed])
+        self._records = Records(name, pa.schema([RECORDS.field(one) for one in columns]), {})
+
+    def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that some records give."""
+        raise NotImplementedError
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        for records in self._records.batches(frames):
+            yield self.of_records(records)
+
+
+def said(own: str | None, status: str, error: str | None) -> str | None:
+    """What is wrong with an event and with the record that holds it."""
+    if status == "ok":
+        return own
+    record = f"record {status}" if error is None else f"record {status}: {error}"
+    return record if own is None else f"{own}; {record}"
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch of records, with the names that their columns have here."""
+    # Times beyond year 9999, which a record can have, are no datetime: they stay integers.
+    plain = [
+        column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
+        for column in batch.columns
+    ]
+    names = [renamed(name) for name in batch.schema.names]
+    for values in zip(*plain, strict=True):
+        yield dict(zip(names, values, strict=True))

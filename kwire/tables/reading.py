@@ -1,0 +1,81 @@
+"""From a capture to the rows of its tables: what ``kwire.capture.read`` is.
+
+One pass over the capture makes any number of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kwire.capture.reading import Reading
+from kwire.errors import CaptureError
+from kwire.tables import CAPTURE, EVENTS, names, table
+from kwire.tables.definition import CaptureTable, Maker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kwire.capture.reading import Source
+
+__all__ = ["of_capture", "read"]
+
+
+def of_capture(name: str) -> CaptureTable:
+    """The table ``name`` of captures, of events too. Raises ``ValueError`` for one that there is not."""
+    for kind in (CAPTURE, EVENTS):
+        if name in names(kind):
+            return table(name, kind)
+    raise ValueError(f"no table {name!r}: there are {', '.join((*names(CAPTURE), *names(EVENTS)))}")
+
+
+def read(
+    source: Source,
+    tables: Mapping[str, Sequence[str] | None],
+    *,
+    ports: Iterable[int] | None = None,
+    name: str = "",
+    progress: Callable[[int], None] | None = None,
+    window: int | None = None,
+    on_note: Callable[[str], None] | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
+
+    ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
+    from one capture to the next: a dict that is empty before the first and given again with each. The rest and the
+    errors are those of ``kwire.capture.read``.
+    """
+    memory = {} if memory is None else memory
+    makers: dict[str, Maker] = {}
+    for one, columns in tables.items():
+        definition = of_capture(one)
+        makers[one] = definition.maker(name, definition.chosen(columns), memory)
+    reading = Reading(source, ports=ports, window=window, progress=progress, name=name)
+    return _batches(reading, makers, name, on_note)
+
+
+def _batches(
+    reading: Reading, makers: Mapping[str, Maker], name: str, on_note: Callable[[str], None] | None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    error: CaptureError | None = None
+    try:
+        for frames in reading:
+            for one, maker in makers.items():
+                yield from _filled(one, maker.batches(frames))
+    except CaptureError as problem:
+        error = CaptureError(problem.message, file=name or None, offset=problem.offset)
+    for one, maker in makers.items():
+        yield from _filled(one, maker.rest())
+    # Not where the caller stopped early: what was left out is known at the end only.
+    if on_note is not None:
+        for note in reading.notes():
+            on_note(note)
+    if error is not None:
+        raise error
+
+
+def _filled(one: str, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    for batch in batches:
+        if batch.num_rows:
+            yield one, batch

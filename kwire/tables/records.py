@@ -1,0 +1,333 @@
+"""The table ``records``: one row for each record in a Produce request, or in a Fetch or ShareFetch response.
+
+Record sets are found by programs (one for each API and version that turns up), all of a window in one call, and decoded
+by ``kwire.records`` in one more. Names of topics that a frame knows by id only are learnt from every message that has
+both (Metadata, CreateTopics and so on), by such programs too.
+
+Rules kept here:
+
+- Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
+- What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
+  topics not learnt.
+- Importing this module, for the schema, imports no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire import schema
+from kwire.capture.frames import Frames, text_of
+from kwire.kernels.layouts import Status
+from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.schema.keys import ApiKey
+from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, Maker, words
+from kwire.tables.frames import KEY
+from kwire.tables.showing import Column
+from kwire.wire import uuid_text
+
+if TYPE_CHECKING:
+    from kwire.codec.locate import Program
+    from kwire.tables.locating import Failure
+
+__all__ = ["SCHEMA", "SHOWN", "STATUSES", "TABLE", "RecordStatus", "Records"]
+
+Array = Any
+
+SCHEMA: Final = pa.schema(
+    [
+        *KEY,
+        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", TIMESTAMP),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
+        pa.field("magic", pa.int8()),
+        pa.field("compression", pa.string()),
+        pa.field("crc_ok", pa.bool_()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("sequence", pa.int32()),
+        pa.field("partition_leader_epoch", pa.int32()),
+        pa.field("is_transactional", pa.bool_()),
+        pa.field("is_control", pa.bool_()),
+        pa.field("control_type", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
+
+``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
+uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that a message earlier in the
+capture gave to it, or null. Bytes that are no record become one row with a status other than ``ok`` and the record
+columns null.
+"""
+
+
+class RecordStatus(IntEnum):
+    """What became of a record."""
+
+    OK = 0
+    CORRUPT = 1
+    MALFORMED = 2
+    UNREADABLE = 3
+
+
+STATUSES: Final = {
+    RecordStatus.OK: "a record, its checksum verified",
+    RecordStatus.CORRUPT: "a record whose checksum does not match: read, but not to be trusted",
+    RecordStatus.MALFORMED: "bytes that are no record, or a batch that cannot be decompressed; only the columns of the "
+    "frame, topic and partition are there",
+    RecordStatus.UNREADABLE: "the frame is incomplete: what follows the record sets that are whole is not there",
+}
+"""What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+WORDS: Final = columns.status_words(RecordStatus)
+SOURCES: Final = ("produce", "fetch")
+
+OF_PLACE: Final = tuple(SCHEMA.names[: SCHEMA.get_field_index("offset")])
+"""Columns that say where a record stands: of its frame, or of its record set. Rows that are no record have them too."""
+OF_RECORD: Final = tuple(one for one in SCHEMA.names if one not in (*OF_PLACE, "status", "error"))
+"""Columns that the record decoder makes, under the same names."""
+
+_FETCHED: Final = (
+    "responses.topic",
+    "responses.topic_id",
+    "responses.partitions.partition_index",
+    "responses.partitions.records",
+)
+_SET_FIELDS: Final = {
+    ApiKey.PRODUCE: (
+        "topic_data.name",
+        "topic_data.topic_id",
+        "topic_data.partition_data.index",
+        "topic_data.partition_data.records",
+    ),
+    ApiKey.FETCH: _FETCHED,
+    ApiKey.SHARE_FETCH: _FETCHED,
+}
+"""Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
+R_TOPIC, R_TOPIC_ID, R_PARTITION, R_RECORDS = range(4)
+SET_REGISTERS: Final = 4
+
+_NO_TOPIC_ID: Final = bytes(16)
+
+
+class Records(Maker):
+    """Makes the rows; ``schema_`` has the columns that are wanted."""
+
+    def __init__(self, name: str, schema_: pa.Schema, memory: dict[str, Any]) -> None:
+        from kwire.tables.locating import Programs
+
+        self._name = name
+        self._schema = schema_
+        self._wanted = frozenset(schema_.names)
+        self._decoded = [one for one in OF_RECORD if one in self._wanted]
+        if "crc_ok" not in self._decoded and not self._wanted.isdisjoint(("status", "error")):
+            self._decoded.append("crc_ok")
+        self._sets = Programs(_set_program, SET_REGISTERS)
+        self._topics = _Topics()
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        from kwire.records.verdicts import among, decode_together, problem_rows, verdict
+
+        if "topic" in self._wanted:
+            self._topics.learn(frames)
+        rows, sets, failures = self._sets.run(frames, np.flatnonzero(_with_records(frames)))
+        starts = sets[:, 1 + 2 * R_RECORDS].copy()
+        lengths = sets[:, 2 + 2 * R_RECORDS].copy()
+        lengths[lengths < 0] = 0
+        found = decode_together(frames.data, starts, lengths, columns=self._decoded)
+
+        place = _Place(self._name, self._topics, frames, sets)
+        index = found.set_index.astype(np.int64)
+        made = place.columns(self._wanted, index, rows[sets[:, 0]][index])
+        made |= {name: found.batch.column(name) for name in self._decoded}
+        if "crc_ok" in self._decoded:
+            made["status"], made["error"] = verdict(made["crc_ok"])
+        batch = columns.filled(self._schema, made.__getitem__)
+        if not found.problems and not failures:
+            yield batch
+            return
+
+        of_set = np.array([one for one, _, _ in found.problems], np.int64)
+        of_frame = np.array([failure.row for failure in failures], np.int64)
+        bad_sets = np.concatenate([of_set, np.full(len(failures), -1, np.int64)])
+        bad_frames = np.concatenate([rows[sets[of_set, 0]], of_frame])
+        values: dict[str, Any] = place.columns(self._wanted, bad_sets, bad_frames)
+        values["status"] = columns.pick(WORDS, self._statuses(frames, len(of_set), of_frame))
+        values["error"] = self._errors(frames, found.problems, failures)
+        last = np.iinfo(np.int64).max
+        yield among(
+            batch,
+            problem_rows(self._schema, len(bad_sets), values),
+            np.concatenate([rows[sets[:, 0]][index], bad_frames]),
+            np.concatenate([index, np.where(bad_sets < 0, last, bad_sets)]),
+        )
+
+    def _statuses(self, frames: Frames, n_sets: int, of_frame: Array) -> Array:
+        whole = frames["status"][of_frame] == Status.OK
+        of_frames = np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
+        return np.concatenate([np.full(n_sets, int(RecordStatus.MALFORMED), np.int64), of_frames])
+
+    def _errors(self, frames: Frames, problems: list[tuple[int, int, str]], failures: list[Failure]) -> list[str]:
+        texts = [f"at byte {offset} of the record set: {text}" for _, offset, text in problems]
+        return texts + [failure.sentence(frames) for failure in failures]
+
+
+def _with_records(frames: Frames) -> Array:
+    """Which frames may hold records: those of the right kind, as far as the capture has them."""
+    api, response, status = frames["api"], frames["response"], frames["status"]
+    wanted = (api == ApiKey.PRODUCE) & (response == 0)
+    wanted |= ((api == ApiKey.FETCH) | (api == ApiKey.SHARE_FETCH)) & (response == 1)
+    in_part = ((status == Status.CUT_OFF) | (status == Status.GAP)) & (frames["off"] >= 0)
+    return wanted & ((status == Status.OK) | in_part)
+
+
+class _Place:
+    """Where records stand: the columns of their frame and of their record set."""
+
+    def __init__(self, name: str, topics: _Topics, frames: Frames, sets: Array) -> None:
+        self._name = name
+        self._topics = topics
+        self._frames = frames
+        self._sets = sets
+
+    def columns(self, wanted: frozenset[str], of_set: Array, row: Array) -> dict[str, pa.Array]:
+        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``."""
+        frames, sets = self._frames, self._sets
+        spread = columns.Spread(of_set)
+        make: dict[str, Callable[[], pa.Array]] = {
+            "capture": lambda: columns.constant(self._name, len(row)),
+            "connection": lambda: pa.array(frames.of_connections("number", frames["slot"][row])),
+            "frame": lambda: pa.array(frames.numbers[row]),
+            "frame_timestamp": lambda: columns.timestamps(frames["time"][row]),
+            "source": lambda: columns.pick(SOURCES, frames["response"][row]),
+            "topic": lambda: spread.text(self._topics.names(frames.data, sets)),
+            "topic_id": lambda: spread.text(self._topics.ids(frames.data, sets)),
+            "partition": lambda: spread.number(sets[:, 1 + 2 * R_PARTITION], pa.int32()),
+        }
+        assert tuple(make) == OF_PLACE
+        return {name: one() for name, one in make.items() if name in wanted}
+
+
+class _Topics:
+    """The topics of a capture: names and ids that occur, and which id was seen with which name."""
+
+    def __init__(self) -> None:
+        from kwire.tables.locating import Names, Programs
+
+        self._names = Names()
+        self._ids = Names()
+        self._name_of: dict[bytes, str] = {}
+        self._pairs = Programs(_pair_program, 2)
+
+    def names(self, data: Array, sets: Array) -> pa.Array:
+        """The topic's name of each record set; one that is not in the frame is looked up by the id."""
+        number = self._names.numbers(data, sets[:, 1 + 2 * R_TOPIC], sets[:, 2 + 2 * R_TOPIC])
+        texts = pa.array([text_of(one) for one in self._names.values()], pa.string())
+        named = texts.take(pa.array(number, mask=number < 0))
+        if (number < 0).any():
+            by_id = self._numbers_of_ids(data, sets)
+            learnt = pa.array([self._name_of.get(one) for one in self._ids.values()], pa.string())
+            named = pc.coalesce(named, learnt.take(pa.array(by_id, mask=by_id < 0)))
+        return named
+
+    def ids(self, data: Array, sets: Array) -> pa.Array:
+        """The topic's id of each record set, as text."""
+        number = self._numbers_of_ids(data, sets)
+        # A version that has names and ids may send the zero id: no id.
+        texts = [None if one == _NO_TOPIC_ID else uuid_text(UUID(bytes=one)) for one in self._ids.values()]
+        return pa.array(texts, pa.string()).take(pa.array(number, mask=number < 0))
+
+    def _numbers_of_ids(self, data: Array, sets: Array) -> Array:
+        return self._ids.numbers(data, sets[:, 1 + 2 * R_TOPIC_ID], sets[:, 2 + 2 * R_TOPIC_ID])
+
+    def learn(self, frames: Frames) -> None:
+        """Remembers the pairs of names and ids in messages that have both."""
+        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
+        _, pairs, _ = self._pairs.run(frames, rows)
+        data = frames.data
+        for _, name_off, name_length, id_off, _ in pairs.tolist():
+            if name_length > 0:
+                name = text_of(data[name_off : name_off + name_length].tobytes())
+                self._name_of[data[id_off : id_off + 16].tobytes()] = name
+
+
+def _names_topics(api: Array, response: Array) -> Array:
+    """Which frames may name topics by name and id; ``_pair_program`` then decides by the layout."""
+    # Not Produce and Fetch, the bulk of the traffic, which never have both; nor what has no layout.
+    return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
+
+
+def _set_program(api: int, response: int, version: int) -> Program | None:
+    from kwire.codec.locate import compile_program
+    from kwire.tables.locating import layouts
+
+    found = layouts(api, response, version)
+    if found is None:
+        return None
+    fields = _SET_FIELDS[ApiKey(api)]
+    return compile_program(found, fields, emit_after=fields[R_RECORDS])
+
+
+def _pair_program(api: int, response: int, version: int) -> Program | None:
+    from kwire.codec.locate import compile_program
+    from kwire.tables.locating import layouts
+
+    found = layouts(api, response, version)
+    pair = None if found is None else _topic_pair(found[-1], "")
+    if found is None or pair is None:
+        return None
+    name, topic_id, last = pair
+    return compile_program(found, (name, topic_id), emit_after=last)
+
+
+def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
+    """Paths of a topic's name, its id, and the later one of the two, in the first struct that has both."""
+    names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
+    named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
+    if named is not None and "topic_id" in names:
+        last = max(named, "topic_id", key=names.index)
+        return path + named, path + "topic_id", path + last
+    for one in struct.fields:
+        inner = one.type.element if isinstance(one.type, ArrayLayout) else one.type
+        if isinstance(inner, StructLayout):
+            found = _topic_pair(inner, f"{path}{one.name}.")
+            if found is not None:
+                return found
+    return None
+
+
+SHOWN: Final = (
+    Column("source", showing.plain("source"), least=len("produce")),
+    Column("partition", showing.partition, shrink=12),
+    Column("offset", showing.plain("offset"), right=True, least=8),
+    Column("timestamp", showing.time("timestamp")),
+    Column("key", showing.plain("key", "null"), shrink=8, empty="null"),
+    Column("value", showing.plain("value", "null"), shrink=16),
+    Column("headers", showing.headers, shrink=12),
+    Column("format", showing.record_format, least=len("v1 snappy")),
+    Column("control", showing.plain("control_type")),
+    Column("status", showing.status, shrink=8, empty="ok"),
+)
+
+TABLE: Final = CaptureTable(
+    name="records", schema=SCHEMA, file="capture", statuses=words(STATUSES), maker=Records, shown=SHOWN
+)
