@@ -157,10 +157,10 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
 
     ``stream`` is the direction of the packet, ``other`` the opposite one.
     """
-    flags = header.flags
+    control = header.control
     reference = stream.reference
     ahead = (header.seq - reference) & _SEQUENCE
-    if not flags & Flag.SYN:
+    if not control & Flag.SYN:
         # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
         return header.captured > 0 and reference >= 0 and FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
     # A repeated SYN has the sequence number of the first.
@@ -171,7 +171,7 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
         return ahead <= _SEQUENCES - LATEST_SYN
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
     # was data, a new connection begins.
-    return not flags & Flag.ACK and other.start < 0 and other.reference >= 0
+    return not control & Flag.ACK and other.start < 0 and other.reference >= 0
 
 
 @kernel
@@ -228,20 +228,15 @@ def _clear(stream: Any) -> None:
 
 
 @kernel
-def _with_another(known: Known, header: Any, place: int, ports: Array) -> Known:
-    """What is known once the packet has begun a connection, the last one, which A is the sender of."""
-    connections = known.connections
-    streams = known.streams
-    lookup = known.lookup
-    slot = known.n_connections
-    if slot == connections.shape[0]:
+def _with_room(known: Known) -> Known:
+    """What is known, in tables that have room for another connection."""
+    connections, streams, lookup, n_connections = known
+    if n_connections == connections.shape[0]:
         connections = grown(connections)
         streams = grown(streams)
-    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
-    lookup[place] = slot
-    if (slot + 1) * 2 > lookup.shape[0]:
+    if 2 * n_connections > lookup.shape[0]:
         lookup = rehashed(connections, lookup)
-    return Known(connections, streams, lookup, slot + 1)
+    return Known(connections, streams, lookup, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
@@ -259,10 +254,10 @@ def _nearest(reference: int, sequence: int) -> int:
 @kernel
 def _follow(header: Any, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
-    flags = header.flags
+    control = header.control
     reference = stream.reference
     pos = FIRST_POSITION + header.seq if reference < 0 else _nearest(reference, header.seq)
-    if flags & Flag.SYN:
+    if control & Flag.SYN:
         pos += 1
         if stream.start < 0:
             stream.start = pos
@@ -272,10 +267,10 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
     end = pos + header.length
     if end > reference and end >= 0:
         stream.reference = end
-    if flags & Flag.FIN and not flags & Flag.RST:
+    if control & Flag.FIN and not control & Flag.RST:
         stream.end = end
     far = other.reference
-    if flags & Flag.ACK and far >= 0:
+    if control & Flag.ACK and far >= 0:
         # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
         other.acked = max(other.acked, _nearest(far, header.ack))
     return pos
@@ -314,6 +309,77 @@ def _note_segment(
 
 
 @kernel
+def _connection(
+    header: Any, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
+) -> tuple[int, int]:
+    """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
+
+    The slot is ``n_connections`` if it was made, -1 if there is none and such a packet begins none.
+    """
+    slot, side, place = _look_up(header, connections, lookup)
+    if slot >= 0:
+        if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+            return slot, side
+        connections[slot].closed = 1
+    if header.control & Flag.RST:
+        return int64(-1), side
+    slot = int64(n_connections)
+    lookup[place] = slot
+    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
+    return slot, int64(0)
+
+
+@kernel
+def _take(
+    buf: Array,
+    packets: Array,
+    k: int,
+    ports: Array,
+    connections: Array,
+    streams: Array,
+    lookup: Array,
+    n_connections: int,
+    counts: Array,
+    segments: Array,
+    n_segments: int,
+    first_order: int,
+    header: Any,
+) -> tuple[int, int, int]:
+    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections)."""
+    while (
+        k < packets.shape[0]
+        and n_segments + 2 <= segments.shape[0]
+        and n_connections < connections.shape[0]
+        and 2 * n_connections <= lookup.shape[0]
+    ):
+        packet = packets[k]
+        order = first_order + k
+        k += 1
+        counts[Count.PACKETS] += 1
+        found = innermost(buf, packet, header)
+        if found != Count.PACKETS:
+            counts[found] += 1
+            continue
+        slot, side = _connection(header, connections, streams, lookup, n_connections, ports)
+        if slot < 0:
+            continue
+        if slot == n_connections:
+            n_connections += 1
+        conn = connections[slot]
+        control = header.control
+        if control & Flag.SYN and conn.opener < 0:
+            conn.opener = 1 - side if control & Flag.ACK else side
+        stream = 2 * slot + side
+        pos = _follow(header, streams[stream], streams[2 * slot + 1 - side])
+        if control & Flag.RST:
+            conn.closed = 1
+            continue  # what an RST carries is a text about the reason, not data of the stream
+        if header.length > 0 and conn.role != Role.OTHER:
+            n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
+    return k, n_segments, n_connections
+
+
+@kernel
 def tcp_segments(
     buf: Array,
     packets: Array,
@@ -331,39 +397,15 @@ def tcp_segments(
     after growing.
     """
     headers = np.empty(1, HEADER)
-    for k in range(packets.shape[0]):
-        packet = packets[k]
-        header = headers[0]
-        counts[Count.PACKETS] += 1
-        found = innermost(buf, packet, header)
-        if found != Count.PACKETS:
-            counts[found] += 1
-            continue
-
-        # The connection, and which of its ends sent this.
-        flags = header.flags
-        slot, side, place = _look_up(header, known.connections, known.lookup)
-        if slot >= 0 and _begins_another(header, known.streams[2 * slot + side], known.streams[2 * slot + 1 - side]):
-            known.connections[slot].closed = 1
-            slot = int64(-1)
-        if slot < 0:
-            if flags & Flag.RST:
-                continue
-            slot = int64(known.n_connections)
-            side = int64(0)
-            known = _with_another(known, header, place, ports)
-        conn = known.connections[slot]
-        if flags & Flag.SYN and conn.opener < 0:
-            conn.opener = 1 - side if flags & Flag.ACK else side
-
-        stream = 2 * slot + side
-        pos = _follow(header, known.streams[stream], known.streams[2 * slot + 1 - side])
-        if flags & Flag.RST:
-            conn.closed = 1
-            continue  # what an RST carries is a text about the reason, not data of the stream
-        if header.length <= 0 or conn.role == Role.OTHER:
-            continue
+    k = 0
+    while k < packets.shape[0]:
         if n_segments + 2 > segments.shape[0]:
             segments = grown(segments)
-        n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, first_order + k, counts)
+        known = _with_room(known)
+        connections, streams, lookup, n_connections = known
+        k, n_segments, n_connections = _take(
+            buf, packets, k, ports, connections, streams, lookup, n_connections, counts, segments, n_segments,
+            first_order, headers[0],
+        )  # fmt: skip
+        known = Known(connections, streams, lookup, n_connections)
     return segments, n_segments, known
