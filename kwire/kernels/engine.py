@@ -26,7 +26,19 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-__all__ = ["KERNELS", "MACHINE", "PRIMITIVES", "PYTHON", "Engine", "choose", "kernel", "primitive", "using"]
+__all__ = [
+    "KERNELS",
+    "MACHINE",
+    "PRIMITIVES",
+    "PYTHON",
+    "STEPS",
+    "Engine",
+    "choose",
+    "kernel",
+    "primitive",
+    "step",
+    "using",
+]
 
 SMALL_WARM: Final = 400_000
 """Bytes up to which Python is faster than loading machine code that is there."""
@@ -37,6 +49,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
 """Every function that ``kernel`` marked."""
+STEPS: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``step`` marked."""
 PRIMITIVES: Final[set[Callable[..., Any]]] = set()
 """Every function that ``primitive`` marked."""
 
@@ -45,6 +59,19 @@ def kernel(function: F) -> F:
     """Marks a function that numba can compile. Of our functions it may call kernels and primitives only."""
     KERNELS.add(function)
     return function
+
+
+def step(function: F) -> F:
+    """Marks a kernel that is a step of others: it makes, replaces and returns no array, it only uses those that it is
+    given (slices of them are fine), and calls other steps and primitives only.
+
+    Its machine code then counts no references to arrays. Counting takes longer than most steps do, two atomic
+    operations for each array and call: the headers of a packet are read in 16 ns in place of 90.
+    """
+    if "Array" in str(function.__annotations__.get("return")):
+        raise TypeError(f"{function.__name__} is no step: it returns an array")
+    STEPS.add(function)
+    return kernel(function)
 
 
 def primitive(function: F) -> F:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import kernel, step
 from kwire.kernels.layouts import CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
@@ -76,7 +76,7 @@ def nothing_known() -> Known:
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@step
 def _mixed(value: int) -> int:
     value ^= value >> 29
     value *= _MULTIPLIER
@@ -84,7 +84,7 @@ def _mixed(value: int) -> int:
     return value
 
 
-@kernel
+@step
 def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
     a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
@@ -109,7 +109,7 @@ def rehashed(connections: Array, lookup: Array) -> Array:
     return bigger
 
 
-@kernel
+@step
 def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
@@ -151,7 +151,7 @@ def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, 
     return int64(-1), int64(0), place
 
 
-@kernel
+@step
 def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
@@ -174,7 +174,7 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     return not control & Flag.ACK and other.start < 0 and other.reference >= 0
 
 
-@kernel
+@step
 def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     """The role of a connection by the broker ports that were asked for, if any were."""
     a_is_broker = False
@@ -190,7 +190,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     return role
 
 
-@kernel
+@step
 def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
     """Fills the rows of a new connection, and of its two streams."""
     conn.number = slot
@@ -215,7 +215,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     _clear(ba)
 
 
-@kernel
+@step
 def _clear(stream: Any) -> None:
     """Fills the row of a stream of which nothing has been seen."""
     stream.reference = -1
@@ -242,7 +242,7 @@ def _with_room(known: Known) -> Known:
 # --- which position ---------------------------------------------------------------------------------------------------
 
 
-@kernel
+@step
 def _nearest(reference: int, sequence: int) -> int:
     """The position that a sequence number means: of all that it may, the one next to ``reference``."""
     step = (sequence - reference) & _SEQUENCE
@@ -251,7 +251,7 @@ def _nearest(reference: int, sequence: int) -> int:
     return reference + step
 
 
-@kernel
+@step
 def _follow(header: Any, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
@@ -279,7 +279,7 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@step
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
 ) -> int:
@@ -308,7 +308,7 @@ def _note_segment(
     return n_segments
 
 
-@kernel
+@step
 def _connection(
     header: Any, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
 ) -> tuple[int, int]:
@@ -329,7 +329,7 @@ def _connection(
     return slot, int64(0)
 
 
-@kernel
+@step
 def _take(
     buf: Array,
     packets: Array,
