@@ -51,7 +51,7 @@ from kwire.kernels.layouts import (
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.packets import Count
-from kwire.kernels.programs import MAX_DEPTH
+from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
 
 __all__ = ["STATE", "Connection", "Tracker"]
@@ -148,7 +148,7 @@ class Tracker:
         self._room: Array = np.zeros(1, ROOM)
         self._room["free"] = -1
         self._scratch = framing.Scratch(
-            np.zeros(1, framing.WAY), np.zeros(2, np.int64), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+            np.zeros(1, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
         )
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)

@@ -40,7 +40,7 @@ from kwire.kernels.pairing import (
     plausible_response,
     wait_for,
 )
-from kwire.kernels.programs import interpret
+from kwire.kernels.programs import Trouble, interpret, register_value
 from kwire.kernels.roles import (
     LARGEST_FRAME,
     LARGEST_TOKEN,
@@ -342,7 +342,7 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
         0,
         0,
     )
-    answered: bool = trouble != 0 or registers[0] != 0
+    answered: bool = trouble != Trouble.NONE or register_value(registers, 0) != 0
     return answered
 
 

@@ -16,6 +16,8 @@ Rules kept here:
   not understood (another protocol, a header that does not fit, a fragment) is counted, as a ``Count``, and left out.
 - A segment's length is what the IP header says, whatever the capture has of it (snaplen).
 - All numbers are int64: numba turns a mixture of int64 and uint64 into floating point.
+- No loop over packets replaces a table: numba counts references to it for each packet then, which takes longer than the
+  rest of such a loop. It stops where the table is full, and the kernel around it makes a larger one and goes on.
 
 Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng), link types as in the
 registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293.
@@ -28,7 +30,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import borrowing, kernel
 from kwire.kernels.layouts import PACKET, Row, table_type
 from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
 
@@ -77,6 +79,8 @@ class Stopped(IntEnum):
     """A pcapng section header or interface description stands here: the caller reads it."""
     BAD = 2
     """No packet or block can stand here."""
+    FULL = 3
+    """The table has no room for the next packet. Never seen from outside: the table is made larger."""
 
 
 class Count(IntEnum):
@@ -132,7 +136,7 @@ _FIRST_LAYERS: Final = np.array([LINKS.get(link, Count.LINK) for link in range(m
 
 
 class Flag(IntEnum):
-    """Flags of a TCP header."""
+    """Control bits of a TCP header."""
 
     FIN = 1
     SYN = 2
@@ -156,8 +160,8 @@ class Header(Row):
     dst_port: int
     seq: int
     ack: int
-    flags: int
-    """Bits of ``Flag``, among others."""
+    control: int
+    """The control bits: those of ``Flag``, among others."""
     off: int
     """Where the bytes of the segment begin."""
     captured: int
@@ -189,10 +193,47 @@ _NO_PACKET: Final = -1
 _BAD_BLOCK: Final = -2
 
 
-@kernel
+@borrowing
 def word(buf: Array, at: int, little: bool) -> int:
     """An unsigned 32-bit number in the byte order of the file."""
     return little_u32(buf, at) if little else u32(buf, at)
+
+
+@kernel
+def _room(start: int, end: int) -> Array:
+    """A table for the packets of a window of capture bytes, as large as such windows mostly need."""
+    return np.empty(max(_LEAST_ROWS, (end - start) // _BYTES_PER_ROW), PACKET)
+
+
+@borrowing
+def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> None:
+    """Fills a row of the table of packets."""
+    packet.off = off
+    packet.captured = captured
+    packet.time = time
+    packet.link = link
+
+
+@borrowing
+def _fill_pcap(
+    buf: Array, pos: int, end: int, little: bool, nano: bool, header: int, limit: int, link: int, packets: Array, n: int
+) -> tuple[int, int, int]:
+    """``pcap_packets`` until the table is full: (rows, position reached, MORE, BAD or FULL)."""
+    while pos + header <= end:
+        seconds = word(buf, pos, little)
+        fraction = word(buf, pos + 4, little)
+        captured = word(buf, pos + 8, little)
+        if captured > limit:
+            return n, pos, int64(Stopped.BAD)
+        if pos + header + captured > end:
+            break
+        if n == packets.shape[0]:
+            return n, pos, int64(Stopped.FULL)
+        time = seconds * _SECOND + (fraction if nano else fraction * _MICROSECOND)
+        _note_packet(packets[n], pos + header, captured, time, link)
+        n += 1
+        pos += header + captured
+    return n, pos, int64(Stopped.MORE)
 
 
 @kernel
@@ -206,29 +247,15 @@ def pcap_packets(
         seconds | microseconds or nanoseconds | captured length | length on the wire
         u32     | u32                         | u32             | u32
     """
-    packets = np.empty(max(_LEAST_ROWS, (end - start) // _BYTES_PER_ROW), PACKET)
-    unit = 1 if nano else _MICROSECOND
-    n = 0
-    pos = start
-    while pos + header <= end:
-        captured = word(buf, pos + 8, little)
-        if captured > limit:
-            return packets, n, pos, Stopped.BAD
-        if pos + header + captured > end:
-            break
-        if n == packets.shape[0]:
-            packets = grown(packets)
-        packet = packets[n]
-        packet.off = pos + header
-        packet.captured = captured
-        packet.time = word(buf, pos, little) * _SECOND + word(buf, pos + 4, little) * unit
-        packet.link = link
-        n += 1
-        pos += header + captured
-    return packets, n, pos, Stopped.MORE
+    packets = _room(start, end)
+    n, pos, stopped = _fill_pcap(buf, start, end, little, nano, header, limit, link, packets, 0)
+    while stopped == Stopped.FULL:
+        packets = grown(packets)
+        n, pos, stopped = _fill_pcap(buf, pos, end, little, nano, header, limit, link, packets, n)
+    return packets, n, pos, stopped
 
 
-@kernel
+@borrowing
 def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     """A pcapng timestamp (64 bits, unsigned) in nanoseconds. Values that do not fit wrap around, they do not fail."""
     high = int64(high)
@@ -260,7 +287,7 @@ def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     return value + offset * _SECOND
 
 
-@kernel
+@borrowing
 def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, interfaces: Array) -> tuple[int, int, int]:
     """The packet in a pcapng block: (where it begins, captured length, interface), or ``_NO_PACKET`` for other blocks,
     ``_BAD_BLOCK`` for one that is not as long as it must be."""
@@ -285,6 +312,47 @@ def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, int
     return int64(_NO_PACKET), int64(0), int64(0)
 
 
+@borrowing
+def _fill_pcapng(
+    buf: Array,
+    pos: int,
+    end: int,
+    little: bool,
+    interfaces: Array,
+    last_time: int,
+    counts: Array,
+    packets: Array,
+    n: int,
+) -> tuple[int, int, int, int]:
+    """``pcapng_packets`` until the table is full: (rows, position reached, MORE, SECTION, BAD or FULL, last time)."""
+    while pos + _LEAST_BLOCK <= end:
+        kind = word(buf, pos, little)
+        if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION):
+            return n, pos, int64(Stopped.SECTION), last_time
+        total = word(buf, pos + 4, little)
+        if total < _LEAST_BLOCK or total & 3 or total > MAX_PACKET:
+            return n, pos, int64(Stopped.BAD), last_time
+        if pos + total > end:
+            break
+        if n == packets.shape[0]:
+            return n, pos, int64(Stopped.FULL), last_time
+        off, captured, number = _packet_block(buf, pos, kind, total, little, interfaces)
+        if off == _BAD_BLOCK:
+            return n, pos, int64(Stopped.BAD), last_time
+        if off >= 0 and number >= interfaces.shape[0]:
+            counts[Count.INTERFACE] += 1
+        elif off >= 0:
+            interface = interfaces[number]
+            if kind != _SIMPLE_PACKET:
+                last_time = nanoseconds(
+                    word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
+                )
+            _note_packet(packets[n], off, captured, last_time, interface.link)
+            n += 1
+        pos += total
+    return n, pos, int64(Stopped.MORE), last_time
+
+
 @kernel
 def pcapng_packets(
     buf: Array, start: int, end: int, little: bool, interfaces: Array, last_time: int, counts: Array
@@ -298,39 +366,12 @@ def pcapng_packets(
 
     Packets stand in enhanced (6), simple (3: no time, the one before it is used) and obsolete (2) packet blocks.
     """
-    packets = np.empty(max(_LEAST_ROWS, (end - start) // _BYTES_PER_ROW), PACKET)
-    n = 0
-    pos = start
-    while pos + _LEAST_BLOCK <= end:
-        kind = word(buf, pos, little)
-        if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION):
-            return packets, n, pos, Stopped.SECTION, last_time
-        total = word(buf, pos + 4, little)
-        if total < _LEAST_BLOCK or total & 3 or total > MAX_PACKET:
-            return packets, n, pos, Stopped.BAD, last_time
-        if pos + total > end:
-            break
-        off, captured, number = _packet_block(buf, pos, kind, total, little, interfaces)
-        if off == _BAD_BLOCK:
-            return packets, n, pos, Stopped.BAD, last_time
-        if off >= 0 and number >= interfaces.shape[0]:
-            counts[Count.INTERFACE] += 1
-        elif off >= 0:
-            interface = interfaces[number]
-            if kind != _SIMPLE_PACKET:
-                last_time = nanoseconds(
-                    word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
-                )
-            if n == packets.shape[0]:
-                packets = grown(packets)
-            packet = packets[n]
-            packet.off = off
-            packet.captured = captured
-            packet.time = last_time
-            packet.link = interface.link
-            n += 1
-        pos += total
-    return packets, n, pos, Stopped.MORE, last_time
+    packets = _room(start, end)
+    n, pos, stopped, time = _fill_pcapng(buf, start, end, little, interfaces, last_time, counts, packets, 0)
+    while stopped == Stopped.FULL:
+        packets = grown(packets)
+        n, pos, stopped, time = _fill_pcapng(buf, pos, end, little, interfaces, time, counts, packets, n)
+    return packets, n, pos, stopped, time
 
 
 # --- headers of a packet ----------------------------------------------------------------------------------------------
@@ -363,7 +404,7 @@ _DESTINATION: Final = 60
 """IP protocol numbers."""
 
 
-@kernel
+@borrowing
 def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     """What an EtherType stands for, behind VLAN tags if there are any.
 
@@ -379,7 +420,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     return int64(Layer.IP), at
 
 
-@kernel
+@borrowing
 def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Two addresses, EtherType."""
     if at + _ETHERNET_SIZE > end:
@@ -387,7 +428,7 @@ def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _ETHERNET_SIZE, end, u16(buf, at + 12))
 
 
-@kernel
+@borrowing
 def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v1: type, ARPHRD, length, address, protocol."""
     if at + _COOKED_SIZE > end:
@@ -395,7 +436,7 @@ def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_SIZE, end, u16(buf, at + 14))
 
 
-@kernel
+@borrowing
 def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v2: protocol first."""
     if at + _COOKED_2_SIZE > end:
@@ -403,7 +444,7 @@ def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_2_SIZE, end, u16(buf, at))
 
 
-@kernel
+@borrowing
 def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     """BSD loopback: address family in the byte order of the host, or big-endian."""
     if at + _LOOPBACK_SIZE > end:
@@ -417,7 +458,7 @@ def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@kernel
+@borrowing
 def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """The version."""
     if at >= end:
@@ -430,7 +471,7 @@ def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@kernel
+@borrowing
 def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
@@ -438,7 +479,7 @@ def _transport(protocol: int, at: int) -> tuple[int, int]:
     return int64(Count.NOT_TCP), at
 
 
-@kernel
+@borrowing
 def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV4_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -459,7 +500,7 @@ def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(int64(buf[at + 9]), at + size)
 
 
-@kernel
+@borrowing
 def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV6_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -489,7 +530,7 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(protocol, at)
 
 
-@kernel
+@borrowing
 def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     wire_end = header.wire_end
     if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
@@ -501,7 +542,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     header.dst_port = u16(buf, at + 2)
     header.seq = u32(buf, at + 4)
     header.ack = u32(buf, at + 8)
-    header.flags = int64(buf[at + 13])
+    header.control = int64(buf[at + 13])
     at += size
     header.off = at
     header.length = wire_end - at
@@ -509,7 +550,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return int64(Count.PACKETS), at
 
 
-@kernel
+@borrowing
 def innermost(buf: Array, packet: Any, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import borrowing, kernel
 from kwire.kernels.layouts import ACTIVE, PIECE, SEGMENT, Role
 from kwire.kernels.numbers import SLACK, copy, int64
 
@@ -43,7 +43,7 @@ MOST_WAITING: Final = 4 << 20
 Array = Any
 
 
-@kernel
+@borrowing
 def _wanted(conn: Any) -> bool:
     """Whether the bytes of a connection are of interest."""
     return conn.role != Role.OTHER and conn.role != Role.ENCRYPTED
@@ -77,7 +77,7 @@ def _by_stream(segments: Array, n_segments: int, connections: Array, n_streams: 
     return order, begins
 
 
-@kernel
+@borrowing
 def _totals(segments: Array, order: Array, begins: Array) -> tuple[int, int]:
     """How many bytes the capture has of these segments, and how many streams they belong to."""
     n_bytes = 0
@@ -92,7 +92,7 @@ def _totals(segments: Array, order: Array, begins: Array) -> tuple[int, int]:
     return n_bytes, n_streams
 
 
-@kernel
+@borrowing
 def _merge(segments: Array, source: Array, target: Array, first: int, middle: int, end: int) -> None:
     """Two neighbouring parts of ``source``, each in order of position, as one in ``target``."""
     left = first
@@ -128,13 +128,14 @@ def _sort(segments: Array, order: Array) -> None:
             _merge(segments, source, target, first, min(first + width, n), min(first + 2 * width, n))
         source, target = target, source
         width *= 2
-    order[:] = source
+    for k in range(n):
+        order[k] = source[k]
 
 
 # --- one stream -------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@borrowing
 def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int) -> int:
     """Writes piece ``n``; returns ``n`` + 1."""
     piece = pieces[n]
@@ -146,7 +147,7 @@ def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int
     return n + 1
 
 
-@kernel
+@borrowing
 def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: int) -> bool:
     """Whether a hole of an open connection may still be filled by a packet to come.
 
@@ -157,7 +158,7 @@ def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: in
     return not (lost or waited > LONGEST_WAIT or behind > most)
 
 
-@kernel
+@borrowing
 def _join(
     buf: Array,
     segments: Array,
@@ -281,6 +282,39 @@ def place(
     return data, pieces[:n_pieces], active, order
 
 
+@borrowing
+def _keep_rest(
+    segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
+) -> tuple[int, int]:
+    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``.
+
+    ``source`` gets where the bytes stand in the window; they are to stand behind ``n_bytes`` others. Returns how many
+    rows and bytes there are then.
+    """
+    for k in range(active.seg_first, active.seg_end):
+        segment = segments[order[k]]
+        pos = segment.pos
+        off = segment.off
+        end = pos + segment.len
+        if end <= covered:
+            continue
+        skip = max(int64(0), covered - pos)
+        rest = kept[n]
+        rest.stream = active.stream
+        rest.pos = pos + skip
+        rest.len = end - pos - skip
+        rest.off = -1
+        rest.time = segment.time
+        rest.order = segment.order
+        if off >= 0:
+            rest.off = n_bytes
+            source[n] = off + skip
+            n_bytes += end - pos - skip
+            covered = end
+        n += 1
+    return n, n_bytes
+
+
 @kernel
 def keep(
     buf: Array, segments: Array, order: Array, active: Array, connections: Array, streams: Array, final: bool
@@ -290,7 +324,7 @@ def keep(
     A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
     Nothing is kept of connections that are of no interest or closed.
     """
-    n = 0
+    n = int64(0)
     n_bytes = int64(0)
     kept = np.empty(order.shape[0], SEGMENT)
     source = np.empty(order.shape[0], np.int64)
@@ -298,29 +332,9 @@ def keep(
         row = active[a]
         stream = streams[row.stream]
         conn = connections[row.stream >> 1]
-        covered = stream.next
-        consumed = stream.end >= 0 and covered >= stream.end
-        if final or consumed or conn.closed == 1 or not _wanted(conn):
-            continue
-        for k in range(row.seg_first, row.seg_end):
-            segment = segments[order[k]]
-            end = segment.pos + segment.len
-            if end <= covered:
-                continue
-            skip = max(int64(0), covered - segment.pos)
-            rest = kept[n]
-            rest.stream = row.stream
-            rest.pos = segment.pos + skip
-            rest.len = end - rest.pos
-            rest.off = -1
-            rest.time = segment.time
-            rest.order = segment.order
-            if segment.off >= 0:
-                rest.off = n_bytes
-                source[n] = segment.off + skip
-                n_bytes += rest.len
-                covered = end
-            n += 1
+        consumed = stream.end >= 0 and stream.next >= stream.end
+        if not (final or consumed or conn.closed == 1) and _wanted(conn):
+            n, n_bytes = _keep_rest(segments, order, row, stream.next, kept, source, n, n_bytes)
     held = np.empty(n_bytes, np.uint8)
     for k in range(n):
         rest = kept[k]

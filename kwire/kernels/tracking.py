@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.engine import Engine, borrowing, kernel
 from kwire.kernels.layouts import CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
@@ -86,7 +86,7 @@ def restored(connections: Array, streams: Array, count: int, engine: Engine) -> 
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@borrowing
 def _mixed(value: int) -> int:
     value ^= value >> 29
     value *= _MULTIPLIER
@@ -94,7 +94,7 @@ def _mixed(value: int) -> int:
     return value
 
 
-@kernel
+@borrowing
 def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
     a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
@@ -119,7 +119,7 @@ def rehashed(connections: Array, lookup: Array) -> Array:
     return bigger
 
 
-@kernel
+@borrowing
 def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room."""
     mask = lookup.shape[0] - 1
@@ -131,7 +131,7 @@ def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
         lookup[place] = slot
 
 
-@kernel
+@borrowing
 def _same_ends(one: Any, other: Any) -> bool:
     """Whether two connections are between the same ports of the same hosts, whichever end is A."""
     alike: bool = (
@@ -154,7 +154,7 @@ def _same_ends(one: Any, other: Any) -> bool:
     return same
 
 
-@kernel
+@borrowing
 def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
@@ -196,16 +196,16 @@ def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, 
     return int64(-1), int64(0), place
 
 
-@kernel
+@borrowing
 def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
     ``stream`` is the direction of the packet, ``other`` the opposite one.
     """
-    flags = header.flags
+    control = header.control
     reference = stream.reference
     ahead = (header.seq - reference) & _SEQUENCE
-    if not flags & Flag.SYN:
+    if not control & Flag.SYN:
         # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
         return header.captured > 0 and reference >= 0 and FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
     # A repeated SYN has the sequence number of the first.
@@ -216,10 +216,10 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
         return ahead <= _SEQUENCES - LATEST_SYN
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
     # was data, a new connection begins.
-    return not flags & Flag.ACK and other.start < 0 and other.reference >= 0
+    return not control & Flag.ACK and other.start < 0 and other.reference >= 0
 
 
-@kernel
+@borrowing
 def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     """The role of a connection by the broker ports that were asked for, if any were."""
     a_is_broker = False
@@ -235,7 +235,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     return role
 
 
-@kernel
+@borrowing
 def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
     """Fills the rows of a new connection, and of its two streams."""
     conn.number = slot
@@ -262,7 +262,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     _clear(ba)
 
 
-@kernel
+@borrowing
 def _clear(stream: Any) -> None:
     """Fills the row of a stream of which nothing has been seen."""
     stream.reference = -1
@@ -276,7 +276,7 @@ def _clear(stream: Any) -> None:
     stream.time = -1
 
 
-@kernel
+@borrowing
 def _close(conn: Any, order: int) -> None:
     """Notes that nothing of a connection will follow, with the packet that says so."""
     if conn.closed == 0:
@@ -285,26 +285,21 @@ def _close(conn: Any, order: int) -> None:
 
 
 @kernel
-def _with_another(known: Known, header: Any, place: int, ports: Array) -> Known:
-    """What is known once the packet has begun a connection, the last one, which A is the sender of."""
-    connections = known.connections
-    streams = known.streams
-    lookup = known.lookup
-    slot = known.n_connections
-    if slot == connections.shape[0]:
+def _with_room(known: Known) -> Known:
+    """What is known, in tables that have room for another connection."""
+    connections, streams, lookup, n_connections = known
+    if n_connections == connections.shape[0]:
         connections = grown(connections)
         streams = grown(streams)
-    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
-    lookup[place] = slot
-    if (slot + 1) * 2 > lookup.shape[0]:
+    if 2 * n_connections > lookup.shape[0]:
         lookup = rehashed(connections, lookup)
-    return Known(connections, streams, lookup, slot + 1)
+    return Known(connections, streams, lookup, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
 
 
-@kernel
+@borrowing
 def _nearest(reference: int, sequence: int) -> int:
     """The position that a sequence number means: of all that it may, the one next to ``reference``."""
     step = (sequence - reference) & _SEQUENCE
@@ -313,13 +308,13 @@ def _nearest(reference: int, sequence: int) -> int:
     return reference + step
 
 
-@kernel
+@borrowing
 def _follow(header: Any, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
-    flags = header.flags
+    control = header.control
     reference = stream.reference
     pos = FIRST_POSITION + header.seq if reference < 0 else _nearest(reference, header.seq)
-    if flags & Flag.SYN:
+    if control & Flag.SYN:
         pos += 1
         if stream.start < 0:
             stream.start = pos
@@ -329,10 +324,10 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
     end = pos + header.length
     if end > reference and end >= 0:
         stream.reference = end
-    if flags & Flag.FIN and not flags & Flag.RST:
+    if control & Flag.FIN and not control & Flag.RST:
         stream.end = end
     far = other.reference
-    if flags & Flag.ACK and far >= 0:
+    if control & Flag.ACK and far >= 0:
         # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
         other.acked = max(other.acked, _nearest(far, header.ack))
     return pos
@@ -341,7 +336,7 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@borrowing
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
 ) -> int:
@@ -370,6 +365,77 @@ def _note_segment(
     return n_segments
 
 
+@borrowing
+def _connection(
+    header: Any, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array, order: int
+) -> tuple[int, int]:
+    """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
+
+    The slot is ``n_connections`` if it was made, -1 if there is none and such a packet begins none.
+    """
+    slot, side, place = _look_up(header, connections, lookup)
+    if slot >= 0:
+        if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+            return slot, side
+        _close(connections[slot], order)
+    if header.control & Flag.RST:
+        return int64(-1), side
+    slot = int64(n_connections)
+    lookup[place] = slot
+    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
+    return slot, int64(0)
+
+
+@borrowing
+def _take(
+    buf: Array,
+    packets: Array,
+    k: int,
+    ports: Array,
+    connections: Array,
+    streams: Array,
+    lookup: Array,
+    n_connections: int,
+    counts: Array,
+    segments: Array,
+    n_segments: int,
+    first_order: int,
+    header: Any,
+) -> tuple[int, int, int]:
+    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections)."""
+    while (
+        k < packets.shape[0]
+        and n_segments + 2 <= segments.shape[0]
+        and n_connections < connections.shape[0]
+        and 2 * n_connections <= lookup.shape[0]
+    ):
+        packet = packets[k]
+        order = first_order + k
+        k += 1
+        counts[Count.PACKETS] += 1
+        found = innermost(buf, packet, header)
+        if found != Count.PACKETS:
+            counts[found] += 1
+            continue
+        slot, side = _connection(header, connections, streams, lookup, n_connections, ports, order)
+        if slot < 0:
+            continue
+        if slot == n_connections:
+            n_connections += 1
+        conn = connections[slot]
+        control = header.control
+        if control & Flag.SYN and conn.opener < 0:
+            conn.opener = 1 - side if control & Flag.ACK else side
+        stream = 2 * slot + side
+        pos = _follow(header, streams[stream], streams[2 * slot + 1 - side])
+        if control & Flag.RST:
+            _close(conn, order)
+            continue  # what an RST carries is a text about the reason, not data of the stream
+        if header.length > 0 and conn.role != Role.OTHER:
+            n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
+    return k, n_segments, n_connections
+
+
 @kernel
 def tcp_segments(
     buf: Array,
@@ -388,39 +454,15 @@ def tcp_segments(
     after growing.
     """
     headers = np.empty(1, HEADER)
-    for k in range(packets.shape[0]):
-        packet = packets[k]
-        header = headers[0]
-        counts[Count.PACKETS] += 1
-        found = innermost(buf, packet, header)
-        if found != Count.PACKETS:
-            counts[found] += 1
-            continue
-
-        # The connection, and which of its ends sent this.
-        flags = header.flags
-        slot, side, place = _look_up(header, known.connections, known.lookup)
-        if slot >= 0 and _begins_another(header, known.streams[2 * slot + side], known.streams[2 * slot + 1 - side]):
-            _close(known.connections[slot], first_order + k)
-            slot = int64(-1)
-        if slot < 0:
-            if flags & Flag.RST:
-                continue
-            slot = int64(known.n_connections)
-            side = int64(0)
-            known = _with_another(known, header, place, ports)
-        conn = known.connections[slot]
-        if flags & Flag.SYN and conn.opener < 0:
-            conn.opener = 1 - side if flags & Flag.ACK else side
-
-        stream = 2 * slot + side
-        pos = _follow(header, known.streams[stream], known.streams[2 * slot + 1 - side])
-        if flags & Flag.RST:
-            _close(conn, first_order + k)
-            continue  # what an RST carries is a text about the reason, not data of the stream
-        if header.length <= 0 or conn.role == Role.OTHER:
-            continue
+    k = 0
+    while k < packets.shape[0]:
         if n_segments + 2 > segments.shape[0]:
             segments = grown(segments)
-        n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, first_order + k, counts)
+        known = _with_room(known)
+        connections, streams, lookup, n_connections = known
+        k, n_segments, n_connections = _take(
+            buf, packets, k, ports, connections, streams, lookup, n_connections, counts, segments, n_segments,
+            first_order, headers[0],
+        )  # fmt: skip
+        known = Known(connections, streams, lookup, n_connections)
     return segments, n_segments, known

@@ -9,14 +9,13 @@ Rules kept here:
 - Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
 - What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
   topics not learnt.
-- Importing this module, for the schema, imports no kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -25,19 +24,19 @@ import pyarrow.compute as pc
 
 from kwire import schema
 from kwire.capture.frames import Frames, text_of
+from kwire.kernels.engine import choose
 from kwire.kernels.layouts import Status
+from kwire.kernels.names import NameTable
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, words
 from kwire.tables.frames import KEY
+from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
 from kwire.wire import uuid_text
-
-if TYPE_CHECKING:
-    from kwire.codec.locate import Program
-    from kwire.tables.locating import Failure
 
 __all__ = ["SCHEMA", "SHOWN", "STATUSES", "TABLE", "RecordStatus", "Records"]
 
@@ -125,6 +124,8 @@ _SET_FIELDS: Final = {
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
 R_TOPIC, R_TOPIC_ID, R_PARTITION, R_RECORDS = range(4)
 SET_REGISTERS: Final = 4
+R_NAME, R_ID = range(2)
+"""Registers of the programs that find a topic's name and id together."""
 
 _NO_TOPIC_ID: Final = bytes(16)
 
@@ -133,8 +134,6 @@ class Records(Maker):
     """Makes the rows; ``schema_`` has the columns that are wanted."""
 
     def __init__(self, name: str, schema_: pa.Schema, memory: dict[str, Any]) -> None:
-        from kwire.tables.locating import Programs
-
         self._name = name
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
@@ -150,14 +149,14 @@ class Records(Maker):
         if "topic" in self._wanted:
             self._topics.learn(frames)
         rows, sets, failures = self._sets.run(frames, np.flatnonzero(_with_records(frames)))
-        starts = sets[:, 1 + 2 * R_RECORDS].copy()
-        lengths = sets[:, 2 + 2 * R_RECORDS].copy()
-        lengths[lengths < 0] = 0
+        of_job = rows[job_column(sets)]
+        starts = value_column(sets, R_RECORDS).copy()
+        lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         found = decode_together(frames.data, starts, lengths, columns=self._decoded)
 
         place = _Place(self._name, self._topics, frames, sets)
         index = found.set_index.astype(np.int64)
-        made = place.columns(self._wanted, index, rows[sets[:, 0]][index])
+        made = place.columns(self._wanted, index, of_job[index])
         made |= {name: found.batch.column(name) for name in self._decoded}
         if "crc_ok" in self._decoded:
             made["status"], made["error"] = verdict(made["crc_ok"])
@@ -169,7 +168,7 @@ class Records(Maker):
         of_set = np.array([one for one, _, _ in found.problems], np.int64)
         of_frame = np.array([failure.row for failure in failures], np.int64)
         bad_sets = np.concatenate([of_set, np.full(len(failures), -1, np.int64)])
-        bad_frames = np.concatenate([rows[sets[of_set, 0]], of_frame])
+        bad_frames = np.concatenate([of_job[of_set], of_frame])
         values: dict[str, Any] = place.columns(self._wanted, bad_sets, bad_frames)
         values["status"] = columns.pick(WORDS, self._statuses(frames, len(of_set), of_frame))
         values["error"] = self._errors(frames, found.problems, failures)
@@ -177,7 +176,7 @@ class Records(Maker):
         yield among(
             batch,
             problem_rows(self._schema, len(bad_sets), values),
-            np.concatenate([rows[sets[:, 0]][index], bad_frames]),
+            np.concatenate([of_job[index], bad_frames]),
             np.concatenate([index, np.where(bad_sets < 0, last, bad_sets)]),
         )
 
@@ -221,26 +220,30 @@ class _Place:
             "source": lambda: columns.pick(SOURCES, frames["response"][row]),
             "topic": lambda: spread.text(self._topics.names(frames.data, sets)),
             "topic_id": lambda: spread.text(self._topics.ids(frames.data, sets)),
-            "partition": lambda: spread.number(sets[:, 1 + 2 * R_PARTITION], pa.int32()),
+            "partition": lambda: spread.number(value_column(sets, R_PARTITION), pa.int32()),
         }
         assert tuple(make) == OF_PLACE
         return {name: one() for name, one in make.items() if name in wanted}
+
+
+def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array:
+    """The number of the name that stands in a register, for each record set; -1 for none."""
+    offsets, lengths = value_column(sets, register), length_column(sets, register)
+    return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 
 
 class _Topics:
     """The topics of a capture: names and ids that occur, and which id was seen with which name."""
 
     def __init__(self) -> None:
-        from kwire.tables.locating import Names, Programs
-
-        self._names = Names()
-        self._ids = Names()
+        self._names = NameTable()
+        self._ids = NameTable()
         self._name_of: dict[bytes, str] = {}
         self._pairs = Programs(_pair_program, 2)
 
     def names(self, data: Array, sets: Array) -> pa.Array:
         """The topic's name of each record set; one that is not in the frame is looked up by the id."""
-        number = self._names.numbers(data, sets[:, 1 + 2 * R_TOPIC], sets[:, 2 + 2 * R_TOPIC])
+        number = _numbers(self._names, data, sets, R_TOPIC)
         texts = pa.array([text_of(one) for one in self._names.values()], pa.string())
         named = texts.take(pa.array(number, mask=number < 0))
         if (number < 0).any():
@@ -257,14 +260,18 @@ class _Topics:
         return pa.array(texts, pa.string()).take(pa.array(number, mask=number < 0))
 
     def _numbers_of_ids(self, data: Array, sets: Array) -> Array:
-        return self._ids.numbers(data, sets[:, 1 + 2 * R_TOPIC_ID], sets[:, 2 + 2 * R_TOPIC_ID])
+        return _numbers(self._ids, data, sets, R_TOPIC_ID)
 
     def learn(self, frames: Frames) -> None:
         """Remembers the pairs of names and ids in messages that have both."""
         rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
         _, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
-        for _, name_off, name_length, id_off, _ in pairs.tolist():
+        name_offs, name_lengths = value_column(pairs, R_NAME), length_column(pairs, R_NAME)
+        id_offs = value_column(pairs, R_ID)
+        for name_off, name_length, id_off in zip(
+            name_offs.tolist(), name_lengths.tolist(), id_offs.tolist(), strict=True
+        ):
             if name_length > 0:
                 name = text_of(data[name_off : name_off + name_length].tobytes())
                 self._name_of[data[id_off : id_off + 16].tobytes()] = name
@@ -277,9 +284,6 @@ def _names_topics(api: Array, response: Array) -> Array:
 
 
 def _set_program(api: int, response: int, version: int) -> Program | None:
-    from kwire.codec.locate import compile_program
-    from kwire.tables.locating import layouts
-
     found = layouts(api, response, version)
     if found is None:
         return None
@@ -288,9 +292,6 @@ def _set_program(api: int, response: int, version: int) -> Program | None:
 
 
 def _pair_program(api: int, response: int, version: int) -> Program | None:
-    from kwire.codec.locate import compile_program
-    from kwire.tables.locating import layouts
-
     found = layouts(api, response, version)
     pair = None if found is None else _topic_pair(found[-1], "")
     if found is None or pair is None:

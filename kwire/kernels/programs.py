@@ -1,0 +1,591 @@
+"""Finds fields inside bodies without building objects: layouts compiled to a small program that one kernel runs.
+
+Strategy: a layout (``kwire.schema.model``) becomes a list of instructions: skip n bytes, skip a string, begin an
+array, capture a field into a register, write the registers out as a row. ``interpret`` runs such a program over the
+bytes of one frame, ``locate`` over many. So there is no parser written by hand for any version, and no compilation per
+version: the programs are data, and the kernel that runs them is compiled once.
+
+Rules kept here:
+
+- Every length is checked against the end of the frame where it is read, an array's count against the least size of its
+  elements, as both codecs do. The program stops at the first thing that does not fit and says where; the rows that
+  it has written by then stay valid.
+- A captured field is two numbers: the value and 0 for an integer, the offset in the buffer and the length for anything
+  else (length -1: null). ``ABSENT`` stands for a field that the version does not have or that was not reached.
+- Registers keep their values until the field is met again, so a row of an inner array carries the fields of the
+  elements around it (topic of a partition) and of the message before it (acks).
+- A tagged field is skipped by its declared size and cannot be captured: no field that is wanted here is tagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+
+from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.layouts import ABSENT, Row, table_type
+from kwire.kernels.numbers import i16, i32, i64, int64, unsigned_varint
+from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
+
+__all__ = [
+    "FAILURE",
+    "INSTRUCTION",
+    "JOB",
+    "MAX_DEPTH",
+    "Failure",
+    "Instruction",
+    "Job",
+    "Op",
+    "Program",
+    "ProgramSet",
+    "Trouble",
+    "compile_program",
+    "interpret",
+    "job_column",
+    "length_column",
+    "locate",
+    "register_length",
+    "register_value",
+    "registers_of",
+    "value_column",
+]
+
+Array = Any
+
+MAX_DEPTH: Final = 16
+"""Arrays inside arrays: Kafka's messages go to 4."""
+
+
+class Op(IntEnum):
+    """What an instruction does. After each, the fields of ``Instruction`` that it uses."""
+
+    STOP = 0
+    """The end: no bytes may follow."""
+    STOP_EARLY = 1
+    """The end of what is wanted, whatever follows."""
+    SKIP = 2
+    """``width`` bytes."""
+    INT = 3
+    """An integer of ``width`` bytes into ``register``."""
+    UUID = 4
+    """16 bytes into ``register``."""
+    BYTES = 5
+    """A string or bytes behind a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
+    ARRAY = 6
+    """A count of ``width`` bytes (or ``COMPACT``); its elements have at least ``least`` bytes. If there are none the
+    program goes on at ``target``."""
+    NEXT = 7
+    """The end of an element: if another one follows, the program goes on at ``target``."""
+    IF_PRESENT = 8
+    """The byte in front of a nullable struct; if it is null the program goes on at ``target``."""
+    TAGS = 9
+    """The tagged fields at the end of a struct."""
+    EMIT = 10
+    """The registers as a row."""
+
+
+class Trouble(IntEnum):
+    """Why a program stopped."""
+
+    NONE = 0
+    SHORT = 1
+    NEGATIVE = 2
+    LONG = 3
+    COUNT = 4
+    VARINT = 5
+    NULL = 6
+    DEPTH = 7
+    TRAILING = 8
+    FULL = 9
+    """No trouble with the input: the table has no room for the next row."""
+
+
+_TEXTS: Final = {
+    Trouble.SHORT: "the frame ends within it",
+    Trouble.NEGATIVE: "its length is negative",
+    Trouble.LONG: "its length is more than the bytes left",
+    Trouble.COUNT: "its count is more than the bytes left can hold",
+    Trouble.VARINT: "an unsigned varint has more than 5 bytes",
+    Trouble.NULL: "it may not be null",
+    Trouble.DEPTH: "its arrays are nested too deeply",
+    Trouble.TRAILING: "bytes are left after the end of the message",
+}
+
+COMPACT: Final = 1
+"""In place of the width of a length: an unsigned varint, one more than the length."""
+_STRING_WIDTH: Final = 2
+_BYTES_WIDTH: Final = 4
+_COUNT_WIDTH: Final = 4
+_UUID_SIZE: Final = 16
+_LEAST_TAG: Final = 2
+"""Bytes of a tagged field: its number and its size."""
+_NO_REGISTER: Final = -1
+_LEAST_ROWS: Final = 16
+
+
+class Instruction(Row):
+    """One instruction. Which fields mean anything depends on ``op``; see ``Op``."""
+
+    op: int
+    width: int
+    register: int
+    """-1 for none."""
+    nullable: int
+    """1 if the length may be -1."""
+    least: int
+    target: int
+    """The instruction that a jump leads to."""
+
+
+class Job(Row):
+    """A frame to look at."""
+
+    start: int
+    end: int
+    """Its bytes in the buffer."""
+    program: int
+    """First instruction of its program in the joined code."""
+
+
+class Failure(Row):
+    """A frame that its program could not be run to the end of."""
+
+    job: int
+    offset: int
+    """In the buffer."""
+    instruction: int
+    """The one that failed, in the joined code."""
+    trouble: int
+    """A ``Trouble``."""
+
+
+INSTRUCTION: Final = table_type(Instruction)
+JOB: Final = table_type(Job)
+FAILURE: Final = table_type(Failure)
+
+
+# --- registers --------------------------------------------------------------------------------------------------------
+# An int64 array with two numbers for each captured field. A row of results is the number of its job, and these.
+
+_NUMBERS: Final = 2
+_LENGTH: Final = 1
+_JOB: Final = 0
+_FIRST: Final = 1
+
+
+def registers_of(captures: int) -> Array:
+    """Registers for so many captured fields."""
+    return np.full(_NUMBERS * captures, ABSENT, np.int64)
+
+
+@borrowing
+def register_value(registers: Array, register: int) -> int:
+    """The integer, or where the bytes begin; ABSENT for none."""
+    value: int = registers[_NUMBERS * register]
+    return value
+
+
+@borrowing
+def register_length(registers: Array, register: int) -> int:
+    """The length of the bytes, -1 for null; ABSENT for none."""
+    length: int = registers[_NUMBERS * register + _LENGTH]
+    return length
+
+
+@borrowing
+def _set(registers: Array, register: int, value: int, length: int) -> None:
+    registers[_NUMBERS * register] = value
+    registers[_NUMBERS * register + _LENGTH] = length
+
+
+def job_column(rows: Array) -> Array:
+    """The number of the job of each row that ``locate`` has found."""
+    return rows[:, _JOB]
+
+
+def value_column(rows: Array, register: int) -> Array:
+    """``register_value`` of each row."""
+    return rows[:, _FIRST + _NUMBERS * register]
+
+
+def length_column(rows: Array, register: int) -> Array:
+    """``register_length`` of each row."""
+    return rows[:, _FIRST + _NUMBERS * register + _LENGTH]
+
+
+# --- layouts to programs ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Instructions for one sequence of layouts: a table of INSTRUCTION, whose jumps count from its first row.
+
+    ``paths`` names the field of each instruction, for errors.
+    """
+
+    code: Any
+    paths: tuple[str, ...]
+
+
+class _Assembler:
+    def __init__(self, registers: Mapping[str, int], emit: str | None, stop: str | None) -> None:
+        self.rows: list[dict[str, int]] = []
+        self.paths: list[str] = []
+        self.registers = registers
+        self.emit = emit
+        self.stop = stop
+        self.target = -1
+        """The instruction that a jump leads to, of those that may still be added."""
+
+    def add(self, path: str, op: Op, **fields: int) -> int:
+        if op == Op.SKIP and self.rows and self.rows[-1]["op"] == Op.SKIP and self.target != len(self.rows):
+            self.rows[-1]["width"] += fields["width"]
+            return len(self.rows) - 1
+        self.rows.append({"op": op, "register": _NO_REGISTER} | fields)
+        self.paths.append(path)
+        return len(self.rows) - 1
+
+    def jump_here(self, instruction: int) -> None:
+        self.target = self.rows[instruction]["target"] = len(self.rows)
+
+    def struct(self, layout: StructLayout, path: str) -> None:
+        for one in layout.fields:
+            name = f"{path}.{one.name}" if path else one.name
+            if isinstance(one.type, StructLayout) and one.nullable:
+                test = self.add(name, Op.IF_PRESENT)
+                self.struct(one.type, name)
+                self.jump_here(test)
+            else:
+                self.value(one.type, one.nullable, name)
+            if name == self.emit:
+                self.add(name, Op.EMIT)
+            if name == self.stop:
+                self.add(name, Op.STOP_EARLY)
+        if layout.flexible:
+            self.add(path, Op.TAGS)
+
+    def value(self, type_: TypeLayout, nullable: bool, path: str) -> None:
+        if isinstance(type_, StructLayout):
+            self.struct(type_, path)
+            return
+        if isinstance(type_, ArrayLayout):
+            least = max(1, type_.element.min_size)
+            begin = self.add(path, Op.ARRAY, width=COMPACT if type_.compact else _COUNT_WIDTH, least=least)
+            first = len(self.rows)
+            self.value(type_.element, False, path)
+            self.add(path, Op.NEXT, target=first)
+            self.jump_here(begin)
+            return
+        register = self.registers.get(path, _NO_REGISTER)
+        width = FIXED_SIZES.get(type_.name)
+        if width is None:
+            prefix = COMPACT if type_.compact else _STRING_WIDTH if type_.name == "string" else _BYTES_WIDTH
+            self.add(path, Op.BYTES, width=prefix, register=register, nullable=int(nullable))
+        elif register == _NO_REGISTER:
+            self.add(path, Op.SKIP, width=width)
+        elif type_.name == "uuid":
+            self.add(path, Op.UUID, register=register)
+        elif type_.name == "float64":
+            raise ValueError(f"{path}: a float64 cannot be captured")
+        else:
+            self.add(path, Op.INT, width=width, register=register)
+
+    def program(self) -> Program:
+        code = np.zeros(len(self.rows), INSTRUCTION)
+        for name in INSTRUCTION.names:
+            code[name] = [row.get(name, 0) for row in self.rows]
+        return Program(code, tuple(self.paths))
+
+
+def compile_program(
+    layouts: Sequence[StructLayout],
+    captures: Sequence[str],
+    *,
+    emit_after: str | None = None,
+    stop_after: str | None = None,
+) -> Program:
+    """The program that reads ``layouts`` one after the other (a header, then a body).
+
+    ``captures`` are dotted paths such as ``responses.topic``, whose position is the number of their register; a
+    path that the layouts do not have is left ``ABSENT``. A row is written each time that the field ``emit_after``
+    has been read. ``stop_after`` ends the program early: what follows is not looked at. Without it, bytes after the
+    end are an error.
+    """
+    made = _Assembler({path: number for number, path in enumerate(captures)}, emit_after, stop_after)
+    for one in layouts:
+        made.struct(one, "")
+    made.add("", Op.STOP)
+    return made.program()
+
+
+class ProgramSet:
+    """Programs joined into one table, each found by a key such as ``(api_key, api_version)``.
+
+    ``code`` is what ``locate`` takes; ``start`` gives the first instruction of a program, or -1 for an unknown key.
+    """
+
+    def __init__(self, programs: Mapping[tuple[int, int], Program], registers: int) -> None:
+        self.registers = registers
+        self._starts: dict[tuple[int, int], int] = {}
+        self._paths: list[str] = []
+        self.code = np.zeros(max(1, sum(len(one.code) for one in programs.values())), INSTRUCTION)
+        for key, program in programs.items():
+            begin = len(self._paths)
+            self._starts[key] = begin
+            self._paths.extend(program.paths)
+            part = self.code[begin : len(self._paths)]
+            part[:] = program.code
+            part["target"] += begin
+
+    def start(self, api_key: int, api_version: int) -> int:
+        """The first instruction of a program in ``code``, or -1."""
+        return self._starts.get((api_key, api_version), -1)
+
+    def starts(self, api_key: int, versions: int) -> Any:
+        """``start`` for versions 0 to ``versions`` - 1 of one API, as an int64 array."""
+        return np.array([self.start(api_key, version) for version in range(versions)], np.int64)
+
+    def explain(self, instruction: int, trouble: int) -> str:
+        """What a failure means: the path of the field and what is wrong with it."""
+        path = self._paths[instruction]
+        text = _TEXTS[Trouble(trouble)]
+        return f"$.{path}: {text}" if path else f"$: {text}"
+
+
+# --- programs run -----------------------------------------------------------------------------------------------------
+
+
+@borrowing
+def _signed(buf: Array, pos: int, width: int) -> int:
+    """An integer of 1, 2, 4 or 8 bytes, which are there."""
+    if width == 4:
+        return i32(buf, pos)
+    if width == 2:
+        return i16(buf, pos)
+    if width == 8:
+        return i64(buf, pos)
+    value: int = int64(buf[pos])
+    return value - ((value & 0x80) << 1)
+
+
+@borrowing
+def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
+    """An unsigned varint: (value, position after it, trouble); with trouble, the position is that of its first byte."""
+    value, after = unsigned_varint(buf, pos, end)
+    if after == -1:
+        return int64(0), int64(pos), int64(Trouble.SHORT)
+    if after < 0:
+        return int64(0), int64(pos), int64(Trouble.VARINT)
+    return value, after, int64(Trouble.NONE)
+
+
+@borrowing
+def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
+    """A length or count, -1 for null, as ``_varint`` returns a number."""
+    if width == COMPACT:
+        length, pos, trouble = _varint(buf, pos, end)
+        return length - 1, pos, trouble
+    if width > end - pos:
+        return int64(0), int64(pos), int64(Trouble.SHORT)
+    return int64(_signed(buf, pos, width)), int64(pos + width), int64(Trouble.NONE)
+
+
+@borrowing
+def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> tuple[int, int]:
+    """A string or bytes: (position after it, trouble)."""
+    length, after, trouble = _length(buf, pos, end, instruction.width)
+    if trouble != Trouble.NONE:
+        return int64(pos), trouble
+    if length < -1:
+        return int64(pos), int64(Trouble.NEGATIVE)
+    if length == -1 and instruction.nullable == 0:
+        return int64(pos), int64(Trouble.NULL)
+    if length > end - after:
+        return int64(pos), int64(Trouble.LONG)
+    register = instruction.register
+    if register >= 0:
+        _set(registers, register, after, length)
+    return after + max(int64(0), length), int64(Trouble.NONE)
+
+
+@borrowing
+def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, int]:
+    """The count of an array: (count, position after it, trouble). Null has no elements."""
+    count, after, trouble = _length(buf, pos, end, instruction.width)
+    if trouble != Trouble.NONE:
+        return int64(0), int64(pos), trouble
+    if count < -1:
+        return int64(0), int64(pos), int64(Trouble.NEGATIVE)
+    if count > (end - after) // instruction.least:
+        return int64(0), int64(pos), int64(Trouble.COUNT)
+    return count, after, int64(Trouble.NONE)
+
+
+@borrowing
+def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
+    """Skips tagged fields: (position after them, trouble); with trouble, the position of the field that has it."""
+    count, after, trouble = _varint(buf, pos, end)
+    if trouble != Trouble.NONE:
+        return int64(pos), trouble
+    if count > (end - after) // _LEAST_TAG:
+        return int64(pos), int64(Trouble.COUNT)
+    for _ in range(count):
+        at = after
+        _number, after, trouble = _varint(buf, at, end)
+        if trouble != Trouble.NONE:
+            return at, trouble
+        size, after, trouble = _varint(buf, after, end)
+        if trouble != Trouble.NONE:
+            return at, trouble
+        if size > end - after:
+            return at, int64(Trouble.LONG)
+        after += size
+    return after, int64(Trouble.NONE)
+
+
+@borrowing
+def interpret(
+    buf: Array,
+    start: int,
+    end: int,
+    code: Array,
+    pc: int,
+    registers: Array,
+    left: Array,
+    rows: Array,
+    n_rows: int,
+    tag: int,
+) -> tuple[int, int, int, int]:
+    """Runs the program at instruction ``pc`` over ``buf[start:end]``.
+
+    ``left`` (int64, MAX_DEPTH) is scratch. ``registers`` is set to ``ABSENT`` first and holds the last values
+    afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, trouble, position, instruction); without
+    trouble the program reached its end, FULL means that ``rows`` has no room for the next row.
+    """
+    for k in range(registers.shape[0]):
+        registers[k] = ABSENT
+    depth = 0
+    pos = int64(start)
+    trouble = int64(Trouble.NONE)
+    while trouble == Trouble.NONE:
+        instruction = code[pc]
+        op = instruction.op
+        if op == Op.SKIP:
+            if instruction.width > end - pos:
+                trouble = int64(Trouble.SHORT)
+            else:
+                pos += instruction.width
+        elif op == Op.BYTES:
+            pos, trouble = _bytes(buf, pos, end, instruction, registers)
+        elif op == Op.INT:
+            width = instruction.width
+            if width > end - pos:
+                trouble = int64(Trouble.SHORT)
+            else:
+                _set(registers, instruction.register, _signed(buf, pos, width), 0)
+                pos += width
+        elif op == Op.UUID:
+            if end - pos < _UUID_SIZE:
+                trouble = int64(Trouble.SHORT)
+            else:
+                _set(registers, instruction.register, pos, _UUID_SIZE)
+                pos += _UUID_SIZE
+        elif op == Op.ARRAY:
+            count, after, trouble = _count(buf, pos, end, instruction)
+            if count > 0 and depth == MAX_DEPTH:
+                trouble = int64(Trouble.DEPTH)
+            elif trouble == Trouble.NONE:
+                pos = after
+                if count <= 0:
+                    pc = instruction.target
+                    continue
+                left[depth] = count
+                depth += 1
+        elif op == Op.NEXT:
+            left[depth - 1] -= 1
+            if left[depth - 1] > 0:
+                pc = instruction.target
+                continue
+            depth -= 1
+        elif op == Op.TAGS:
+            pos, trouble = _tags(buf, pos, end)
+        elif op == Op.IF_PRESENT:
+            if pos >= end:
+                trouble = int64(Trouble.SHORT)
+            else:
+                pos += 1
+                if _signed(buf, pos - 1, 1) < 0:
+                    pc = instruction.target
+                    continue
+        elif op == Op.EMIT:
+            if n_rows == rows.shape[0]:
+                trouble = int64(Trouble.FULL)
+            else:
+                rows[n_rows, _JOB] = tag
+                for k in range(registers.shape[0]):
+                    rows[n_rows, _FIRST + k] = registers[k]
+                n_rows += 1
+        else:
+            if op == Op.STOP and pos != end:
+                trouble = int64(Trouble.TRAILING)
+            break
+        if trouble == Trouble.NONE:
+            pc += 1
+    return n_rows, trouble, pos, pc
+
+
+@borrowing
+def _run(
+    buf: Array,
+    jobs: Array,
+    job: int,
+    code: Array,
+    registers: Array,
+    left: Array,
+    rows: Array,
+    n_rows: int,
+    failures: Array,
+    n_failures: int,
+) -> tuple[int, int, int]:
+    """``locate`` from ``job`` until the table of rows is full: (jobs done, n_rows, n_failures)."""
+    while job < jobs.shape[0]:
+        one = jobs[job]
+        after, trouble, pos, pc = interpret(
+            buf, one.start, one.end, code, one.program, registers, left, rows, n_rows, job
+        )
+        if trouble == Trouble.FULL:
+            break
+        n_rows = after
+        if trouble != Trouble.NONE:
+            failure = failures[n_failures]
+            failure.job = job
+            failure.offset = pos
+            failure.instruction = pc
+            failure.trouble = trouble
+            n_failures += 1
+        job += 1
+    return job, n_rows, n_failures
+
+
+@kernel
+def locate(buf: Array, jobs: Array, code: Array, captures: int) -> tuple[Array, Array]:
+    """Runs a program over each of many frames: (rows, failures).
+
+    ``jobs`` is a table of JOB, ``captures`` the number of captured fields. The columns of the rows are ``job_column``,
+    ``value_column`` and ``length_column``; the failures are a table of FAILURE.
+    """
+    registers = np.empty(_NUMBERS * captures, np.int64)
+    left = np.empty(MAX_DEPTH, np.int64)
+    rows = np.empty((max(_LEAST_ROWS, jobs.shape[0] * 2), _FIRST + _NUMBERS * captures), np.int64)
+    failures = np.empty(jobs.shape[0], FAILURE)
+    job, n_rows, n_failures = _run(buf, jobs, 0, code, registers, left, rows, 0, failures, 0)
+    while job < jobs.shape[0]:
+        bigger = np.empty((rows.shape[0] * 2, rows.shape[1]), np.int64)
+        bigger[:n_rows] = rows[:n_rows]
+        rows = bigger
+        job, n_rows, n_failures = _run(buf, jobs, job, code, registers, left, rows, n_rows, failures, n_failures)
+    return rows[:n_rows].copy(), failures[:n_failures].copy()
