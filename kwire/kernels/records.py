@@ -60,7 +60,10 @@ __all__ = [
     "FULL",
     "FULL_OF_PROBLEMS",
     "HIGHEST_TIME",
+    "LEAST_BATCH",
+    "LEAST_MESSAGE",
     "LOG_APPEND_TIME",
+    "LOG_OVERHEAD",
     "LOWEST_TIME",
     "SLACK",
     "TRANSACTIONAL",
@@ -104,11 +107,11 @@ FORM_HEADERS: Final = 16
 FORM_WORDS: Final = 8 * FORM_STEPS
 """Size of the array that holds a form: for each step four words, and the masks that select what must agree."""
 
-_LOG_OVERHEAD: Final = 12
+LOG_OVERHEAD: Final = 12
 """Offset (or base offset) and size, in front of every entry."""
-_LEAST_MESSAGE: Final = 14
+LEAST_MESSAGE: Final = 14
 """Bytes behind the size in the smallest message: crc, magic, attributes, two lengths."""
-_LEAST_BATCH: Final = 49
+LEAST_BATCH: Final = 49
 """Bytes behind the size in a batch without records."""
 _LEAST_RECORD: Final = 7
 """Bytes of the smallest record: five varints, attributes, and the length in front."""
@@ -293,25 +296,25 @@ def scan(
                 return FULL
             left = end - pos
             size = int64(0)
-            if left >= _LOG_OVERHEAD:
+            if left >= LOG_OVERHEAD:
                 size = i32(data, pos + 8)
             where = pos
             record_set = int64(one)
             if inner:
                 where = parents[one].origin
                 record_set = parents[one].record_set
-            if left < _LOG_OVERHEAD or size > left - _LOG_OVERHEAD:
+            if left < LOG_OVERHEAD or size > left - LOG_OVERHEAD:
                 # The broker cuts a Fetch response where its size limit falls (KIP-74); inside a wrapper nothing does.
                 if inner and (left > 0 or pos == begin):
                     _report(problems, state, record_set, where, int64(ProblemCode.CUT_OFF), left, 0)
                 break
-            if size < _LEAST_MESSAGE:
+            if size < LEAST_MESSAGE:
                 # Where the next entry starts is not known either.
                 _report(problems, state, record_set, where, int64(ProblemCode.SIZE), size, 0)
                 break
             magic = int64(np.int8(data[pos + 16]))
             start = pos
-            pos += _LOG_OVERHEAD + size
+            pos += LOG_OVERHEAD + size
             problem = int64(0)
             a = magic
             b = int64(0)
@@ -322,7 +325,7 @@ def scan(
                 b = parents[one].magic
             elif magic < 0 or magic > 2:
                 problem = int64(ProblemCode.MAGIC)
-            elif size < (_LEAST_BATCH if magic == 2 else _LEAST_MESSAGE + 8 * magic):
+            elif size < (LEAST_BATCH if magic == 2 else LEAST_MESSAGE + 8 * magic):
                 problem = int64(ProblemCode.SHORT_BATCH)
                 a = size
                 b = magic
@@ -752,7 +755,7 @@ def _read_entry(
                 order = int64(np.int32(order))
         else:
             # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
-            after = pos + _LOG_OVERHEAD + i32(source, pos + 8)
+            after = pos + LOG_OVERHEAD + i32(source, pos + 8)
             where = base + i64(source, pos)
             if own_time:
                 when = i64(source, pos + 18)
