@@ -11,6 +11,8 @@ Rules kept here, for all kernels:
   check lengths themselves; the bounds check is what makes a mistake in one of them harmless.
 - ``nogil=True``: two captures can be read by two threads.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
+- ``_nrt=False`` for kernels that borrow their arrays: no reference is counted, nothing can be allocated.
+- Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
   code that was compiled is used all the same.
 """
@@ -107,6 +109,8 @@ def _make(module: str) -> None:
                 error_model="numpy",
                 forceinline=value in INLINED,
                 _nrt=value not in BORROWING,
+                no_cfunc_wrapper=True,
+                no_cpython_wrapper=value in INLINED,
             )(twin)
             made._cache = _Cache(twin)
             _twins[value] = made

@@ -118,6 +118,10 @@ _LEAST_RECORD: Final = 7
 _BYTE: Final = np.uint64(0xFF)
 _NO_VARINT: Final = np.uint64(0xFFFFFF)
 _INT32: Final = 1 << 31
+# numba compiles a kernel once for each number that is written into a call of it, but once only for these.
+_ZERO: Final = int64(0)
+_SHORT: Final = int64(5)
+_LONG: Final = int64(10)
 
 
 class Wanted(NamedTuple):
@@ -306,11 +310,11 @@ def scan(
             if left < LOG_OVERHEAD or size > left - LOG_OVERHEAD:
                 # The broker cuts a Fetch response where its size limit falls (KIP-74); inside a wrapper nothing does.
                 if inner and (left > 0 or pos == begin):
-                    _report(problems, state, record_set, where, int64(ProblemCode.CUT_OFF), left, 0)
+                    _report(problems, state, record_set, where, int64(ProblemCode.CUT_OFF), left, _ZERO)
                 break
             if size < LEAST_MESSAGE:
                 # Where the next entry starts is not known either.
-                _report(problems, state, record_set, where, int64(ProblemCode.SIZE), size, 0)
+                _report(problems, state, record_set, where, int64(ProblemCode.SIZE), size, _ZERO)
                 break
             magic = int64(np.int8(data[pos + 16]))
             start = pos
@@ -419,19 +423,19 @@ def _record(source: Array, pos: int, after: int) -> tuple[int, int, int, int, in
     """The fields of the record ``source[pos:after]``: (position of its headers or -1, timestamp delta, offset delta,
     position and size of the key, position and size of the value); a size of -1 is null."""
     none = int64(-1)
-    delta, at = _varint(source, pos + 1, after, 10)
+    delta, at = _varint(source, pos + 1, after, _LONG)
     if at < 0:
         return none, delta, int64(0), none, none, none, none
-    step, at = _varint(source, at, after, 5)
+    step, at = _varint(source, at, after, _SHORT)
     if at < 0:
         return none, delta, step, none, none, none, none
-    key_size, at = _varint(source, at, after, 5)
+    key_size, at = _varint(source, at, after, _SHORT)
     if at < 0 or at > after or key_size > after - at:
         return none, delta, step, none, none, none, none
     key = at
     if key_size > 0:
         at += key_size
-    value_size, at = _varint(source, at, after, 5)
+    value_size, at = _varint(source, at, after, _SHORT)
     if at < 0 or at > after or value_size > after - at:
         return none, delta, step, none, none, none, none
     value = at
@@ -465,7 +469,7 @@ def _header_size(source: Array, at: int, end: int) -> tuple[int, int]:
     quick = short_varint(load64(source, at)) if at <= source.shape[0] - 8 else int64(0)
     if quick != 0:
         return quick >> 8, at + (quick & 255)
-    return long_varint(source, at, end, 5)
+    return long_varint(source, at, end, _SHORT)
 
 
 @borrowing
@@ -530,10 +534,10 @@ def _learn(words: Array, places: Array, source: Array, section: int, size: int, 
     for byte in range(size):
         words[((byte >> 5) << 3) + 4 + (byte >> 3 & 3)] |= _BYTE << np.uint64(8 * (byte & 7))
     end = section + size
-    _, at = long_varint(source, section, end, 5)
+    _, at = long_varint(source, section, end, _SHORT)
     for header in range(count):
-        length, at = long_varint(source, at, end, 5)
-        length, at = long_varint(source, at + length, end, 5)
+        length, at = long_varint(source, at, end, _SHORT)
+        length, at = long_varint(source, at + length, end, _SHORT)
         length = max(length, int64(0))
         places[2 * header] = at - section
         places[2 * header + 1] = length
@@ -702,7 +706,7 @@ def _read_entry(
         order = int64(-1)
         row_right = right
         if magic == 2:
-            size, pos = _varint(source, pos, end, 5)
+            size, pos = _varint(source, pos, end, _SHORT)
             if pos < 0 or pos > end or size < 0 or size > end - pos:
                 # Where the next record starts is not known: the rest of the batch is lost.
                 if code == 0:
