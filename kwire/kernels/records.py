@@ -472,7 +472,7 @@ def _header_size(source: Array, at: int, end: int) -> tuple[int, int]:
     return long_varint(source, at, end, _SHORT)
 
 
-@borrowing
+@inlined
 def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: HeaderColumns, used: Row) -> Any:
     """Reads the headers in ``source[at:after]``, and writes them where ``used`` says (and updates it).
 
@@ -486,6 +486,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     header = used.header
     key_pos = used.key
     value_pos = used.value
+    nulls = used.nulls
     for _ in range(count):
         name_size, name = _header_size(source, at, after)
         if name < 0 or name > after or name_size < 0 or name_size > after - name:
@@ -498,7 +499,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
             continue
         if (
             header + 2 > headers.key_at.shape[0]
-            or used.nulls >= headers.null.shape[0]
+            or nulls >= headers.null.shape[0]
             or key_pos + name_size + SLACK > headers.key.shape[0]
             or value_pos + size + SLACK > headers.value.shape[0]
         ):
@@ -506,8 +507,8 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
         _put(source, name, headers.key, key_pos, name_size)
         key_pos += name_size
         if size < 0:
-            headers.null[used.nulls] = header
-            used.nulls += 1
+            headers.null[nulls] = header
+            nulls += 1
         else:
             _put(source, content, headers.value, value_pos, size)
             value_pos += size
@@ -517,6 +518,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     used.header = header
     used.key = key_pos
     used.value = value_pos
+    used.nulls = nulls
     used.detail = after - at
     return int64(0) if at == after else int64(ProblemCode.RECORD_TRAILING)
 
@@ -580,19 +582,25 @@ def _repeat_form(
         or nulls + form.nulls > headers.null.shape[0]
     ):
         return int64(-1), key_pos, value_pos, nulls
+    # What is written below could be the form, for all that LLVM knows: its fields would be loaded again and again.
+    first = form.header
+    count = form.count
+    key = form.key
+    keys = form.keys
+    value = form.value
     for which in range(form.null, form.null + form.nulls):
-        headers.null[nulls] = headers.null[which] + (header - form.header)
+        headers.null[nulls] = headers.null[which] + (header - first)
         nulls += 1
     # The rooms of a form leave space for what the steps of these write beyond their end.
-    shift_wide(headers.key_at, form.header + 1, header + 1, form.count, key_pos - form.key)
-    shift_wide(headers.value_at, form.header + 1, header + 1, form.count, value_pos - form.value)
-    copy_wide(headers.key, form.key, headers.key, key_pos, form.keys)
+    shift_wide(headers.key_at, first + 1, header + 1, count, key_pos - key)
+    shift_wide(headers.value_at, first + 1, header + 1, count, value_pos - value)
+    copy_wide(headers.key, key, headers.key, key_pos, keys)
     places = scratch.places
-    for which in range(form.count):
+    for which in range(count):
         size = places[2 * which + 1]
         copy_wide(source, section + places[2 * which], headers.value, value_pos, size)
         value_pos += size
-    return header + form.count, key_pos + form.keys, value_pos, nulls
+    return header + count, key_pos + keys, value_pos, nulls
 
 
 @borrowing
@@ -607,15 +615,14 @@ def _consider_form(
     value_pos: int,
     nulls: int,
 ) -> None:
-    """Learns the form of headers that were just read, if it can be one and the last attempts were not in vain.
+    """Learns the form of headers that were just read, if it can be one. The less often after each attempt in vain.
 
     The last four arguments say what was in use of the outputs before.
     """
     form = scratch.form[0]
     used = scratch.headers[0]
-    form.wait -= 1
     size = after - section
-    if form.wait >= 0 or size > 32 * FORM_STEPS or used.count > FORM_HEADERS or after + 32 > source.shape[0]:
+    if size > 32 * FORM_STEPS or used.count > FORM_HEADERS or after + 32 > source.shape[0]:
         return
     form.wait = form.backoff
     form.backoff = min(2 * form.backoff, int64(256))
@@ -739,9 +746,11 @@ def _read_entry(
                 if failed < 0:
                     return FULL
                 if failed == 0:
-                    _consider_form(
-                        source, section, after, headers, scratch, header, header_key, header_value, null_headers
-                    )
+                    form.wait -= 1
+                    if form.wait < 0:
+                        _consider_form(
+                            source, section, after, headers, scratch, header, header_key, header_value, null_headers
+                        )
                     header = used.header
                     header_key = used.key
                     header_value = used.value
