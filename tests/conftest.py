@@ -1,4 +1,4 @@
-"""What every test directory shares: both codecs, and the Hypothesis profiles.
+"""What every test directory shares: both codecs, both engines of kernels, and the Hypothesis profiles.
 
 ``quick`` (the default) keeps ``make test`` short; ``exhaustive`` (``--hypothesis-profile=exhaustive``) is for a change
 to a codec and for the night. Neither has a deadline: the machines of continuous integration pause at will, and a codec
@@ -7,13 +7,14 @@ is compiled on its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from kwire import schema
 from kwire.codec import registry
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.schema import model
 
 settings.register_profile("quick", max_examples=50, deadline=None)
@@ -32,3 +33,13 @@ def codec(request: pytest.FixtureRequest) -> Codecs:
         return registry.codec(known, version, request.param)
 
     return of
+
+
+@pytest.fixture(params=[PYTHON, MACHINE], ids=["python", "machine"], scope="module")
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """All kernels run as Python, then as machine code: ``engine(kernel)`` is one of them, and readers use it too.
+
+    Of a module, because Hypothesis calls a test many times for one fixture.
+    """
+    with using(request.param):
+        yield request.param

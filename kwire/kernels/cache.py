@@ -32,7 +32,7 @@ from typing import Final
 __all__ = ["announce", "digest", "filled", "folder"]
 
 HERE: Final = Path(__file__).parent
-ELSEWHERE: Final = (HERE.parent / "schema" / "keys.py",)
+ELSEWHERE: Final = (HERE.parent / "schema" / "keys.py", HERE.parent / "wire.py")
 """What kernels import of kwire from outside of this package."""
 
 

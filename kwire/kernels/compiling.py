@@ -11,6 +11,8 @@ Rules kept here, for all kernels:
   check lengths themselves; the bounds check is what makes a mistake in one of them harmless.
 - ``nogil=True``: two captures can be read by two threads.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
+- ``_nrt=False`` for kernels that borrow their arrays: no reference is counted, nothing can be allocated.
+- Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
   code that was compiled is used all the same.
 """
@@ -96,6 +98,7 @@ def _options(kernel: Callable[..., Any]) -> dict[str, Any]:
         "error_model": "numpy",
         "forceinline": kernel in INLINED,
         "_nrt": kernel not in BORROWING,
+        "no_cfunc_wrapper": True,
     }
 
 
@@ -122,7 +125,7 @@ def _make(module: str) -> None:
         if _marked(value, KERNELS) and value.__module__ == module and value not in _inner:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            made: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options(value))(twin)
+            made: Any = njit(no_cpython_wrapper=True, **_options(value))(twin)
             _inner[value] = made
     for name, value in names.items():
         if _marked(value, KERNELS):

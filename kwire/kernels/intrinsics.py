@@ -25,7 +25,7 @@ njit: Any = _njit
 
 def _inner(function: Any) -> Any:
     """A helper of the functions here, compiled into the kernel that uses it. Its ranges were checked by the caller."""
-    return njit(boundscheck=False, nogil=True, error_model="numpy", _nrt=False)(function)
+    return njit(boundscheck=False, nogil=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)(function)
 
 
 # --- loads and copies -------------------------------------------------------------------------------------------------

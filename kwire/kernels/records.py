@@ -49,6 +49,7 @@ from kwire.kernels.numbers import (
     u32,
     unlike_wide,
 )
+from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = [
     "CODEC",
@@ -59,9 +60,10 @@ __all__ = [
     "FORM_WORDS",
     "FULL",
     "FULL_OF_PROBLEMS",
-    "HIGHEST_TIME",
+    "LEAST_BATCH",
+    "LEAST_MESSAGE",
     "LOG_APPEND_TIME",
-    "LOWEST_TIME",
+    "LOG_OVERHEAD",
     "SLACK",
     "TRANSACTIONAL",
     "Columns",
@@ -84,10 +86,6 @@ FULL_OF_PROBLEMS: Final = 2
 WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
 
-LOWEST_TIME: Final = -62_135_596_800_000
-HIGHEST_TIME: Final = 253_402_300_799_999
-"""Milliseconds: the first of the year 1 and the last of the year 9999."""
-
 CODEC: Final = 7
 LOG_APPEND_TIME: Final = 8
 TRANSACTIONAL: Final = 16
@@ -104,17 +102,21 @@ FORM_HEADERS: Final = 16
 FORM_WORDS: Final = 8 * FORM_STEPS
 """Size of the array that holds a form: for each step four words, and the masks that select what must agree."""
 
-_LOG_OVERHEAD: Final = 12
+LOG_OVERHEAD: Final = 12
 """Offset (or base offset) and size, in front of every entry."""
-_LEAST_MESSAGE: Final = 14
+LEAST_MESSAGE: Final = 14
 """Bytes behind the size in the smallest message: crc, magic, attributes, two lengths."""
-_LEAST_BATCH: Final = 49
+LEAST_BATCH: Final = 49
 """Bytes behind the size in a batch without records."""
 _LEAST_RECORD: Final = 7
 """Bytes of the smallest record: five varints, attributes, and the length in front."""
 _BYTE: Final = np.uint64(0xFF)
 _NO_VARINT: Final = np.uint64(0xFFFFFF)
 _INT32: Final = 1 << 31
+# numba compiles a kernel once for each number that is written into a call of it, but once only for these.
+_ZERO: Final = int64(0)
+_SHORT: Final = int64(5)
+_LONG: Final = int64(10)
 
 
 class Wanted(NamedTuple):
@@ -293,25 +295,25 @@ def scan(
                 return FULL
             left = end - pos
             size = int64(0)
-            if left >= _LOG_OVERHEAD:
+            if left >= LOG_OVERHEAD:
                 size = i32(data, pos + 8)
             where = pos
             record_set = int64(one)
             if inner:
                 where = parents[one].origin
                 record_set = parents[one].record_set
-            if left < _LOG_OVERHEAD or size > left - _LOG_OVERHEAD:
+            if left < LOG_OVERHEAD or size > left - LOG_OVERHEAD:
                 # The broker cuts a Fetch response where its size limit falls (KIP-74); inside a wrapper nothing does.
                 if inner and (left > 0 or pos == begin):
-                    _report(problems, state, record_set, where, int64(ProblemCode.CUT_OFF), left, 0)
+                    _report(problems, state, record_set, where, int64(ProblemCode.CUT_OFF), left, _ZERO)
                 break
-            if size < _LEAST_MESSAGE:
+            if size < LEAST_MESSAGE:
                 # Where the next entry starts is not known either.
-                _report(problems, state, record_set, where, int64(ProblemCode.SIZE), size, 0)
+                _report(problems, state, record_set, where, int64(ProblemCode.SIZE), size, _ZERO)
                 break
             magic = int64(np.int8(data[pos + 16]))
             start = pos
-            pos += _LOG_OVERHEAD + size
+            pos += LOG_OVERHEAD + size
             problem = int64(0)
             a = magic
             b = int64(0)
@@ -322,7 +324,7 @@ def scan(
                 b = parents[one].magic
             elif magic < 0 or magic > 2:
                 problem = int64(ProblemCode.MAGIC)
-            elif size < (_LEAST_BATCH if magic == 2 else _LEAST_MESSAGE + 8 * magic):
+            elif size < (LEAST_BATCH if magic == 2 else LEAST_MESSAGE + 8 * magic):
                 problem = int64(ProblemCode.SHORT_BATCH)
                 a = size
                 b = magic
@@ -416,19 +418,19 @@ def _record(source: Array, pos: int, after: int) -> tuple[int, int, int, int, in
     """The fields of the record ``source[pos:after]``: (position of its headers or -1, timestamp delta, offset delta,
     position and size of the key, position and size of the value); a size of -1 is null."""
     none = int64(-1)
-    delta, at = _varint(source, pos + 1, after, 10)
+    delta, at = _varint(source, pos + 1, after, _LONG)
     if at < 0:
         return none, delta, int64(0), none, none, none, none
-    step, at = _varint(source, at, after, 5)
+    step, at = _varint(source, at, after, _SHORT)
     if at < 0:
         return none, delta, step, none, none, none, none
-    key_size, at = _varint(source, at, after, 5)
+    key_size, at = _varint(source, at, after, _SHORT)
     if at < 0 or at > after or key_size > after - at:
         return none, delta, step, none, none, none, none
     key = at
     if key_size > 0:
         at += key_size
-    value_size, at = _varint(source, at, after, 5)
+    value_size, at = _varint(source, at, after, _SHORT)
     if at < 0 or at > after or value_size > after - at:
         return none, delta, step, none, none, none, none
     value = at
@@ -462,10 +464,10 @@ def _header_size(source: Array, at: int, end: int) -> tuple[int, int]:
     quick = short_varint(load64(source, at)) if at <= source.shape[0] - 8 else int64(0)
     if quick != 0:
         return quick >> 8, at + (quick & 255)
-    return long_varint(source, at, end, 5)
+    return long_varint(source, at, end, _SHORT)
 
 
-@borrowing
+@inlined
 def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: HeaderColumns, used: Row) -> Any:
     """Reads the headers in ``source[at:after]``, and writes them where ``used`` says (and updates it).
 
@@ -479,6 +481,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     header = used.header
     key_pos = used.key
     value_pos = used.value
+    nulls = used.nulls
     for _ in range(count):
         name_size, name = _header_size(source, at, after)
         if name < 0 or name > after or name_size < 0 or name_size > after - name:
@@ -491,7 +494,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
             continue
         if (
             header + 2 > headers.key_at.shape[0]
-            or used.nulls >= headers.null.shape[0]
+            or nulls >= headers.null.shape[0]
             or key_pos + name_size + SLACK > headers.key.shape[0]
             or value_pos + size + SLACK > headers.value.shape[0]
         ):
@@ -499,8 +502,8 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
         _put(source, name, headers.key, key_pos, name_size)
         key_pos += name_size
         if size < 0:
-            headers.null[used.nulls] = header
-            used.nulls += 1
+            headers.null[nulls] = header
+            nulls += 1
         else:
             _put(source, content, headers.value, value_pos, size)
             value_pos += size
@@ -510,6 +513,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     used.header = header
     used.key = key_pos
     used.value = value_pos
+    used.nulls = nulls
     used.detail = after - at
     return int64(0) if at == after else int64(ProblemCode.RECORD_TRAILING)
 
@@ -527,10 +531,10 @@ def _learn(words: Array, places: Array, source: Array, section: int, size: int, 
     for byte in range(size):
         words[((byte >> 5) << 3) + 4 + (byte >> 3 & 3)] |= _BYTE << np.uint64(8 * (byte & 7))
     end = section + size
-    _, at = long_varint(source, section, end, 5)
+    _, at = long_varint(source, section, end, _SHORT)
     for header in range(count):
-        length, at = long_varint(source, at, end, 5)
-        length, at = long_varint(source, at + length, end, 5)
+        length, at = long_varint(source, at, end, _SHORT)
+        length, at = long_varint(source, at + length, end, _SHORT)
         length = max(length, int64(0))
         places[2 * header] = at - section
         places[2 * header + 1] = length
@@ -573,19 +577,25 @@ def _repeat_form(
         or nulls + form.nulls > headers.null.shape[0]
     ):
         return int64(-1), key_pos, value_pos, nulls
+    # What is written below could be the form, for all that LLVM knows: its fields would be loaded again and again.
+    first = form.header
+    count = form.count
+    key = form.key
+    keys = form.keys
+    value = form.value
     for which in range(form.null, form.null + form.nulls):
-        headers.null[nulls] = headers.null[which] + (header - form.header)
+        headers.null[nulls] = headers.null[which] + (header - first)
         nulls += 1
     # The rooms of a form leave space for what the steps of these write beyond their end.
-    shift_wide(headers.key_at, form.header + 1, header + 1, form.count, key_pos - form.key)
-    shift_wide(headers.value_at, form.header + 1, header + 1, form.count, value_pos - form.value)
-    copy_wide(headers.key, form.key, headers.key, key_pos, form.keys)
+    shift_wide(headers.key_at, first + 1, header + 1, count, key_pos - key)
+    shift_wide(headers.value_at, first + 1, header + 1, count, value_pos - value)
+    copy_wide(headers.key, key, headers.key, key_pos, keys)
     places = scratch.places
-    for which in range(form.count):
+    for which in range(count):
         size = places[2 * which + 1]
         copy_wide(source, section + places[2 * which], headers.value, value_pos, size)
         value_pos += size
-    return header + form.count, key_pos + form.keys, value_pos, nulls
+    return header + count, key_pos + keys, value_pos, nulls
 
 
 @borrowing
@@ -600,15 +610,14 @@ def _consider_form(
     value_pos: int,
     nulls: int,
 ) -> None:
-    """Learns the form of headers that were just read, if it can be one and the last attempts were not in vain.
+    """Learns the form of headers that were just read, if it can be one. The less often after each attempt in vain.
 
     The last four arguments say what was in use of the outputs before.
     """
     form = scratch.form[0]
     used = scratch.headers[0]
-    form.wait -= 1
     size = after - section
-    if form.wait >= 0 or size > 32 * FORM_STEPS or used.count > FORM_HEADERS or after + 32 > source.shape[0]:
+    if size > 32 * FORM_STEPS or used.count > FORM_HEADERS or after + 32 > source.shape[0]:
         return
     form.wait = form.backoff
     form.backoff = min(2 * form.backoff, int64(256))
@@ -699,7 +708,7 @@ def _read_entry(
         order = int64(-1)
         row_right = right
         if magic == 2:
-            size, pos = _varint(source, pos, end, 5)
+            size, pos = _varint(source, pos, end, _SHORT)
             if pos < 0 or pos > end or size < 0 or size > end - pos:
                 # Where the next record starts is not known: the rest of the batch is lost.
                 if code == 0:
@@ -732,9 +741,11 @@ def _read_entry(
                 if failed < 0:
                     return FULL
                 if failed == 0:
-                    _consider_form(
-                        source, section, after, headers, scratch, header, header_key, header_value, null_headers
-                    )
+                    form.wait -= 1
+                    if form.wait < 0:
+                        _consider_form(
+                            source, section, after, headers, scratch, header, header_key, header_value, null_headers
+                        )
                     header = used.header
                     header_key = used.key
                     header_value = used.value
@@ -752,7 +763,7 @@ def _read_entry(
                 order = int64(np.int32(order))
         else:
             # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
-            after = pos + _LOG_OVERHEAD + i32(source, pos + 8)
+            after = pos + LOG_OVERHEAD + i32(source, pos + 8)
             where = base + i64(source, pos)
             if own_time:
                 when = i64(source, pos + 18)
@@ -784,7 +795,7 @@ def _read_entry(
             null_headers = row_null_headers
             continue
         columns.offset[np.uint64(row)] = where
-        if when == -1 or when < LOWEST_TIME or when > HIGHEST_TIME:
+        if when == -1 or when < FIRST_MS or when > LAST_MS:
             columns.timestamp[np.uint64(row)] = 0
             _clear(columns.timestamp_valid, row)
             null_timestamps += 1

@@ -26,10 +26,9 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
-from kwire.log import scan
+from kwire.kernels.records import CONTROL
 from kwire.log.files import Segment
-from kwire.log.reading import regions
-from kwire.log.scan import Header
+from kwire.log.reading import headers, regions
 
 __all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
 
@@ -96,11 +95,11 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     tables = []
     with segment.path.open("rb", buffering=0) as stream:
         for region in regions(stream):
-            table = scan.headers(region.data)
-            table[:, Header.POSITION] += region.position
+            table = headers(region.data)
+            table["position"] += region.position
             tables.append(table)
-    table = np.concatenate(tables) if tables else scan.headers(np.zeros(0, np.uint8))
-    table = table[table[:, Header.CRC_OK] >= 0]
+    table = np.concatenate(tables) if tables else headers(np.zeros(0, np.uint8))
+    table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []
     if segment.index.exists():
         raw = segment.index.read_bytes()
@@ -142,7 +141,7 @@ def _check_offsets(raw: bytes, table: Any, base: int) -> list[tuple[int, str]]:
     entries, problems = _entries(raw, _OFFSETS)
     offsets = entries["offset"].astype(np.int64) + base
     positions = entries["position"].astype(np.int64)
-    starts, lasts = table[:, Header.POSITION], table[:, Header.LAST]
+    starts, lasts = table["position"], table["last"]
     where = np.minimum(np.searchsorted(starts, positions), max(len(starts) - 1, 0))
     known = np.unique(lasts)
     for entry, (offset, position) in enumerate(zip(offsets.tolist(), positions.tolist(), strict=True)):
@@ -163,12 +162,12 @@ def _check_times(raw: bytes, table: Any, base: int) -> list[tuple[int, str]]:
     entries, problems = _entries(raw, _TIMES)
     offsets = entries["offset"].astype(np.int64) + base
     times = entries["timestamp"].astype(np.int64)
-    lasts = table[:, Header.LAST]
+    lasts = table["last"]
     # Largest timestamp of everything up to each entry of the segment. Control batches do not count: the broker keeps
     # them out of its time index.
-    own = np.where(table[:, Header.ATTRIBUTES] & 32 != 0, -1, table[:, Header.MAX_TIMESTAMP])
+    own = np.where(table["attributes"] & CONTROL != 0, -1, table["max_timestamp"])
     largest = np.maximum.accumulate(own) if len(own) else own
-    every = np.maximum.accumulate(table[:, Header.MAX_TIMESTAMP]) if len(own) else own
+    every = np.maximum.accumulate(table["max_timestamp"]) if len(own) else own
     where = np.searchsorted(lasts, offsets)
     for entry, (time, offset) in enumerate(zip(times.tolist(), offsets.tolist(), strict=True)):
         if entry and (time <= times[entry - 1] or offset < offsets[entry - 1]):

@@ -8,7 +8,7 @@ Rules kept here:
 
 - A last entry that is cut off is what a broker leaves when it dies: a note, not a row. Zeros at the end are a
   preallocated file (``log.preallocate``).
-- Where a length is wrong, the next entry is found by its checksum (``scan.resync``), and a row says how many bytes were
+- Where a length is wrong, the next entry is found by its checksum (``resync``), and a row says how many bytes were
   skipped: Kafka's own tools stop there.
 - Rows come in the order of the file; what could not be read is a row with ``status`` ``malformed`` at its place.
 
@@ -32,9 +32,17 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
-from kwire.log import scan
+from kwire.kernels.engine import choose
+from kwire.kernels.layouts import HEADER
+from kwire.kernels.records import (
+    CODEC,
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+)
+from kwire.kernels.segments import framed, read_headers, resync
 from kwire.log.files import Segment, find, named
-from kwire.log.scan import Header
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA
 from kwire.records.compression import CODECS
@@ -43,10 +51,9 @@ from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.verdicts import among, decode_together, problem_rows, verdict
 from kwire.wire import FIRST_MS, LAST_MS
 
-__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "read", "regions"]
+__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "read", "regions"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 STATUSES: Final = {
     "ok": "a record (or batch), its checksum verified",
@@ -137,11 +144,12 @@ def regions(
         if progress is not None:
             progress(position + filled)
         data = buffer[:filled]
+        engine = choose(filled)
         used = 0
         skipped: list[tuple[int, int, str]] = []
         if lost is not None:
             # Between entries: a length was wrong at byte ``lost``.
-            found, keep = scan.resync(data, min(max(lost + 1 - position, 0), filled))
+            found, keep = engine(resync)(data, min(max(lost + 1 - position, 0), filled))
             used = found if found >= 0 else filled if last else keep
             zeros = zeros and not data[:used].any()
             if found >= 0 or (last and not zeros):
@@ -150,10 +158,10 @@ def regions(
                 lost = None
         start = used
         if lost is None:
-            used, wrong = scan.framed(data, start)
+            used, wrong = engine(framed)(data, start)
             if wrong:
                 lost, zeros = position + used, True
-            elif last and used < filled and scan.resync(data, used + 1)[0] >= 0:
+            elif last and used < filled and engine(resync)(data, used + 1)[0] >= 0:
                 # The last entry goes on behind the end of the file, but there are entries in it: its length is wrong.
                 lost, zeros = position + used, False
         if skipped or used > start:
@@ -222,17 +230,28 @@ def batches(
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
-            table = scan.headers(region.data)
+            table = headers(region.data)
             problems = [(at, text) for at, _, text in region.skipped]
-            unknown = table[:, Header.CRC_OK] < 0
+            unknown = table["crc_ok"] < 0
             problems += [
                 (region.position + at, f"an entry of {size} bytes with magic {magic}")
-                for at, size, magic in table[unknown][:, : Header.MAGIC + 1].tolist()
+                for at, size, magic in table[["position", "size", "magic"]][unknown].tolist()
             ]
             table = table[~unknown]
             made = _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
             if made.num_rows:
                 yield made
+
+
+def headers(data: Bytes) -> Any:
+    """What the headers of the entries in ``data`` (a uint8 array) say: a table of ``kwire.kernels.layouts.HEADER``."""
+    read_all = choose(data.size)(read_headers)
+    table = np.empty(data.size // 512 + 16, HEADER)
+    rows = read_all(data, table)
+    if rows > len(table):
+        table = np.empty(rows, HEADER)
+        rows = read_all(data, table)
+    return table[:rows]
 
 
 def _opened(
@@ -282,42 +301,42 @@ def _filled(
     )
 
 
-def _header_columns(table: Ints, position: int) -> dict[str, pa.Array]:
-    magic, attributes = table[:, Header.MAGIC], table[:, Header.ATTRIBUTES]
+def _header_columns(table: Any, position: int) -> dict[str, pa.Array]:
+    magic, attributes = table["magic"], table["attributes"]
     batch = magic == 2
-    status, error = verdict(pa.array(table[:, Header.CRC_OK] == 1))
+    status, error = verdict(pa.array(table["crc_ok"] == 1))
     named = pa.array([*CODECS, None, None, None], pa.string())
     kinds = pa.array([*TIMESTAMP_TYPES, None], pa.string())
 
-    def number(column: int, present: Any) -> pa.Array:
-        return pa.array(table[:, column], mask=~present)
+    def number(column: str, present: Any) -> pa.Array:
+        return pa.array(table[column], mask=~present)
 
-    def time(column: int, present: Any) -> pa.Array:
+    def time(column: str, present: Any) -> pa.Array:
         # Milliseconds to microseconds, null for "none" and outside of the years 1 to 9999, as in the records table.
-        values = table[:, column]
+        values = table[column]
         shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
         return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(TIMESTAMP)
 
     every = np.ones(len(table), bool)
     return {
-        "position": pa.array(table[:, Header.POSITION] + position),
-        "size": pa.array(table[:, Header.SIZE]),
+        "position": pa.array(table["position"] + position),
+        "size": pa.array(table["size"]),
         "magic": pa.array(magic),
-        "base_offset": number(Header.BASE, batch),
-        "last_offset": number(Header.LAST, every),
-        "count": number(Header.COUNT, batch),
-        "max_timestamp": time(Header.MAX_TIMESTAMP, magic > 0),
-        "timestamp_type": kinds.take(pa.array(np.where(magic == 0, 2, attributes >> 3 & 1))),
-        "compression": named.take(pa.array(attributes & 7)),
-        "crc": pa.array(table[:, Header.CRC]),
-        "crc_ok": pa.array(table[:, Header.CRC_OK] == 1),
-        "producer_id": number(Header.PRODUCER, batch & (table[:, Header.PRODUCER] != -1)),
-        "producer_epoch": number(Header.EPOCH, batch & (table[:, Header.EPOCH] != -1)),
-        "base_sequence": number(Header.SEQUENCE, batch & (table[:, Header.SEQUENCE] != -1)),
-        "partition_leader_epoch": number(Header.LEADER, batch & (table[:, Header.LEADER] != -1)),
-        "is_transactional": pa.array(batch & (attributes & 16 != 0)),
-        "is_control": pa.array(batch & (attributes & 32 != 0)),
-        "delete_horizon": time(Header.BASE_TIMESTAMP, batch & (attributes & 64 != 0)),
+        "base_offset": number("base", batch),
+        "last_offset": number("last", every),
+        "count": number("count", batch),
+        "max_timestamp": time("max_timestamp", magic > 0),
+        "timestamp_type": kinds.take(pa.array(np.where(magic == 0, 2, attributes & LOG_APPEND_TIME != 0))),
+        "compression": named.take(pa.array(attributes & CODEC)),
+        "crc": pa.array(table["crc"]),
+        "crc_ok": pa.array(table["crc_ok"] == 1),
+        "producer_id": number("producer", batch & (table["producer"] != -1)),
+        "producer_epoch": number("epoch", batch & (table["epoch"] != -1)),
+        "base_sequence": number("sequence", batch & (table["sequence"] != -1)),
+        "partition_leader_epoch": number("leader", batch & (table["leader"] != -1)),
+        "is_transactional": pa.array(batch & (attributes & TRANSACTIONAL != 0)),
+        "is_control": pa.array(batch & (attributes & CONTROL != 0)),
+        "delete_horizon": time("base_timestamp", batch & (attributes & DELETE_HORIZON != 0)),
         "status": status,
         "error": error,
     }

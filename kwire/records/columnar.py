@@ -480,6 +480,7 @@ class _Columns:
         window.problems.sort(key=lambda one: one[:2])
         self.table = table
         self.rows = int(self.state.row)
+        self._uniform: dict[str, bool] = {}
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         return RecordColumns(batch, self._spread("record_set", np.int32), window.problems, window.consumed)
 
@@ -655,9 +656,15 @@ class _Columns:
     def _spread(self, column: str, kind: Any) -> Any:
         return np.repeat(self.table[column].astype(kind), self.table["rows"])
 
-    def _same(self, *columns: str) -> bool:
-        """Whether columns of the batch table have one value each, and there is a batch."""
-        return len(self.table) > 0 and all((self.table[one] == self.table[one][0]).all() for one in columns)
+    def _same(self, column: str) -> bool:
+        """Whether a column of the batch table has one value only. There is a batch."""
+        if len(self.table) == 1:
+            return True
+        found = self._uniform.get(column)
+        if found is None:
+            values = self.table[column]
+            found = self._uniform[column] = bool((values[:8] == values[0]).all() and (values == values[0]).all())
+        return found
 
     def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
         """``values[column[entry]]`` for the rows of each entry; ``same``: ``column`` holds one value only."""
@@ -681,17 +688,17 @@ class _Columns:
         return _nullable(kind, out, None if none is None else out != none)
 
     def _timestamp_type(self) -> pa.Array:
-        same = self._same("magic", "attributes")
+        same = self.rows > 0 and self._same("magic") and self._same("attributes")
         table = self.table[:1] if same else self.table
         kinds = np.where(table["magic"] == 0, 2, table["attributes"] & LOG_APPEND_TIME != 0)
         return self._chosen(kinds, same, pa.string(), (*TIMESTAMP_TYPES, None))
 
     def _magic(self) -> pa.Array:
-        return self._chosen(self.table["magic"], self._same("magic"), pa.int8(), (0, 1, 2))
+        return self._chosen(self.table["magic"], self.rows > 0 and self._same("magic"), pa.int8(), (0, 1, 2))
 
     def _compression(self) -> pa.Array:
         codecs = self.table["codec"]
-        return self._chosen(codecs, self._same("codec"), pa.string(), (*CODECS, None, None, None))
+        return self._chosen(codecs, self.rows > 0 and self._same("codec"), pa.string(), (*CODECS, None, None, None))
 
     def _base_offset(self) -> pa.Array:
         return self._number("base", pa.int64(), None)
@@ -716,7 +723,7 @@ class _Columns:
         return self._flag(CONTROL)
 
     def _flag(self, bit: int) -> pa.Array:
-        same = self._same("magic", "attributes")
+        same = self.rows > 0 and self._same("magic") and self._same("attributes")
         table = self.table[:1] if same else self.table
         flags = (table["attributes"] & bit != 0) & (table["magic"] == 2)
         return self._chosen(flags.view(np.uint8), same, pa.bool_(), (False, True))

@@ -267,11 +267,8 @@ class _Topics:
         rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
         _, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
-        name_offs, name_lengths = value_column(pairs, R_NAME), length_column(pairs, R_NAME)
-        id_offs = value_column(pairs, R_ID)
-        for name_off, name_length, id_off in zip(
-            name_offs.tolist(), name_lengths.tolist(), id_offs.tolist(), strict=True
-        ):
+        found = (value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
+        for name_off, name_length, id_off in zip(*(one.tolist() for one in found), strict=True):
             if name_length > 0:
                 name = text_of(data[name_off : name_off + name_length].tobytes())
                 self._name_of[data[id_off : id_off + 16].tobytes()] = name

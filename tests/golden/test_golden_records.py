@@ -17,6 +17,8 @@ import pytest
 from kwire.capture import read
 from kwire.records import decode, encode_batch, to_arrow
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 CAPTURES = sorted(path for path in Path(__file__).parent.rglob("*.pcap*") if path.suffix in (".pcap", ".pcapng"))
 
 

@@ -19,6 +19,8 @@ from kwire import cli, log
 from kwire.log.files import named
 from kwire.log.internal import decoded
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 HERE = Path(__file__).parent / "segments"
 SEGMENTS = sorted([*HERE.glob("*/*/*.log"), *HERE.glob("*/*/*.checkpoint")])
 INDEXED = [path for path in SEGMENTS if path.with_suffix(".index").exists()]

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kwire.errors import DecodeError
 from kwire.records import CODECS, Limits, Record, decode, encode, encode_batch, to_arrow
 from kwire.wire import printable
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 LIMITS = Limits(decompressed=1 << 20, total=4 << 20)
 """Small, so that damage to a length inside of compressed data costs no time."""

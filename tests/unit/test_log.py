@@ -19,6 +19,8 @@ from kwire.log import internal, reading
 from kwire.protocol.describe import encode_embedded
 from kwire.records import Codec, Record, control_key, decode, encode
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def segment_bytes(batches: int = 50, *, codec: Codec = "none", magic: int = 2, each: int = 20) -> bytes:
     some = random.Random(batches)

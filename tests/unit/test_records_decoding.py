@@ -16,6 +16,8 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
 from kwire.records import CODECS, SCHEMA, Codec, Limits, Record, decode, decode_sets, encode, to_arrow
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def varint(value: int) -> bytes:
     value = (value << 1 ^ value >> 63) & 0xFFFFFFFFFFFFFFFF

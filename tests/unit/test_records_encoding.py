@@ -7,6 +7,8 @@ import pytest
 from kwire.errors import EncodeError
 from kwire.records import CODECS, Batch, Codec, Record, control_key, decode, encode, encode_batch, to_arrow
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 FORMATS = [(magic, codec) for magic in (0, 1, 2) for codec in CODECS if codec != "zstd" or magic == 2]
 
 

@@ -12,6 +12,8 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from kwire.records import CODECS, Codec, Record, decode, encode, encode_batch
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 FORMATS = [(magic, codec) for magic in (0, 1, 2) for codec in CODECS if codec != "zstd" or magic == 2]
 
 
