@@ -6,8 +6,8 @@ them; what each column holds is said by ``kwire.kernels.layouts.Frame``.
 
 Rules kept here:
 
-- A ``Frames`` stays valid when the capture goes on. It holds the bytes of its part of the capture, so whoever keeps many
-  of them keeps the capture.
+- A ``Frames`` stays valid when the capture goes on. It holds the bytes of its part of the capture, so whoever keeps
+  many of them keeps the capture.
 - Text of a capture is decoded as UTF-8 with U+FFFD for what is not valid, as Kafka's own string decoding does.
 """
 

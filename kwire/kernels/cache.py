@@ -1,16 +1,16 @@
 """Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
 
 Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
-``kwire.kernels``, and the versions of numba, llvmlite and numpy. What changes, in whichever file, leads to another
-folder: code that is out of date cannot be found. (numba adds the version of Python, the processor and the types of
-the arguments to the names in it.)
+``kwire.kernels`` and of what they import from elsewhere, and the versions of numba, llvmlite and numpy. What changes,
+in whichever file, leads to another folder: code that is out of date cannot be found. (numba adds the version of
+Python, the processor and the types of the arguments to the names in it.)
 
 Rules kept here:
 
-- The folders that are tried, in this order: below ``NUMBA_CACHE_DIR`` where that is set; below ``__pycache__`` beside
-  the kernels; below the user's cache folder; and, where none of them can be written, a folder in the temporary
-  directory that belongs to this user alone. One that holds this machine code already is taken even if it cannot be
-  written (an image that was filled by ``kwire compile``).
+- The folders that are tried, in this order: ``__pycache__`` beside the kernels; the user's cache folder; and, where
+  neither can be written, a folder in the temporary directory that belongs to this user alone. Where
+  ``NUMBA_CACHE_DIR`` is set, it takes the place of the first two. A folder that holds this machine code already is
+  taken even if it cannot be written (an image that was filled by ``kwire compile``).
 - The files are pickles, so a folder that somebody else may write to would let him run code here: the last resort is
   checked for that.
 - Nothing here imports numba.
@@ -27,10 +27,13 @@ import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 __all__ = ["announce", "digest", "filled", "folder"]
 
-HERE = Path(__file__).parent
+HERE: Final = Path(__file__).parent
+ELSEWHERE: Final = (HERE.parent / "schema" / "keys.py",)
+"""What kernels import of kwire from outside of this package."""
 
 
 @functools.cache
@@ -42,7 +45,7 @@ def digest() -> str:
             made.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:
             made.update(f"{name}\n".encode())
-    for path in sorted(HERE.glob("*.py")):
+    for path in (*sorted(HERE.glob("*.py")), *ELSEWHERE):
         text = path.read_bytes()
         made.update(f"{path.name} {len(text)}\n".encode() + text)
     return made.hexdigest()[:16]
@@ -52,6 +55,7 @@ def _candidates() -> Iterator[Path]:
     own = os.environ.get("NUMBA_CACHE_DIR")
     if own:
         yield Path(own)
+        return
     yield HERE / "__pycache__"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - keeps ~ where there is no home
     if not home.startswith("~"):

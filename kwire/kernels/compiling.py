@@ -28,17 +28,21 @@ from typing import Any, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
-from kwire.kernels.engine import KERNELS, PRIMITIVES, STEPS
+from kwire.kernels.engine import BORROWING, INLINED, KERNELS, PRIMITIVES
 
 try:
-    import numba
-    from numba.core import caching
+    from numba import njit as _njit
+    from numba.core import caching as _caching
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("reading captures and columns", "capture") from missing
 
 from kwire.kernels import intrinsics
 
 __all__ = ["compiled"]
+
+# numba's own annotations do not have all of what is used here.
+njit: Any = _njit
+caching: Any = _caching
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,55 +83,52 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
             yield
 
 
-_twins: dict[Callable[..., Any], Any] = {}
-"""What kernels call each other as."""
 _entries: dict[Callable[..., Any], Any] = {}
-"""What Python calls them as."""
+_inner: dict[Callable[..., Any], Any] = {}
 _lock = threading.RLock()
 
 
+def _options(kernel: Callable[..., Any]) -> dict[str, Any]:
+    """What numba is told about a kernel."""
+    return {
+        "boundscheck": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "forceinline": kernel in INLINED,
+        "_nrt": kernel not in BORROWING,
+    }
+
+
 def compiled(kernel: F) -> F:
-    """The twin of a kernel in machine code."""
+    """The twin of a kernel in machine code, to be called from Python."""
     found = _entries.get(kernel)
     if found is None:
         with _lock:
-            if kernel not in _twins:
+            if kernel not in _inner:
                 _make(kernel.__module__)
-            twin = _twins[kernel]
-            found = _entries[kernel] = _dispatcher(twin.py_func) if kernel in STEPS else twin
-    return found  # type: ignore[no-any-return]
-
-
-def _dispatcher(twin: Any) -> Any:
-    """What compiles a twin on its first call, and keeps the machine code."""
-    made: Any = numba.njit(boundscheck=True, nogil=True, error_model="numpy")(twin)
-    made._cache = _Cache(twin)
-    return made
-
-
-def _step(twin: Any) -> Any:
-    """The same for a step, which is compiled into the kernels that call it, and cannot be called from Python.
-
-    Without the functions that Python and C would call, it is compiled in 20 % less time.
-    """
-    return numba.njit(
-        boundscheck=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(twin)
+            if kernel not in _entries:
+                # What kernels call has no way in from Python: that takes longer to compile than many a kernel itself.
+                made: Any = njit(**_options(kernel))(_inner[kernel].py_func)
+                made._cache = _Cache(made.py_func)
+                _entries[kernel] = made
+            found = _entries[kernel]
+    return found
 
 
 def _make(module: str) -> None:
-    """Makes the twins of all kernels of a module, and of those that they call."""
+    """Makes the inner twins of all kernels of a module, and of those that they call."""
     names = dict(vars(sys.modules[module]))
     for value in list(names.values()):
-        if _marked(value, KERNELS) and value.__module__ == module:
+        if _marked(value, KERNELS) and value.__module__ == module and value not in _inner:
             twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
             twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            _twins[value] = _step(twin) if value in STEPS else _dispatcher(twin)
+            made: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options(value))(twin)
+            _inner[value] = made
     for name, value in names.items():
         if _marked(value, KERNELS):
-            if value not in _twins:
+            if value not in _inner:
                 _make(value.__module__)
-            names[name] = _twins[value]
+            names[name] = _inner[value]
         elif _marked(value, PRIMITIVES):
             names[name] = getattr(intrinsics, value.__name__)
 

@@ -27,16 +27,19 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 __all__ = [
+    "BORROWING",
+    "INLINED",
     "KERNELS",
     "MACHINE",
     "PRIMITIVES",
     "PYTHON",
-    "STEPS",
     "Engine",
+    "borrowing",
     "choose",
+    "inlined",
     "kernel",
+    "loaded",
     "primitive",
-    "step",
     "using",
 ]
 
@@ -49,8 +52,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
 """Every function that ``kernel`` marked."""
-STEPS: Final[set[Callable[..., Any]]] = set()
-"""Those of them that ``step`` marked."""
+BORROWING: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``borrowing`` marked."""
+INLINED: Final[set[Callable[..., Any]]] = set()
+"""Those of them that ``inlined`` marked."""
 PRIMITIVES: Final[set[Callable[..., Any]]] = set()
 """Every function that ``primitive`` marked."""
 
@@ -61,17 +66,18 @@ def kernel(function: F) -> F:
     return function
 
 
-def step(function: F) -> F:
-    """Marks a kernel that is a step of others: it makes, replaces and returns no array, it only uses those that it is
-    given (slices of them are fine), and calls other steps and primitives only.
-
-    Its machine code then counts no references to arrays. Counting takes longer than most steps do, two atomic
-    operations for each array and call: the headers of a packet are read in 16 ns in place of 90.
-    """
-    if "Array" in str(function.__annotations__.get("return")):
-        raise TypeError(f"{function.__name__} is no step: it returns an array")
-    STEPS.add(function)
+def borrowing(function: F) -> F:
+    """Marks a kernel that only uses the arrays of its caller: it makes none, and returns none. As machine code it does
+    not count references, which costs more than many kernels do, and which keeps LLVM from seeing through loops."""
+    BORROWING.add(function)
     return kernel(function)
+
+
+def inlined(function: F) -> F:
+    """Marks a ``borrowing`` kernel whose machine code becomes part of the kernels that call it, whatever its size: a
+    step of an inner loop, whose arguments and results then cost nothing."""
+    INLINED.add(function)
+    return borrowing(function)
 
 
 def primitive(function: F) -> F:
@@ -143,7 +149,7 @@ def choose(size: int) -> Engine:
         return _state.fixed
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return PYTHON
-    if "kwire.kernels.compiling" in sys.modules:
+    if loaded():
         return MACHINE
     with _state.lock:
         total = _state.read_by_python + size
@@ -157,6 +163,11 @@ def choose(size: int) -> Engine:
             return PYTHON
     cache.announce()
     return MACHINE
+
+
+def loaded() -> bool:
+    """Whether this process has machine code to call, or begun to make it."""
+    return "kwire.kernels.compiling" in sys.modules
 
 
 @contextmanager

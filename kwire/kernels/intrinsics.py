@@ -10,20 +10,22 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-import numba
 import numpy as np
 from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import njit as _njit
 from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic as _intrinsic
 
 # numba's own annotation describes the function that makes the code, not what kernels call.
 intrinsic: Callable[[Any], Any] = _intrinsic
+# Nor does it name all options.
+njit: Any = _njit
 
 
 def _inner(function: Any) -> Any:
     """A helper of the functions here, compiled into the kernel that uses it. Its ranges were checked by the caller."""
-    return numba.njit(boundscheck=False, nogil=True, error_model="numpy")(function)
+    return njit(boundscheck=False, nogil=True, error_model="numpy", _nrt=False)(function)
 
 
 # --- loads and copies -------------------------------------------------------------------------------------------------

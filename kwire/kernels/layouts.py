@@ -21,31 +21,52 @@ from __future__ import annotations
 
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 __all__ = [
     "ABSENT",
     "ACTIVE",
+    "API_FACTS",
+    "AT_THE_END",
+    "BATCH",
     "CONNECTION",
+    "FORM",
     "FRAME",
+    "HEADER",
+    "HEADER_CURSOR",
     "INTERFACE",
     "NAME",
+    "NAMES_USED",
     "PACKET",
     "PIECE",
+    "PROBLEM",
+    "READING",
+    "ROOM",
     "SEGMENT",
     "STREAM",
     "WAITING",
     "Active",
+    "ApiFacts",
+    "Batch",
     "Connection",
+    "Form",
     "Frame",
+    "Header",
+    "HeaderCursor",
     "Interface",
     "Name",
+    "NamesUsed",
     "Packet",
     "Piece",
+    "Problem",
+    "ProblemCode",
+    "Reading",
     "Reason",
     "Role",
+    "Room",
+    "Row",
     "Segment",
     "Status",
     "Stream",
@@ -56,8 +77,19 @@ __all__ = [
 ABSENT: Final = -(1 << 62)
 """In a field of a table: no value."""
 
+AT_THE_END: Final = 1 << 62
+"""The order of what is told when the capture has ended."""
+
 Array = Any
 """A numpy array: numba, not mypy, checks what is in it."""
+
+if TYPE_CHECKING:
+
+    class Row:
+        """A row of a table: its fields are attributes."""
+
+else:
+    Row = np.void
 
 
 def _field(name: str) -> Any:
@@ -68,7 +100,7 @@ def _field(name: str) -> Any:
 
 
 def table_type(row: type) -> Any:
-    """The dtype of a table whose rows have the fields that ``row``, a subclass of ``numpy.void``, is annotated with.
+    """The dtype of a table whose rows have the fields that ``row``, a subclass of ``Row``, is annotated with.
 
     The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
     """
@@ -118,7 +150,7 @@ class Reason(IntEnum):
     LARGE = 10
 
 
-class Packet(np.void):
+class Packet(Row):
     """A packet in a window of capture bytes."""
 
     off: int
@@ -129,7 +161,7 @@ class Packet(np.void):
     """Link type, a number of the registry of tcpdump.org."""
 
 
-class Interface(np.void):
+class Interface(Row):
     """An interface of a pcapng section."""
 
     link: int
@@ -140,7 +172,7 @@ class Interface(np.void):
     """Seconds to add to each timestamp."""
 
 
-class Connection(np.void):
+class Connection(Row):
     """A TCP connection. A and B are its ends; A sent the first packet that was seen."""
 
     number: int
@@ -160,6 +192,10 @@ class Connection(np.void):
     """Which end opened the connection: 0 A, 1 B, -1 unknown."""
     closed: int
     """1 after RST, or when another connection took over the same ports."""
+    closed_order: int
+    """When that was, as the number of a packet."""
+    settled_order: int
+    """When its role could be told; none of its frames is complete before that."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
@@ -175,7 +211,7 @@ class Connection(np.void):
     """Number of the client_id of its latest request, -1 before that."""
 
 
-class Stream(np.void):
+class Stream(Row):
     """One direction of a connection."""
 
     reference: int
@@ -192,9 +228,13 @@ class Stream(np.void):
     """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
+    order: int
+    """That of its latest frame, -1 before the first."""
+    time: int
+    """When the capture had the latest bytes of it that were put in order, -1 before the first."""
 
 
-class Segment(np.void):
+class Segment(Row):
     """Bytes of a stream that a packet brought, or that it brought but the capture does not have."""
 
     stream: int
@@ -206,7 +246,7 @@ class Segment(np.void):
     order: int
 
 
-class Piece(np.void):
+class Piece(Row):
     """A part of a segment. The pieces of a stream are in order, without overlaps.
 
     Where one does not begin at the position at which the one before it ends, or has no bytes, the capture has a gap
@@ -223,7 +263,7 @@ class Piece(np.void):
     """The same as the number of a packet."""
 
 
-class Active(np.void):
+class Active(Row):
     """A stream that has pieces or waiting segments in this window. The table is ordered by stream."""
 
     stream: int
@@ -237,7 +277,7 @@ class Active(np.void):
     """Its segments in the order that ``streams.place`` makes."""
 
 
-class Frame(np.void):
+class Frame(Row):
     """A frame, or bytes of a stream in which none can be seen."""
 
     slot: int
@@ -271,7 +311,7 @@ class Frame(np.void):
     """A number that belongs to ``reason``."""
 
 
-class Waiting(np.void):
+class Waiting(Row):
     """A request that waits for its response; those of a connection are a linked list."""
 
     id: int
@@ -285,11 +325,213 @@ class Waiting(np.void):
     """The next one of the connection, or of the list of free rows; -1 at the end."""
 
 
-class Name(np.void):
+class Room(Row):
+    """How much of the tables that grow is in use, and where to go on after they have grown."""
+
+    frames: int
+    waiting: int
+    free: int
+    """First row of the table of waiting requests that is free again, -1 for none."""
+    active: int
+    """Row of the table of active streams whose connection is next."""
+    direction: int
+    """0 if its requests are next, 1 if its responses are."""
+
+
+class ApiFacts(Row):
+    """What framing knows about an API, by API key."""
+
+    latest: int
+    """Latest known version, -1 for an unknown key."""
+    least_response: int
+    """Bytes that the shortest response of any version has, correlation id included."""
+
+
+class Name(Row):
     """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
 
     off: int
     len: int
+
+
+class NamesUsed(Row):
+    """How much of a table of names is in use."""
+
+    count: int
+    bytes: int
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+class ProblemCode(IntEnum):
+    """What can be wrong with a record set; ``kwire.records.columnar`` has the sentences."""
+
+    NONE = 0
+    SIZE = 1
+    MAGIC = 2
+    SHORT_BATCH = 3
+    COUNT = 4
+    KEY = 5
+    VALUE = 6
+    TRAILING = 7
+    NULL_WRAPPER = 8
+    CUT_OFF = 9
+    MIXED = 10
+    RECORD_LENGTH = 11
+    RECORD_FIELD = 12
+    HEADER_COUNT = 13
+    HEADER = 14
+    RECORD_TRAILING = 15
+    BATCH_TRAILING = 16
+    RECORDS_MISSING = 17
+
+
+class Problem(Row):
+    """Something in a record set that cannot be read."""
+
+    record_set: int
+    position: int
+    """Where, in the array that was scanned; inside of what was decompressed, where the outermost entry starts."""
+    code: int
+    """A ``ProblemCode``."""
+    a: int
+    b: int
+    """Two numbers for the sentence."""
+
+
+class Batch(Row):
+    """A record batch (magic 2), a wrapper (a compressed message of magic 0 or 1), or a run: neighbouring plain messages
+    that share magic and timestamp type."""
+
+    record_set: int
+    """Which record set."""
+    pos: int
+    """Where the entry starts in the array that was scanned."""
+    arena: int
+    """Where ``body`` and ``end`` are: 0 in the input, 1 in what was decompressed."""
+    body: int
+    """First byte of the records (magic 2), of the first message (run) or of the compressed value (wrapper)."""
+    end: int
+    """Byte after the body."""
+    magic: int
+    attributes: int
+    """Of the batch or message. A run and what a wrapper holds have those of the outermost wrapper."""
+    count: int
+    """Records that the batch claims or messages in the run; -1 for a wrapper."""
+    crc: int
+    """1 right, 0 wrong; while it is not computed yet, 2 more than what it should be. Messages of a run are checked one
+    by one in ``read_records``."""
+    origin: int
+    """Where the outermost entry starts in the input: what a problem inside compressed data is reported at."""
+    base: int
+    """What is added to the offset of each record."""
+    timestamp: int
+    """Milliseconds. Magic 2: base timestamp, or max timestamp with LogAppendTime. Messages: the wrapper's timestamp."""
+    last: int
+    """Offset of the last message of a run, as it stands there; of a wrapper: its own offset."""
+    parent: int
+    """Row of the wrapper in the table of the level above; -1 for none."""
+    producer: int
+    epoch: int
+    sequence: int
+    leader: int
+    """Partition leader epoch."""
+    codec: int
+    """Of the batch or of the outermost wrapper."""
+    first_row: int
+    """First output row, written by ``read_records``."""
+    rows: int
+    """How many output rows, written by ``read_records``."""
+    wrapped: int
+    """1 for what a wrapper held: its timestamp type (and with LogAppendTime its timestamp) overrides the messages'."""
+
+
+class Reading(Row):
+    """What ``scan`` and ``read_records`` keep between two calls: the only row of a table."""
+
+    entry: int
+    """``scan``: record set to go on with. ``read_records``: row of the batch table to go on with."""
+    pos: int
+    """``scan``: position in the array to go on at, -1 for the beginning of the set."""
+    problems: int
+    """Rows of the problem table in use."""
+    entries: int
+    """Rows of the batch table in use."""
+    row: int
+    """Output rows so far, and how much of each output is in use:"""
+    key: int
+    value: int
+    header: int
+    header_key: int
+    header_value: int
+    null_keys: int
+    null_values: int
+    null_timestamps: int
+    wrong_crcs: int
+    null_header_values: int
+
+
+class HeaderCursor(Row):
+    """How much of the output of headers is in use while a record's are read, and what was found: one row."""
+
+    header: int
+    key: int
+    value: int
+    nulls: int
+    count: int
+    """Headers that the record claims."""
+    detail: int
+    """A number that belongs to the problem."""
+
+
+class Form(Row):
+    """What the headers of a record looked like, to be compared with the next (``records.learn``): one row."""
+
+    size: int
+    """Bytes of the section of headers, -1 for no form."""
+    steps: int
+    """32 bytes each."""
+    header: int
+    """The headers of that record in the output: the first of them, and how many."""
+    count: int
+    key: int
+    keys: int
+    """Their keys: where in the output, and how many bytes together."""
+    value: int
+    null: int
+    nulls: int
+    """Those that are null."""
+    header_room: int
+    key_room: int
+    value_room: int
+    """Up to where in the output another section like this one fits."""
+    wait: int
+    """Records to be read before the next attempt to learn a form, and how many after that one."""
+    backoff: int
+
+
+class Header(Row):
+    """What the header of an entry of a log segment says; -1 where the format has no such field."""
+
+    position: int
+    size: int
+    """Bytes of the whole entry."""
+    magic: int
+    base: int
+    last: int
+    count: int
+    max_timestamp: int
+    """Milliseconds; of a message its own timestamp."""
+    attributes: int
+    crc: int
+    crc_ok: int
+    """1 right, 0 wrong, -1 where magic is not known or the entry is too short for it."""
+    producer: int
+    epoch: int
+    sequence: int
+    leader: int
+    base_timestamp: int
 
 
 PACKET: Final = table_type(Packet)
@@ -301,4 +543,13 @@ PIECE: Final = table_type(Piece)
 ACTIVE: Final = table_type(Active)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
+ROOM: Final = table_type(Room)
+API_FACTS: Final = table_type(ApiFacts)
 NAME: Final = table_type(Name)
+NAMES_USED: Final = table_type(NamesUsed)
+BATCH: Final = table_type(Batch)
+PROBLEM: Final = table_type(Problem)
+READING: Final = table_type(Reading)
+HEADER_CURSOR: Final = table_type(HeaderCursor)
+FORM: Final = table_type(Form)
+HEADER: Final = table_type(Header)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from kwire.kernels.engine import kernel, primitive, step
+from kwire.kernels.engine import borrowing, kernel, primitive
 
 __all__ = [
     "SLACK",
@@ -134,7 +134,7 @@ def unlike_wide(source: Array, at: int, form: Array, steps: int) -> Any:
 # kernels that call them.
 
 
-@step
+@borrowing
 def u16(buf: Array, at: int) -> int:
     """Two bytes of a contiguous uint8 array, unsigned."""
     if at < 0 or at + 2 > buf.shape[0]:
@@ -142,7 +142,7 @@ def u16(buf: Array, at: int) -> int:
     return big16(buf, at)
 
 
-@step
+@borrowing
 def u32(buf: Array, at: int) -> int:
     """Four bytes, unsigned."""
     if at < 0 or at + 4 > buf.shape[0]:
@@ -150,21 +150,21 @@ def u32(buf: Array, at: int) -> int:
     return big32(buf, at)
 
 
-@step
+@borrowing
 def i16(buf: Array, at: int) -> int:
     """Two bytes, signed."""
     value = u16(buf, at)
     return value - ((value & 0x8000) << 1)
 
 
-@step
+@borrowing
 def i32(buf: Array, at: int) -> int:
     """Four bytes, signed."""
     value = u32(buf, at)
     return value - ((value & 0x80000000) << 1)
 
 
-@step
+@borrowing
 def i64(buf: Array, at: int) -> int:
     """Eight bytes, signed."""
     if at < 0 or at + 8 > buf.shape[0]:
@@ -173,7 +173,7 @@ def i64(buf: Array, at: int) -> int:
     return value
 
 
-@step
+@borrowing
 def little_u16(buf: Array, at: int) -> int:
     """Two bytes, little-endian, unsigned."""
     if at < 0 or at + 2 > buf.shape[0]:
@@ -181,7 +181,7 @@ def little_u16(buf: Array, at: int) -> int:
     return little16(buf, at)
 
 
-@step
+@borrowing
 def little_u32(buf: Array, at: int) -> int:
     """Four bytes, little-endian, unsigned."""
     if at < 0 or at + 4 > buf.shape[0]:
@@ -192,7 +192,7 @@ def little_u32(buf: Array, at: int) -> int:
 # --- varints ----------------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits: (value, position after it); position -1 where the bytes end within it, -2
     where it has more than 5."""
@@ -211,7 +211,7 @@ def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
             return int64(0), int64(-2)
 
 
-@step
+@borrowing
 def long_varint(data: Array, pos: int, end: int, most: int) -> tuple[int, int]:
     """A zigzag varint of at most ``most`` bytes, byte by byte: (value, position after it), -1 if there is none."""
     value = np.uint64(0)
@@ -231,7 +231,7 @@ def long_varint(data: Array, pos: int, end: int, most: int) -> tuple[int, int]:
     return int64(0), int64(-1)
 
 
-@step
+@borrowing
 def short_varint(word: Any) -> int:
     """The zigzag varint that ``word`` starts with, as value * 256 + size; 0 when it has more than four bytes."""
     if word & np.uint64(0x80) == np.uint64(0):
@@ -259,7 +259,7 @@ def short_varint(word: Any) -> int:
 # --- buffers ----------------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def copy(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """``size`` bytes, exactly, if both ranges are inside of their arrays."""
     if size > 0 and at >= 0 and to >= 0 and at + size <= source.shape[0] and to + size <= target.shape[0]:

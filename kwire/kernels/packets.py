@@ -30,8 +30,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel, step
-from kwire.kernels.layouts import PACKET, table_type
+from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.layouts import PACKET, Row, table_type
 from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
 
 __all__ = [
@@ -144,7 +144,7 @@ class Flag(IntEnum):
     ACK = 16
 
 
-class Header(np.void):
+class Header(Row):
     """What the headers of a packet say: the addresses of the innermost IP header, and the TCP header."""
 
     family: int
@@ -193,7 +193,7 @@ _NO_PACKET: Final = -1
 _BAD_BLOCK: Final = -2
 
 
-@step
+@borrowing
 def word(buf: Array, at: int, little: bool) -> int:
     """An unsigned 32-bit number in the byte order of the file."""
     return little_u32(buf, at) if little else u32(buf, at)
@@ -205,7 +205,7 @@ def _room(start: int, end: int) -> Array:
     return np.empty(max(_LEAST_ROWS, (end - start) // _BYTES_PER_ROW), PACKET)
 
 
-@step
+@borrowing
 def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> None:
     """Fills a row of the table of packets."""
     packet.off = off
@@ -214,7 +214,7 @@ def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> 
     packet.link = link
 
 
-@step
+@borrowing
 def _fill_pcap(
     buf: Array, pos: int, end: int, little: bool, nano: bool, header: int, limit: int, link: int, packets: Array, n: int
 ) -> tuple[int, int, int]:
@@ -255,7 +255,7 @@ def pcap_packets(
     return packets, n, pos, stopped
 
 
-@step
+@borrowing
 def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     """A pcapng timestamp (64 bits, unsigned) in nanoseconds. Values that do not fit wrap around, they do not fail."""
     high = int64(high)
@@ -287,7 +287,7 @@ def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     return value + offset * _SECOND
 
 
-@step
+@borrowing
 def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, interfaces: Array) -> tuple[int, int, int]:
     """The packet in a pcapng block: (where it begins, captured length, interface), or ``_NO_PACKET`` for other blocks,
     ``_BAD_BLOCK`` for one that is not as long as it must be."""
@@ -312,7 +312,7 @@ def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, int
     return int64(_NO_PACKET), int64(0), int64(0)
 
 
-@step
+@borrowing
 def _fill_pcapng(
     buf: Array,
     pos: int,
@@ -404,7 +404,7 @@ _DESTINATION: Final = 60
 """IP protocol numbers."""
 
 
-@step
+@borrowing
 def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     """What an EtherType stands for, behind VLAN tags if there are any.
 
@@ -420,7 +420,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     return int64(Layer.IP), at
 
 
-@step
+@borrowing
 def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Two addresses, EtherType."""
     if at + _ETHERNET_SIZE > end:
@@ -428,7 +428,7 @@ def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _ETHERNET_SIZE, end, u16(buf, at + 12))
 
 
-@step
+@borrowing
 def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v1: type, ARPHRD, length, address, protocol."""
     if at + _COOKED_SIZE > end:
@@ -436,7 +436,7 @@ def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_SIZE, end, u16(buf, at + 14))
 
 
-@step
+@borrowing
 def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v2: protocol first."""
     if at + _COOKED_2_SIZE > end:
@@ -444,7 +444,7 @@ def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_2_SIZE, end, u16(buf, at))
 
 
-@step
+@borrowing
 def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     """BSD loopback: address family in the byte order of the host, or big-endian."""
     if at + _LOOPBACK_SIZE > end:
@@ -458,7 +458,7 @@ def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@step
+@borrowing
 def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """The version."""
     if at >= end:
@@ -471,7 +471,7 @@ def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@step
+@borrowing
 def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
@@ -479,7 +479,7 @@ def _transport(protocol: int, at: int) -> tuple[int, int]:
     return int64(Count.NOT_TCP), at
 
 
-@step
+@borrowing
 def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV4_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -500,7 +500,7 @@ def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(int64(buf[at + 9]), at + size)
 
 
-@step
+@borrowing
 def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV6_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -530,7 +530,7 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(protocol, at)
 
 
-@step
+@borrowing
 def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     wire_end = header.wire_end
     if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
@@ -550,7 +550,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return int64(Count.PACKETS), at
 
 
-@step
+@borrowing
 def innermost(buf: Array, packet: Any, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 
@@ -559,7 +559,7 @@ def innermost(buf: Array, packet: Any, header: Any) -> int:
     at = packet.off
     end = at + packet.captured
     link = packet.link
-    layer = int64(Count.LINK)
+    layer: int = int64(Count.LINK)
     if 0 <= link < _FIRST_LAYERS.shape[0]:
         layer = _FIRST_LAYERS[link]
     while layer >= Layer.ETHERNET:

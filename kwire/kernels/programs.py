@@ -26,8 +26,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel, step
-from kwire.kernels.layouts import ABSENT, table_type
+from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.layouts import ABSENT, Row, table_type
 from kwire.kernels.numbers import i16, i32, i64, int64, unsigned_varint
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
 
@@ -127,7 +127,7 @@ _NO_REGISTER: Final = -1
 _LEAST_ROWS: Final = 16
 
 
-class Instruction(np.void):
+class Instruction(Row):
     """One instruction. Which fields mean anything depends on ``op``; see ``Op``."""
 
     op: int
@@ -141,7 +141,7 @@ class Instruction(np.void):
     """The instruction that a jump leads to."""
 
 
-class Job(np.void):
+class Job(Row):
     """A frame to look at."""
 
     start: int
@@ -151,7 +151,7 @@ class Job(np.void):
     """First instruction of its program in the joined code."""
 
 
-class Failure(np.void):
+class Failure(Row):
     """A frame that its program could not be run to the end of."""
 
     job: int
@@ -182,21 +182,21 @@ def registers_of(captures: int) -> Array:
     return np.full(_NUMBERS * captures, ABSENT, np.int64)
 
 
-@step
+@borrowing
 def register_value(registers: Array, register: int) -> int:
     """The integer, or where the bytes begin; ABSENT for none."""
     value: int = registers[_NUMBERS * register]
     return value
 
 
-@step
+@borrowing
 def register_length(registers: Array, register: int) -> int:
     """The length of the bytes, -1 for null; ABSENT for none."""
     length: int = registers[_NUMBERS * register + _LENGTH]
     return length
 
 
-@step
+@borrowing
 def _set(registers: Array, register: int, value: int, length: int) -> None:
     registers[_NUMBERS * register] = value
     registers[_NUMBERS * register + _LENGTH] = length
@@ -359,7 +359,7 @@ class ProgramSet:
 # --- programs run -----------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def _signed(buf: Array, pos: int, width: int) -> int:
     """An integer of 1, 2, 4 or 8 bytes, which are there."""
     if width == 4:
@@ -372,7 +372,7 @@ def _signed(buf: Array, pos: int, width: int) -> int:
     return value - ((value & 0x80) << 1)
 
 
-@step
+@borrowing
 def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     """An unsigned varint: (value, position after it, trouble); with trouble, the position is that of its first byte."""
     value, after = unsigned_varint(buf, pos, end)
@@ -383,7 +383,7 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     return value, after, int64(Trouble.NONE)
 
 
-@step
+@borrowing
 def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     """A length or count, -1 for null, as ``_varint`` returns a number."""
     if width == COMPACT:
@@ -394,7 +394,7 @@ def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     return int64(_signed(buf, pos, width)), int64(pos + width), int64(Trouble.NONE)
 
 
-@step
+@borrowing
 def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> tuple[int, int]:
     """A string or bytes: (position after it, trouble)."""
     length, after, trouble = _length(buf, pos, end, instruction.width)
@@ -412,7 +412,7 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
     return after + max(int64(0), length), int64(Trouble.NONE)
 
 
-@step
+@borrowing
 def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, int]:
     """The count of an array: (count, position after it, trouble). Null has no elements."""
     count, after, trouble = _length(buf, pos, end, instruction.width)
@@ -425,7 +425,7 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
     return count, after, int64(Trouble.NONE)
 
 
-@step
+@borrowing
 def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """Skips tagged fields: (position after them, trouble); with trouble, the position of the field that has it."""
     count, after, trouble = _varint(buf, pos, end)
@@ -447,7 +447,7 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     return after, int64(Trouble.NONE)
 
 
-@step
+@borrowing
 def interpret(
     buf: Array,
     start: int,
@@ -538,7 +538,7 @@ def interpret(
     return n_rows, trouble, pos, pc
 
 
-@step
+@borrowing
 def _run(
     buf: Array,
     jobs: Array,

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel, step
+from kwire.kernels.engine import borrowing, kernel
 from kwire.kernels.layouts import ACTIVE, PIECE, SEGMENT, Role
 from kwire.kernels.numbers import SLACK, copy, int64
 
@@ -43,10 +43,11 @@ MOST_WAITING: Final = 4 << 20
 Array = Any
 
 
-@step
+@borrowing
 def _wanted(conn: Any) -> bool:
     """Whether the bytes of a connection are of interest."""
-    return conn.role != Role.OTHER and conn.role != Role.ENCRYPTED
+    role: int = conn.role
+    return role != Role.OTHER and role != Role.ENCRYPTED
 
 
 # --- segments by stream -----------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def _by_stream(segments: Array, n_segments: int, connections: Array, n_streams: 
     return order, begins
 
 
-@step
+@borrowing
 def _totals(segments: Array, order: Array, begins: Array) -> tuple[int, int]:
     """How many bytes the capture has of these segments, and how many streams they belong to."""
     n_bytes = 0
@@ -92,7 +93,7 @@ def _totals(segments: Array, order: Array, begins: Array) -> tuple[int, int]:
     return n_bytes, n_streams
 
 
-@step
+@borrowing
 def _merge(segments: Array, source: Array, target: Array, first: int, middle: int, end: int) -> None:
     """Two neighbouring parts of ``source``, each in order of position, as one in ``target``."""
     left = first
@@ -135,7 +136,7 @@ def _sort(segments: Array, order: Array) -> None:
 # --- one stream -------------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int) -> int:
     """Writes piece ``n``; returns ``n`` + 1."""
     piece = pieces[n]
@@ -147,7 +148,7 @@ def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int
     return n + 1
 
 
-@step
+@borrowing
 def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: int) -> bool:
     """Whether a hole of an open connection may still be filled by a packet to come.
 
@@ -158,7 +159,7 @@ def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: in
     return not (lost or waited > LONGEST_WAIT or behind > most)
 
 
-@step
+@borrowing
 def _join(
     buf: Array,
     segments: Array,
@@ -282,7 +283,7 @@ def place(
     return data, pieces[:n_pieces], active, order
 
 
-@step
+@borrowing
 def _keep_rest(
     segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
 ) -> tuple[int, int]:

@@ -22,12 +22,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import kernel, step
+from kwire.kernels.engine import Engine, borrowing, kernel
 from kwire.kernels.layouts import CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
-__all__ = ["Known", "nothing_known", "tcp_segments"]
+__all__ = ["Known", "nothing_known", "restored", "tcp_segments"]
 
 Array = Any
 
@@ -73,10 +73,20 @@ def nothing_known() -> Known:
     )
 
 
+def restored(connections: Array, streams: Array, count: int, engine: Engine) -> Known:
+    """What is known when the first ``count`` rows of ``connections``, in the order of their appearance, are."""
+    places = _FIRST_PLACES
+    while places < 2 * (count + 1):
+        places *= 2
+    lookup = np.full(places, -1, np.int64)
+    engine(fill_lookup)(connections, count, lookup)
+    return Known(connections, streams, lookup, count)
+
+
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def _mixed(value: int) -> int:
     value ^= value >> 29
     value *= _MULTIPLIER
@@ -84,7 +94,7 @@ def _mixed(value: int) -> int:
     return value
 
 
-@step
+@borrowing
 def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
     a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
@@ -92,24 +102,45 @@ def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port:
     return _mixed(a + b)
 
 
-@kernel
-def rehashed(connections: Array, lookup: Array) -> Array:
-    """The lookup table with twice the places. A later connection on the same ports took the place of an earlier."""
-    bigger = np.full(lookup.shape[0] * 2, -1, np.int64)
-    mask = bigger.shape[0] - 1
-    for old in range(lookup.shape[0]):
-        slot = lookup[old]
-        if slot < 0:
-            continue
+@borrowing
+def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
+    """Enters the first ``count`` connections into an empty lookup table, which has room.
+
+    A later connection on the same ports takes the place of an earlier.
+    """
+    mask = lookup.shape[0] - 1
+    for slot in range(count):
         conn = connections[slot]
         place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
-        while bigger[place] >= 0:
+        while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
             place = (place + 1) & mask
-        bigger[place] = slot
-    return bigger
+        lookup[place] = slot
 
 
-@step
+@borrowing
+def _same_ends(one: Any, other: Any) -> bool:
+    """Whether two connections are between the same ports of the same hosts, whichever end is A."""
+    alike: bool = (
+        one.a_port == other.a_port
+        and one.b_port == other.b_port
+        and one.a_low == other.a_low
+        and one.b_low == other.b_low
+        and one.a_high == other.a_high
+        and one.b_high == other.b_high
+    )
+    crossed: bool = (
+        one.a_port == other.b_port
+        and one.b_port == other.a_port
+        and one.a_low == other.b_low
+        and one.b_low == other.a_low
+        and one.a_high == other.b_high
+        and one.b_high == other.a_high
+    )
+    same: bool = (alike or crossed) and one.family == other.family
+    return same
+
+
+@borrowing
 def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
@@ -151,30 +182,33 @@ def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, 
     return int64(-1), int64(0), place
 
 
-@step
+@borrowing
 def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
     ``stream`` is the direction of the packet, ``other`` the opposite one.
     """
     control = header.control
-    reference = stream.reference
-    ahead = (header.seq - reference) & _SEQUENCE
+    sequence: int = header.seq
+    reference: int = stream.reference
+    start: int = stream.start
+    ahead: int = (sequence - reference) & _SEQUENCE
     if not control & Flag.SYN:
         # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
-        return header.captured > 0 and reference >= 0 and FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
+        far = FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
+        return far and reference >= 0 and bool(header.captured > 0)
     # A repeated SYN has the sequence number of the first.
-    if stream.start >= 0:
-        return ((stream.start - 1) & _SEQUENCE) != header.seq
+    if start >= 0:
+        return ((start - 1) & _SEQUENCE) != sequence
     if reference >= 0:
         # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
         return ahead <= _SEQUENCES - LATEST_SYN
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
     # was data, a new connection begins.
-    return not control & Flag.ACK and other.start < 0 and other.reference >= 0
+    return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
 
-@step
+@borrowing
 def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     """The role of a connection by the broker ports that were asked for, if any were."""
     a_is_broker = False
@@ -182,7 +216,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     for k in range(ports.shape[0]):
         a_is_broker = a_is_broker or ports[k] == a_port
         b_is_broker = b_is_broker or ports[k] == b_port
-    role = int64(Role.UNKNOWN)
+    role: int = int64(Role.UNKNOWN)
     if a_is_broker != b_is_broker:
         role = int64(Role.A_REQUESTS) if b_is_broker else int64(Role.B_REQUESTS)
     elif ports.shape[0] > 0 and not a_is_broker:
@@ -190,7 +224,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     return role
 
 
-@step
+@borrowing
 def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
     """Fills the rows of a new connection, and of its two streams."""
     conn.number = slot
@@ -204,6 +238,8 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.role = _role_by_ports(ports, header.src_port, header.dst_port)
     conn.opener = -1
     conn.closed = 0
+    conn.closed_order = 0
+    conn.settled_order = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
     conn.waiting = 0
@@ -215,7 +251,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     _clear(ba)
 
 
-@step
+@borrowing
 def _clear(stream: Any) -> None:
     """Fills the row of a stream of which nothing has been seen."""
     stream.reference = -1
@@ -225,6 +261,16 @@ def _clear(stream: Any) -> None:
     stream.end = -1
     stream.skipped = -1
     stream.acked = -1
+    stream.order = -1
+    stream.time = -1
+
+
+@borrowing
+def _close(conn: Any, order: int) -> None:
+    """Notes that nothing of a connection will follow, with the packet that says so."""
+    if conn.closed == 0:
+        conn.closed = 1
+        conn.closed_order = order
 
 
 @kernel
@@ -235,14 +281,15 @@ def _with_room(known: Known) -> Known:
         connections = grown(connections)
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
-        lookup = rehashed(connections, lookup)
+        lookup = np.full(2 * lookup.shape[0], -1, np.int64)
+        fill_lookup(connections, n_connections, lookup)
     return Known(connections, streams, lookup, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def _nearest(reference: int, sequence: int) -> int:
     """The position that a sequence number means: of all that it may, the one next to ``reference``."""
     step = (sequence - reference) & _SEQUENCE
@@ -251,7 +298,7 @@ def _nearest(reference: int, sequence: int) -> int:
     return reference + step
 
 
-@step
+@borrowing
 def _follow(header: Any, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
@@ -279,7 +326,7 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
-@step
+@borrowing
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
 ) -> int:
@@ -308,9 +355,9 @@ def _note_segment(
     return n_segments
 
 
-@step
+@borrowing
 def _connection(
-    header: Any, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
+    header: Any, order: int, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
 ) -> tuple[int, int]:
     """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
 
@@ -320,7 +367,7 @@ def _connection(
     if slot >= 0:
         if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
             return slot, side
-        connections[slot].closed = 1
+        _close(connections[slot], order)
     if header.control & Flag.RST:
         return int64(-1), side
     slot = int64(n_connections)
@@ -329,7 +376,7 @@ def _connection(
     return slot, int64(0)
 
 
-@step
+@borrowing
 def _take(
     buf: Array,
     packets: Array,
@@ -360,7 +407,7 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, connections, streams, lookup, n_connections, ports)
+        slot, side = _connection(header, order, connections, streams, lookup, n_connections, ports)
         if slot < 0:
             continue
         if slot == n_connections:
@@ -372,7 +419,7 @@ def _take(
         stream = 2 * slot + side
         pos = _follow(header, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
-            conn.closed = 1
+            _close(conn, order)
             continue  # what an RST carries is a text about the reason, not data of the stream
         if header.length > 0 and conn.role != Role.OTHER:
             n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
