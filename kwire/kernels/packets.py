@@ -559,7 +559,7 @@ def innermost(buf: Array, packet: Any, header: Any) -> int:
     at = packet.off
     end = at + packet.captured
     link = packet.link
-    layer = int64(Count.LINK)
+    layer: int = int64(Count.LINK)
     if 0 <= link < _FIRST_LAYERS.shape[0]:
         layer = _FIRST_LAYERS[link]
     while layer >= Layer.ETHERNET:

@@ -46,7 +46,8 @@ Array = Any
 @borrowing
 def _wanted(conn: Any) -> bool:
     """Whether the bytes of a connection are of interest."""
-    return conn.role != Role.OTHER and conn.role != Role.ENCRYPTED
+    role: int = conn.role
+    return role != Role.OTHER and role != Role.ENCRYPTED
 
 
 # --- segments by stream -----------------------------------------------------------------------------------------------

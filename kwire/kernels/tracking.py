@@ -102,26 +102,12 @@ def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port:
     return _mixed(a + b)
 
 
-@kernel
-def rehashed(connections: Array, lookup: Array) -> Array:
-    """The lookup table with twice the places. A later connection on the same ports took the place of an earlier."""
-    bigger = np.full(lookup.shape[0] * 2, -1, np.int64)
-    mask = bigger.shape[0] - 1
-    for old in range(lookup.shape[0]):
-        slot = lookup[old]
-        if slot < 0:
-            continue
-        conn = connections[slot]
-        place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
-        while bigger[place] >= 0:
-            place = (place + 1) & mask
-        bigger[place] = slot
-    return bigger
-
-
 @borrowing
 def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
-    """Enters the first ``count`` connections into an empty lookup table, which has room."""
+    """Enters the first ``count`` connections into an empty lookup table, which has room.
+
+    A later connection on the same ports takes the place of an earlier.
+    """
     mask = lookup.shape[0] - 1
     for slot in range(count):
         conn = connections[slot]
@@ -203,20 +189,23 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     ``stream`` is the direction of the packet, ``other`` the opposite one.
     """
     control = header.control
-    reference = stream.reference
-    ahead = (header.seq - reference) & _SEQUENCE
+    sequence: int = header.seq
+    reference: int = stream.reference
+    start: int = stream.start
+    ahead: int = (sequence - reference) & _SEQUENCE
     if not control & Flag.SYN:
         # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
-        return header.captured > 0 and reference >= 0 and FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
+        far = FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
+        return far and reference >= 0 and bool(header.captured > 0)
     # A repeated SYN has the sequence number of the first.
-    if stream.start >= 0:
-        return ((stream.start - 1) & _SEQUENCE) != header.seq
+    if start >= 0:
+        return ((start - 1) & _SEQUENCE) != sequence
     if reference >= 0:
         # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
         return ahead <= _SEQUENCES - LATEST_SYN
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
     # was data, a new connection begins.
-    return not control & Flag.ACK and other.start < 0 and other.reference >= 0
+    return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
 
 @borrowing
@@ -227,7 +216,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     for k in range(ports.shape[0]):
         a_is_broker = a_is_broker or ports[k] == a_port
         b_is_broker = b_is_broker or ports[k] == b_port
-    role = int64(Role.UNKNOWN)
+    role: int = int64(Role.UNKNOWN)
     if a_is_broker != b_is_broker:
         role = int64(Role.A_REQUESTS) if b_is_broker else int64(Role.B_REQUESTS)
     elif ports.shape[0] > 0 and not a_is_broker:
@@ -292,7 +281,8 @@ def _with_room(known: Known) -> Known:
         connections = grown(connections)
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
-        lookup = rehashed(connections, lookup)
+        lookup = np.full(2 * lookup.shape[0], -1, np.int64)
+        fill_lookup(connections, n_connections, lookup)
     return Known(connections, streams, lookup, n_connections)
 
 
@@ -367,7 +357,7 @@ def _note_segment(
 
 @borrowing
 def _connection(
-    header: Any, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array, order: int
+    header: Any, order: int, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
 ) -> tuple[int, int]:
     """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
 
@@ -417,7 +407,7 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, connections, streams, lookup, n_connections, ports, order)
+        slot, side = _connection(header, order, connections, streams, lookup, n_connections, ports)
         if slot < 0:
             continue
         if slot == n_connections:

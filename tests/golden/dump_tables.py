@@ -32,10 +32,14 @@ from typing import Any
 import pyarrow as pa
 
 from kwire import capture, log
-from kwire.cli import events
 from kwire.errors import KwireError, MissingExtraError
 from kwire.events import telemetry
 from kwire.log import internal
+
+try:
+    from kwire.cli import events  # as it was in 0.1.0
+except ImportError:
+    events = None
 
 HERE = Path(__file__).parent.resolve()
 CAPTURES = (".pcap", ".pcapng")
@@ -83,7 +87,9 @@ def of_capture(path: Path, window: int | None) -> dict[str, Reader]:
 
     made = {table: reader(capture.read, table) for table in CAPTURE_TABLES}
     made["client_metrics"] = reader(telemetry.read)
-    return made | {name: reader(events.reader(name)) for name in MEANINGS}
+    for name in MEANINGS:
+        made[name] = reader(capture.read, name) if events is None else reader(events.reader(name))
+    return made
 
 
 def of_segment(path: Path) -> dict[str, Reader]:

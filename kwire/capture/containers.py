@@ -1,0 +1,283 @@
+"""File headers of pcap and pcapng: which format, which byte order, which interfaces.
+
+Only what stands once per file, section or interface is read here, in Python. The packets between are found by the
+kernels of ``kwire.kernels.packets``. A ``Container`` takes a capture window by window and says how far it got; it
+does no I/O. What it has to remember between two windows can be taken out of it (``state``) and put into another one
+(``restore``), so that reading can go on in another process.
+
+Bad input is a ``CaptureError`` with the offset in the file. It is returned, not raised, once packets have been
+read: those come first, the error when they have been dealt with.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from kwire.capture.magics import PCAP, PCAPNG
+from kwire.errors import CaptureError
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import INTERFACE, PACKET
+from kwire.kernels.packets import (
+    BINARY_UNITS,
+    FINE_UNITS,
+    LINKS,
+    MAX_PACKET,
+    Stopped,
+    pcap_packets,
+    pcapng_packets,
+)
+
+__all__ = ["Container"]
+
+_LARGEST_SNAPLEN: Final = 262_144
+"""libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
+
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+
+_NATIVE: Final = b"\x1a\x2b\x3c\x4d"
+_SWAPPED: Final = _NATIVE[::-1]
+"""The byte order of a section, as it stands in a big-endian and in a little-endian one."""
+
+_LEAST_HEAD: Final = 12
+_LEAST_SECTION: Final = 28
+_LEAST_INTERFACE: Final = 20
+"""Bytes that must be there to read the length, and those that blocks of each kind have at least."""
+
+_END_OF_OPTIONS: Final = 0
+_TIME_RESOLUTION: Final = 9
+_TIME_OFFSET: Final = 14
+_MICROSECONDS: Final = 6
+_NANOSECONDS: Final = 9
+_FINEST_BINARY: Final = 62
+_FINEST_DECIMAL: Final = 28
+_LONGEST_OFFSET: Final = 1 << 33
+"""Seconds: 272 years. Anything beyond is no time."""
+
+Array = Any
+
+
+class Container:
+    """The packets of one capture, window by window.
+
+    ``begin`` reads the file header and must be called first, with at least ``HEADER`` bytes or the whole file; then
+    ``packets`` any number of times. ``counts`` is the array that the kernels count in, one place for
+    each member of ``kwire.kernels.packets.Count``.
+    """
+
+    HEADER: Final = 24
+
+    def __init__(self, counts: Any) -> None:
+        self.counts = counts
+        self.kind = ""
+        self.last_time = 0
+        self.unsupported: set[int] = set()
+        """Link types that were met and are not supported."""
+        self._little = False
+        self._nano = False
+        self._packet_header = 16
+        self._limit = 0
+        self._link = 0
+        self._interfaces = np.zeros(0, INTERFACE)
+        self._interface_room = self._interfaces
+
+    def begin(self, head: bytes) -> int:
+        """Reads the file header and returns how many bytes it takes. Raises ``CaptureError``."""
+        if not head:
+            raise CaptureError("the file is empty")
+        magic = head[:4]
+        if magic == PCAPNG:
+            self.kind = "pcapng"
+            if len(head) < _LEAST_HEAD:
+                raise CaptureError(f"the pcapng header is truncated: {len(head)} bytes", offset=0)
+            if head[8:12] not in (_NATIVE, _SWAPPED):
+                raise CaptureError("not a capture: a pcapng magic number, but no byte order after it", offset=8)
+            return 0
+        if magic not in PCAP:
+            for start, name in _COMPRESSED.items():
+                if head.startswith(start):
+                    raise CaptureError(
+                        f"not a capture but a file compressed with {name}: decompress it first", offset=0
+                    )
+            if len(head) < 4:
+                raise CaptureError(f"not a capture: only {len(head)} bytes", offset=0)
+            raise CaptureError(
+                f"not a capture: neither pcap nor pcapng begins with the bytes {magic.hex(' ')}", offset=0
+            )
+        self.kind = "pcap"
+        self._little, self._nano, self._packet_header = PCAP[magic]
+        if len(head) < self.HEADER:
+            raise CaptureError(f"the pcap header is truncated: {len(head)} of {self.HEADER} bytes", offset=0)
+        order = "<" if self._little else ">"
+        # Version (2 x u16), time zone and accuracy (always 0), snapshot length, link type.
+        major, _minor, _zone, _accuracy, snaplen, network = struct.unpack_from(order + "HHiIII", head, 4)
+        if major != 2:
+            raise CaptureError(f"pcap version {major} is not supported, only 2", offset=4)
+        # The upper half holds the length of a frame check sequence, in some files.
+        self._link = network & 0xFFFF
+        self._limit = min(max(snaplen, _LARGEST_SNAPLEN), MAX_PACKET)
+        self._note_link(self._link)
+        if self._link not in LINKS:
+            raise CaptureError(f"link type {self._link} is not supported", offset=20)
+        return self.HEADER
+
+    def packets(
+        self, buf: Array, start: int, end: int, base: int, engine: Engine
+    ) -> tuple[Array, int, CaptureError | None]:
+        """The packets in ``buf[start:end]``: (table of PACKET, position reached, error).
+
+        ``base`` is the offset in the file of ``buf[0]``, ``engine`` is what runs the kernels. Bytes after the position
+        reached are the beginning of a packet and come again, with more behind them; after an error nothing does.
+        """
+        if self.kind == "pcap":
+            return self._of_pcap(buf, start, end, base, engine)
+        tables = []
+        pos = start
+        error = None
+        while True:
+            table, rows, pos, stopped, last = engine(pcapng_packets)(
+                buf, pos, end, self._little, self._interfaces, self.last_time, self.counts
+            )
+            self.last_time = int(last)
+            if rows:
+                # The kernel makes each table for all that may come; a few packets must not hold on to the whole of it.
+                tables.append(table[:rows].copy() if rows < len(table) // 4 else table[:rows])
+            if stopped == Stopped.BAD:
+                error = CaptureError(
+                    "the file is damaged: a block cannot be as long as it says here", offset=base + pos
+                )
+            if stopped != Stopped.SECTION:
+                break
+            try:
+                size = self._block(buf, pos, end, base)
+            except CaptureError as problem:
+                error = problem
+                break
+            if size == 0:
+                break
+            pos += size
+        return _joined(tables), pos, error
+
+    def _of_pcap(
+        self, buf: Array, start: int, end: int, base: int, engine: Engine
+    ) -> tuple[Array, int, CaptureError | None]:
+        table, rows, pos, stopped = engine(pcap_packets)(
+            buf, start, end, self._little, self._nano, self._packet_header, self._limit, self._link
+        )
+        error = None
+        if stopped == Stopped.BAD:
+            error = CaptureError("the file is damaged: a packet cannot be as long as it says here", offset=base + pos)
+        if rows:
+            self.last_time = int(table["time"][rows - 1])
+        return _joined([table[:rows]]), pos, error
+
+    def state(self) -> dict[str, Any]:
+        """What has been read of the capture so far, as JSON can hold it. ``counts`` is not part of it."""
+        return {
+            "kind": self.kind,
+            "little": self._little,
+            "nano": self._nano,
+            "packet_header": self._packet_header,
+            "limit": self._limit,
+            "link": self._link,
+            "last_time": self.last_time,
+            "unsupported": sorted(self.unsupported),
+            "interfaces": self._interfaces.tolist(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on where the container that gave ``state`` was; ``begin`` must not be called then."""
+        self.kind = state["kind"]
+        self._little = state["little"]
+        self._nano = state["nano"]
+        self._packet_header = state["packet_header"]
+        self._limit = state["limit"]
+        self._link = state["link"]
+        self.last_time = state["last_time"]
+        self.unsupported = set(state["unsupported"])
+        self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
+        self._interface_room = self._interfaces
+
+    def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
+        """Reads a section header or interface description; returns its length, 0 if it is not complete."""
+        head = bytes(buf[pos : min(end, pos + _LEAST_SECTION)])
+        if len(head) < _LEAST_HEAD:
+            return 0
+        if head[:4] == PCAPNG:
+            order = head[8:12]
+            if order not in (_NATIVE, _SWAPPED):
+                raise CaptureError("the file is damaged: a section without a byte order", offset=base + pos)
+            self._little = order == _SWAPPED
+            least = _LEAST_SECTION
+        else:
+            least = _LEAST_INTERFACE
+        prefix = "<" if self._little else ">"
+        (size,) = struct.unpack_from(prefix + "I", head, 4)
+        if size < least or size & 3 or size > MAX_PACKET:
+            raise CaptureError("the file is damaged: a block cannot be as long as it says here", offset=base + pos)
+        if size > end - pos:
+            return 0
+        block = bytes(buf[pos : pos + size])
+        if head[:4] == PCAPNG:
+            major, _minor = struct.unpack_from(prefix + "HH", block, 12)
+            if major != 1:
+                raise CaptureError(f"pcapng version {major} is not supported, only 1", offset=base + pos)
+            self._interfaces = np.zeros(0, INTERFACE)
+            self._interface_room = self._interfaces
+            return int(size)
+        link, _reserved, snaplen = struct.unpack_from(prefix + "HHI", block, 8)
+        resolution, offset = _interface_options(block[16 : size - 4], prefix)
+        known = len(self._interfaces)
+        if known == len(self._interface_room):
+            self._interface_room = np.zeros(2 * known + 4, INTERFACE)
+            self._interface_room[:known] = self._interfaces
+        self._interface_room[known] = link, snaplen, resolution, offset
+        self._interfaces = self._interface_room[: known + 1]
+        self._note_link(link)
+        return int(size)
+
+    def _note_link(self, link: int) -> None:
+        if link not in LINKS:
+            self.unsupported.add(link)
+
+
+def _joined(tables: list[Array]) -> Array:
+    """One table of the packets of several. (``numpy.concatenate`` would forget the type of the rows.)"""
+    if len(tables) == 1:
+        return tables[0].view(PACKET)
+    made = np.empty(sum(map(len, tables)), PACKET)
+    at = 0
+    for one in tables:
+        made[at : at + len(one)] = one
+        at += len(one)
+    return made
+
+
+def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:
+    """Resolution (as ``Interface.resolution`` has it) and offset in seconds of an interface's timestamps.
+
+    ``if_tsresol`` is option 9 (one byte: a power of ten, or of two with the highest bit set), ``if_tsoffset`` is 14.
+    Options that do not fit end the list.
+    """
+    resolution, offset = _MICROSECONDS, 0
+    at = 0
+    while at + 4 <= len(options):
+        code, length = struct.unpack_from(prefix + "HH", options, at)
+        if code == _END_OF_OPTIONS or at + 4 + length > len(options):
+            break
+        value = options[at + 4 : at + 4 + length]
+        if code == _TIME_RESOLUTION and length == 1:
+            power = value[0] & 0x7F
+            if value[0] & 0x80:
+                resolution = BINARY_UNITS + min(power, _FINEST_BINARY)
+            elif power > _NANOSECONDS:
+                resolution = FINE_UNITS + min(power, _FINEST_DECIMAL)
+            else:
+                resolution = power
+        elif code == _TIME_OFFSET and length == 8:
+            offset = struct.unpack(prefix + "q", value)[0]
+        at += 4 + (length + 3 & ~3)
+    return resolution, offset if abs(offset) < _LONGEST_OFFSET else 0
