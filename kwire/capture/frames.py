@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, overload
 
-import numpy as np
-
 from kwire.kernels.layouts import ABSENT, Reason, Status
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 
@@ -72,18 +70,17 @@ class Endpoint:
 
 
 class Frames:
-    """The frames of a part of a capture, in the order in which they were complete.
+    """The frames of a part of a capture, in order of time.
 
-    ``first`` is the number of the first one within the capture. ``data`` (uint8) has their bytes: those of frame ``i``
-    begin at ``frames["off"][i]``, which is -1 where there are none, and are ``frames["seen"][i]``.
+    ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are none,
+    and are ``frames["seen"][i]``.
     """
 
-    __slots__ = ("_connections", "_names", "_pool", "data", "first", "table")
+    __slots__ = ("_connections", "_names", "_pool", "data", "table")
 
-    def __init__(self, table: Array, data: Array, first: int, connections: Array, names: Array, pool: Array) -> None:
+    def __init__(self, table: Array, data: Array, connections: Array, names: Array, pool: Array) -> None:
         self.table = table
         self.data = data
-        self.first = first
         self._connections = connections
         self._names = names
         self._pool = pool
@@ -106,7 +103,8 @@ class Frames:
     @property
     def numbers(self) -> Array:
         """The number of each frame within the capture."""
-        return np.arange(self.first, self.first + len(self), dtype=np.int64)
+        numbers: Array = self.table["number"]
+        return numbers
 
     def of_connections(self, column: str, slots: Array) -> Array:
         """A column of ``kwire.kernels.layouts.Connection`` for ``slots``, which are numbers of ``frames["slot"]``."""
@@ -139,7 +137,7 @@ class Frame:
         self._frames = frames
         self._row = row
         self._values: dict[str, int] = dict(zip(frames.table.dtype.names, frames.table[row].tolist(), strict=True))
-        self.number: int = frames.first + row
+        self.number: int = self._values["number"]
         """Its number within the capture."""
 
     def __repr__(self) -> str:

@@ -205,10 +205,12 @@ class Tracker:
         return self._given(np.empty(0, FRAME), np.empty(0, np.uint8))
 
     def _given(self, rows: Array, data: Array) -> Frames:
+        """The frames of a part, numbered by when they were known and sorted by time."""
         names = self._client_ids
-        frames = Frames(rows, data, self._frames, self._known.connections, names.names, names.pool)
+        rows["number"][np.argsort(rows["order"], kind="stable")] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        return frames
+        rows = rows[np.argsort(rows["time"], kind="stable")]
+        return Frames(rows, data, self._known.connections, names.names, names.pool)
 
     def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
         """From the packets of ``buf`` to frames; what is left becomes the new ``_held`` and ``_segments``."""
@@ -237,7 +239,7 @@ class Tracker:
         )
         rows = self._read(window, engine)
         self._held, self._segments = engine(streams.keep)(buf, segments, order, active, connections, table, final)
-        return self._given(rows[np.argsort(rows["order"], kind="stable")], data)
+        return self._given(rows, data)
 
     def _read(self, window: roles.Window, engine: Engine) -> Array:
         """The frames of a window, stream by stream."""
@@ -279,7 +281,7 @@ class Tracker:
         """The connections so far, in the order in which they appeared."""
         found = []
         known = self._known
-        view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), 0, known.connections, None, None)
+        view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), known.connections, None, None)
         for slot in range(known.n_connections):
             row = known.connections[slot]
             ends = view.ends(slot)

@@ -126,10 +126,11 @@ def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
     count = 0
     with Path(path).open("rb") as source:
         for frames in Reading(source):
-            count = frames.first + len(frames)
-            if not frames.first <= number < count:
+            count += len(frames)
+            found = (frames.numbers == number).nonzero()[0].tolist()
+            if not found:
                 continue
-            frame = frames[number - frames.first]
+            frame = frames[found[0]]
             if not frame.data:
                 raise CaptureError(f"frame {number} has no bytes that could be explained", file=path)
             if not frame.is_response:

@@ -280,6 +280,8 @@ class Active(Row):
 class Frame(Row):
     """A frame, or bytes of a stream in which none can be seen."""
 
+    number: int
+    """Its number within the capture: ``kwire.capture.tracker`` counts by ``order``."""
     slot: int
     response: int
     """0 request, 1 response."""
@@ -288,7 +290,8 @@ class Frame(Row):
     time: int
     """Of the packet that has the last byte."""
     order: int
-    """When it was complete, of a response not before its request was: what frames are numbered by."""
+    """When all of it was known, as the number of a packet: a response not before its request, one without a request
+    when that was given up."""
     off: int
     """Where the frame (after its size) begins in the joined data."""
     seen: int

@@ -56,7 +56,9 @@ _ONES: Final = np.uint64(0xFFFFFFFF)
 
 
 def _load(array: Array, at: int, width: int, order: Literal["big", "little"]) -> int:
-    return int.from_bytes(array[at : at + width].tobytes(), order)
+    # An int64, since what numbers are put together to must wrap around here as it does in machine code.
+    value: int = int64(int.from_bytes(array[at : at + width].tobytes(), order))
+    return value
 
 
 @primitive
@@ -92,7 +94,7 @@ def little32(array: Array, at: int) -> int:
 @primitive
 def load64(array: Array, at: int) -> Any:
     """Eight bytes from any position as a little-endian uint64."""
-    return np.uint64(_load(array, at, 8, "little"))
+    return np.uint64(int.from_bytes(array[at : at + 8].tobytes(), "little"))
 
 
 @primitive

@@ -41,6 +41,7 @@ from packets import (
 )
 
 from kwire import capture, tables
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 
 Row = dict[str, Any]
@@ -756,8 +757,8 @@ def test_a_syn_alone_is_a_connection_without_frames() -> None:
 
 
 def test_unfinished_frames_are_given_up_when_all_together_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kwire.capture.pipeline.MOST_HELD", 20_000)
-    monkeypatch.setattr("kwire.capture.pipeline.LEAST_RATION", 2_000)
+    monkeypatch.setattr("kwire.capture.tracker.MOST_HELD", 20_000)
+    monkeypatch.setattr("kwire.capture.tracker.LEAST_RATION", 2_000)
     every = []
     for k in range(10):
         connection = Connection(client=("10.0.0.1", 41000 + k)).open()
@@ -786,18 +787,13 @@ def test_a_connection_without_syn_far_from_what_was_on_its_ports_is_a_new_one() 
 
 def test_other_traffic_in_the_middle_of_its_connections_is_not_held() -> None:
     other = Connection(client=("10.0.0.1", 50000), broker=("10.0.0.2", 5432)).answer_raw(bytes(300_000))
+    data = pcap(other.packets)
+    tracker = Tracker()
     held: list[int] = []
-    from kwire.capture.pipeline import Pipeline
-
-    pipeline = Pipeline(io.BytesIO(pcap(other.packets)), window=20_000)
-    through = pipeline._through
-
-    def watched(buf: Any, kept: int, *rest: Any) -> Any:
-        held.append(kept)
-        return through(buf, kept, *rest)
-
-    pipeline._through = watched  # type: ignore[method-assign]
-    assert sum(len(window.frames) for window in pipeline.windows()) == 0
+    for at in range(0, len(data), 20_000):
+        assert len(tracker.feed(data[at : at + 20_000])) == 0
+        segments = tracker.save().column("segments").to_pylist()
+        held.append(sum(len(one["bytes"]) for of_connection in segments for one in of_connection))
     assert max(held) < 90_000
     assert held[-1] == 0
 
