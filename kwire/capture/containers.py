@@ -185,7 +185,7 @@ class Container:
             "link": self._link,
             "last_time": self.last_time,
             "unsupported": sorted(self.unsupported),
-            "interfaces": self._interfaces.tolist(),
+            "interfaces": [list(row) for row in self._interfaces.tolist()],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ import numpy as np
 
 from kwire.kernels.engine import borrowing, kernel
 from kwire.kernels.layouts import PACKET, Row, table_type
-from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
+from kwire.kernels.numbers import grown, i64, int64, little_u16, little_u32, u16, u32
 
 __all__ = [
     "BINARY_UNITS",
@@ -506,10 +506,10 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
         return int64(Count.DAMAGED), at
     length = u16(buf, at + 4)
     header.family = 6
-    header.src_high = (u32(buf, at + 8) << 32) | u32(buf, at + 12)
-    header.src_low = (u32(buf, at + 16) << 32) | u32(buf, at + 20)
-    header.dst_high = (u32(buf, at + 24) << 32) | u32(buf, at + 28)
-    header.dst_low = (u32(buf, at + 32) << 32) | u32(buf, at + 36)
+    header.src_high = i64(buf, at + 8)
+    header.src_low = i64(buf, at + 16)
+    header.dst_high = i64(buf, at + 24)
+    header.dst_low = i64(buf, at + 32)
     header.wire_end = at + _IPV6_SIZE + length if length else end  # 0: a jumbogram, or segmentation offload
     protocol = int64(buf[at + 6])
     at += _IPV6_SIZE

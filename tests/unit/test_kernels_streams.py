@@ -1,0 +1,258 @@
+"""Segments put in order: what is joined, what is waited for, what is given up and what is kept, on both engines."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import CONNECTION, SEGMENT, STREAM, Role
+from kwire.kernels.numbers import SLACK
+from kwire.kernels.streams import ACKED_WAIT, LONGEST_WAIT, MOST_WAITING, keep, place
+
+PLENTY = 1 << 30
+Piece = tuple[int, Any]
+"""Position and bytes, or the number of lost bytes."""
+
+
+class Window:
+    """Segments of some connections, and what becomes of them."""
+
+    def __init__(self, engine: Engine, connections: int = 1) -> None:
+        self.engine = engine
+        self.connections = np.zeros(connections, CONNECTION)
+        self.streams = np.full(2 * connections, -1, STREAM)
+        self.segments = np.zeros(0, SEGMENT)
+        self.buf = np.zeros(0, np.uint8)
+        self.orders = 0
+
+    def add(self, pos: int, data: bytes | int, *, stream: int = 0, time: int = 0, order: int | None = None) -> Window:
+        """A segment; a number stands for so many bytes that the capture lacks."""
+        one = np.zeros(1, SEGMENT)
+        one["stream"], one["pos"], one["time"] = stream, pos, time
+        one["order"] = self.orders if order is None else order
+        one["off"] = -1 if isinstance(data, int) else len(self.buf)
+        one["len"] = data if isinstance(data, int) else len(data)
+        if not isinstance(data, int):
+            self.buf = np.concatenate([self.buf, np.frombuffer(data, np.uint8)])
+        table = np.empty(len(self.segments) + 1, SEGMENT)
+        table[:-1], table[-1:] = self.segments, one
+        self.segments = table
+        self.orders += 1
+        return self
+
+    def at(self, position: int, stream: int = 0) -> Window:
+        """The stream has been dealt with up to this position."""
+        self.streams["next"][stream] = position
+        return self
+
+    def place(self, *, now: int = 0, ration: int = PLENTY, final: bool = False) -> Window:
+        self.data, self.pieces, self.active, self.order = self.engine(place)(
+            self.buf,
+            self.segments,
+            len(self.segments),
+            self.connections,
+            self.streams,
+            len(self.streams),
+            now,
+            ration,
+            final,
+        )
+        return self
+
+    def joined(self, stream: int = 0) -> list[Piece]:
+        (row,) = self.active[self.active["stream"] == stream]
+        return [
+            (int(one["pos"]), self.data[one["off"] :][: one["len"]].tobytes() if one["off"] >= 0 else int(one["len"]))
+            for one in self.pieces[row["first"] : row["end"]]
+        ]
+
+    def waits(self, stream: int = 0) -> bool:
+        (row,) = self.active[self.active["stream"] == stream]
+        return bool(row["waiting"])
+
+    def keep(self, final: bool = False) -> list[tuple[int, int, bytes | int]]:
+        """What is kept: stream, position, bytes."""
+        self.held, self.kept = self.engine(keep)(
+            self.buf, self.segments, self.order, self.active, self.connections, self.streams, final
+        )
+        return [
+            (
+                int(one["stream"]),
+                int(one["pos"]),
+                self.held[one["off"] :][: one["len"]].tobytes() if one["off"] >= 0 else int(one["len"]),
+            )
+            for one in self.kept
+        ]
+
+
+# Order and overlaps
+
+
+def test_segments_out_of_order_are_put_in_order(engine: Engine) -> None:
+    window = Window(engine).at(100).add(104, b"ef").add(100, b"ab").add(106, b"gh").add(102, b"cd").place()
+    assert window.joined() == [(100, b"ab"), (102, b"cd"), (104, b"ef"), (106, b"gh")]
+    assert window.order.tolist() == [1, 3, 0, 2]
+    # Touching pieces touch in the data as well, which ends with spare bytes.
+    assert window.data.tobytes() == b"abcdefgh" + bytes(SLACK)
+    assert not window.waits()
+
+
+def test_what_the_stream_has_already_is_skipped(engine: Engine) -> None:
+    window = Window(engine).at(103).add(100, b"ab").add(101, b"bcde").add(101, b"XX").place()
+    assert window.joined() == [(103, b"de")]
+
+
+def test_of_overlapping_segments_the_lower_position_wins_then_the_first_captured(engine: Engine) -> None:
+    window = Window(engine).at(0).add(2, b"cdef").add(0, b"ABCD").add(0, b"xxxxxxx").add(2, b"yyyyyyy").place()
+    assert window.joined() == [(0, b"ABCD"), (4, b"xxx"), (7, b"yy")]
+
+
+def test_any_cutting_repeating_and_shuffling_gives_the_same_bytes(engine: Engine) -> None:
+    chance = random.Random(7)
+    text = chance.randbytes(200)
+    for _ in range(40):
+        parts = [(at, min(at + size, 200)) for at in range(0, 200, 7) for size in (7, chance.randint(1, 60))]
+        chance.shuffle(parts)
+        window = Window(engine).at(0)
+        for first, end in parts:
+            window.add(first, text[first:end])
+        window.place()
+        assert b"".join(data for _, data in window.joined()) == text
+        assert window.order.tolist() == sorted(range(len(parts)), key=lambda k: (parts[k][0], k))
+
+
+def test_streams_are_joined_one_after_the_other_and_others_left_out(engine: Engine) -> None:
+    window = Window(engine, 4)
+    for stream in (5, 0, 3, 7, 2):
+        window.add(10, bytes([65 + stream]) * 2, stream=stream)
+    window.connections["role"] = [Role.UNKNOWN, Role.A_REQUESTS, Role.ENCRYPTED, Role.OTHER]
+    window.place()
+    assert window.active["stream"].tolist() == [0, 2, 3]
+    assert [window.joined(stream) for stream in (0, 2, 3)] == [[(10, b"AA")], [(10, b"CC")], [(10, b"DD")]]
+    assert window.order.tolist() == [1, 4, 2]
+
+
+def test_a_stream_whose_beginning_was_not_seen_begins_with_its_first_segment(engine: Engine) -> None:
+    window = Window(engine).add(50, b"b").add(40, b"a").place()
+    assert window.joined() == [(40, b"a")]
+    assert (window.streams["next"][0], window.streams["synced"][0]) == (40, 0)
+    known = Window(engine).at(40).add(50, b"b").place()
+    assert (known.streams["next"][0], known.streams["synced"][0]) == (40, -1)
+
+
+def test_time_and_order_of_a_piece_are_those_of_the_latest_packet_before_its_end(engine: Engine) -> None:
+    window = Window(engine).at(0)
+    window.add(2, b"c", time=30, order=5).add(0, b"a", time=20, order=9).add(1, b"b", time=10, order=7).place()
+    assert window.pieces["time"].tolist() == [20, 20, 30]
+    assert window.pieces["order"].tolist() == [9, 9, 9]
+
+
+# Holes
+
+
+def hole(engine: Engine) -> Window:
+    """Bytes 10 to 19 are missing; what is behind them was captured at 1000."""
+    return Window(engine).at(0).add(0, bytes(10)).add(20, b"behind", time=1000)
+
+
+def test_a_hole_is_waited_for(engine: Engine) -> None:
+    window = hole(engine).place(now=1000)
+    assert (window.joined(), window.waits()) == ([(0, bytes(10))], True)
+
+
+GIVEN_UP = [(0, bytes(10)), (20, b"behind")]
+
+
+def test_a_hole_is_given_up_when_nothing_more_will_come(engine: Engine) -> None:
+    assert hole(engine).place(final=True).joined() == GIVEN_UP
+    closed = hole(engine)
+    closed.connections["closed"] = 1
+    assert (closed.place().joined(), closed.waits()) == (GIVEN_UP, False)
+
+
+@pytest.mark.parametrize("waited", [ACKED_WAIT, ACKED_WAIT + 1])
+@pytest.mark.parametrize("acked", [19, 20])
+def test_a_hole_is_given_up_some_time_after_the_receiver_acknowledged_it(
+    engine: Engine, waited: int, acked: int
+) -> None:
+    window = hole(engine)
+    window.streams["acked"][0] = acked
+    window.place(now=1000 + waited)
+    assert window.waits() == (acked < 20 or waited <= ACKED_WAIT)
+    assert window.joined() == (GIVEN_UP[:1] if window.waits() else GIVEN_UP)
+
+
+@pytest.mark.parametrize("waited", [LONGEST_WAIT, LONGEST_WAIT + 1])
+def test_a_hole_is_given_up_after_the_longest_wait(engine: Engine, waited: int) -> None:
+    assert hole(engine).place(now=1000 + waited).waits() == (waited <= LONGEST_WAIT)
+
+
+@pytest.mark.parametrize("ration", [PLENTY, 500])
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_hole_is_given_up_when_too_much_waits_behind_it(engine: Engine, ration: int, more: int) -> None:
+    most = min(MOST_WAITING, ration)
+    # The segment right behind the hole is not among those that wait.
+    window = hole(engine).add(26, bytes(most + more)).place(now=1000, ration=ration)
+    assert window.waits() == (more == 0)
+    assert len(window.joined()) == (3 if more else 1)
+
+
+def test_what_the_snapshot_cut_off_is_a_piece_without_bytes_and_not_waited_for(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"head", time=5).add(4, 6, time=7).add(10, b"next", time=9).place()
+    assert window.joined() == [(0, b"head"), (4, 6), (10, b"next")]
+    assert window.pieces["time"].tolist() == [5, 7, 9]
+    assert window.pieces["order"].tolist() == [0, 1, 2]
+    assert not window.waits()
+
+
+def test_lost_bytes_end_a_stream_and_lie_next_to_each_other(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"head").add(4, 6).add(8, 12, time=3).place()
+    assert window.joined() == [(0, b"head"), (4, 16)]
+    assert window.pieces["time"].tolist() == [0, 3]
+
+
+def test_lost_bytes_that_another_packet_has_are_not_lost(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"ab").add(2, 6).add(2, b"cdefgh").place()
+    assert window.joined() == [(0, b"ab"), (2, b"cdefgh")]
+
+
+def test_a_hole_next_to_lost_bytes_is_waited_for_and_then_all_of_it_is_missing(engine: Engine) -> None:
+    def window() -> Window:
+        return Window(engine).at(0).add(0, b"ab").add(2, 3).add(9, b"end")
+
+    assert (window().place().joined(), window().place().waits()) == ([(0, b"ab")], True)
+    assert window().place(final=True).joined() == [(0, b"ab"), (2, 3), (9, b"end")]
+
+
+# What is kept
+
+
+def test_what_was_not_consumed_comes_again_in_the_next_window(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"abcd", time=1).add(4, b"efgh", time=2).add(20, b"behind", time=3).place()
+    window.at(2)
+    assert window.keep() == [(0, 2, b"cd"), (0, 4, b"efgh"), (0, 20, b"behind")]
+    assert (window.kept["time"].tolist(), window.kept["order"].tolist()) == ([1, 2, 3], [0, 1, 2])
+    assert window.held.tobytes() == b"cdefghbehind"
+
+
+def test_repeated_bytes_are_kept_once_and_lost_ones_as_they_are(engine: Engine) -> None:
+    window = Window(engine).at(0).add(5, b"fgh").add(5, b"fghij").add(6, b"g").add(20, 7).place()
+    assert window.keep() == [(0, 5, b"fgh"), (0, 8, b"ij"), (0, 20, 7)]
+
+
+def test_nothing_is_kept_of_what_is_over_or_of_no_interest(engine: Engine) -> None:
+    window = Window(engine, 5)
+    for stream in range(0, 10, 2):
+        window.at(0, stream).add(0, b"abc", stream=stream)
+    window.streams["end"][4] = 3
+    window.place()
+    window.at(3, 4)
+    window.connections["closed"][0] = 1
+    window.connections["role"][1] = Role.OTHER
+    window.connections["role"][4] = Role.ENCRYPTED
+    assert window.keep() == [(6, 0, b"abc")]
+    assert window.keep(final=True) == []

@@ -1,0 +1,291 @@
+"""TCP segments, their connections and positions, on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from packets import ACK, FIN, RST, SYN, Connection, Packet, link
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import CONNECTION, PACKET, SEGMENT, STREAM, Role
+from kwire.kernels.packets import Count
+from kwire.kernels.tracking import (
+    FARTHEST_AHEAD,
+    FARTHEST_BEHIND,
+    LATEST_SYN,
+    Known,
+    nothing_known,
+    restored,
+    tcp_segments,
+)
+
+A, B = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
+
+
+class Capture:
+    """Packets are given to ``tcp_segments``; what it has found so far."""
+
+    def __init__(self, engine: Engine, ports: Sequence[int] = (), known: Known | None = None) -> None:
+        self.engine = engine
+        self.ports = np.array(ports, np.int64)
+        self.known = known or nothing_known()
+        self.counts = np.zeros(len(Count), np.int64)
+        self.segments: list[dict[str, int]] = []
+        self.data: list[bytes] = []
+        self.order = 0
+
+    def see(self, *packets: Packet, snaplen: int = 1 << 18) -> Capture:
+        raw = [link(one)[:snaplen] for one in packets]
+        table = np.zeros(len(raw), PACKET)
+        table["captured"] = [len(one) for one in raw]
+        table["off"] = np.cumsum(table["captured"]) - table["captured"]
+        table["time"] = [one.time for one in packets]
+        table["link"] = 1
+        buf = np.frombuffer(bytearray(b"".join(raw)), np.uint8)
+        segments, count, self.known = self.engine(tcp_segments)(
+            buf, table, self.ports, self.known, self.counts, np.empty(0, SEGMENT), 0, self.order
+        )
+        self.order += len(packets)
+        for row in segments[:count].tolist():
+            one = dict(zip(SEGMENT.names, row, strict=True))
+            self.data.append(bytes(buf[one["off"] : one["off"] + one["len"]]) if one["off"] >= 0 else b"")
+            self.segments.append(one)
+        return self
+
+    def connections(self, *names: str) -> list[Any]:
+        rows = self.known.connections[: int(self.known.n_connections)]
+        return rows[names[0]].tolist() if len(names) == 1 else rows[list(names)].tolist()
+
+    def stream(self, number: int) -> dict[str, int]:
+        return dict(zip(STREAM.names, self.known.streams[number].tolist(), strict=True))
+
+    def positions(self) -> list[tuple[int, int]]:
+        """Stream and position of each segment, relative to the first of all."""
+        first = self.segments[0]["pos"]
+        return [(one["stream"], one["pos"] - first) for one in self.segments]
+
+
+def packet(payload: bytes = b"", seq: int = 1000, flags: int = ACK, back: bool = False, ack: int = 0) -> Packet:
+    return Packet(B if back else A, A if back else B, seq, payload, flags, ack)
+
+
+def test_segments_say_where_their_bytes_stand_and_which_packet_brought_them(engine: Engine) -> None:
+    packets = Connection(mss=4).open().send_raw(b"abcdefgh").answer_raw(b"xy").packets
+    capture = Capture(engine).see(*packets[:4]).see(*packets[4:])
+    assert capture.data == [b"abcd", b"efgh", b"xy"]
+    assert [(one["stream"], one["order"]) for one in capture.segments] == [(0, 3), (0, 4), (1, 5)]
+    assert [one["time"] for one in capture.segments] == [one.time for one in packets[3:]]
+    assert capture.segments[1]["pos"] == capture.segments[0]["pos"] + 4
+    assert capture.segments[0]["pos"] == capture.stream(0)["start"] == capture.stream(0)["next"]
+    assert capture.stream(0)["synced"] == capture.stream(1)["synced"] == 1
+    assert capture.connections("number", "family", "a_port", "b_port", "opener", "closed", "role") == [
+        (0, 4, 40000, 9092, 0, 0, Role.UNKNOWN)
+    ]
+
+
+def test_segments_and_numbers_are_the_same_however_the_packets_are_cut(engine: Engine) -> None:
+    first = Connection(mss=3).open().send_raw(b"abcdefgh").answer_raw(b"xyz").close()
+    again = Connection(mss=3, client_isn=77_000_000, broker_isn=5).open().send_raw(b"again").reset()
+    packets = [*first.packets, *again.packets]
+    whole = Capture(engine).see(*packets)
+    single = Capture(engine)
+    for one in packets:
+        single.see(one)
+    assert [one | {"off": 0} for one in single.segments] == [one | {"off": 0} for one in whole.segments]
+    assert single.data == whole.data
+    assert single.connections(*CONNECTION.names) == whole.connections(*CONNECTION.names)
+    assert single.known.streams[:4].tolist() == whole.known.streams[:4].tolist()
+
+
+# The same ports again
+
+
+def test_a_syn_with_another_sequence_number_begins_another_connection(engine: Engine) -> None:
+    capture = Capture(engine).see(*Connection().open().packets)
+    capture.see(*Connection(client_isn=123_456).open().send_raw(b"new").packets)
+    assert capture.connections("closed", "closed_order") == [(1, 3), (0, 0)]
+    assert capture.segments[0]["stream"] == 2
+
+
+def test_a_repeated_syn_begins_none(engine: Engine) -> None:
+    packets = Connection().open().send_raw(b"data").packets
+    capture = Capture(engine).see(*packets[:2], packets[0], packets[1], *packets[2:], packets[0])
+    assert capture.connections("closed", "opener") == [(0, 0)]
+
+
+def test_a_syn_that_was_captured_behind_its_data_belongs_to_it(engine: Engine) -> None:
+    data = packet(b"data", seq=5000)
+    for behind in (5, LATEST_SYN - 1):
+        capture = Capture(engine).see(data, packet(seq=5000 + 4 - behind, flags=SYN))
+        assert capture.connections("closed") == [0]
+    assert capture.stream(0)["start"] == capture.stream(0)["reference"] - behind + 1
+    capture = Capture(engine).see(data, packet(seq=5000 + 4 - LATEST_SYN, flags=SYN))
+    assert capture.connections("closed") == [1, 0]
+    assert Capture(engine).see(data, packet(seq=5005, flags=SYN)).connections("closed") == [1, 0]
+
+
+@pytest.mark.parametrize("syn_first", [True, False])
+def test_syn_and_its_answer_are_one_connection_in_either_order(engine: Engine, syn_first: bool) -> None:
+    syn, answer, *rest = Connection().open().send_raw(b"data").packets
+    capture = Capture(engine).see(*((syn, answer) if syn_first else (answer, syn)), *rest)
+    assert capture.connections("closed", "opener", "a_port") == [
+        (0, 0, 40000) if syn_first else (0, 1, 9092),
+    ]
+    assert capture.segments[0]["stream"] == (0 if syn_first else 1)
+
+
+def test_a_syn_against_data_of_the_other_direction_alone_begins_another(engine: Engine) -> None:
+    capture = Capture(engine).see(packet(b"old", back=True), packet(flags=SYN))
+    assert capture.connections("closed") == [1, 0]
+    # Its answer, however, belongs to what is there.
+    assert Capture(engine).see(packet(b"old", back=True), packet(flags=SYN | ACK)).connections("closed") == [0]
+
+
+@pytest.mark.parametrize(
+    ("step", "another"),
+    [
+        (FARTHEST_AHEAD, False),
+        (FARTHEST_AHEAD + 1, True),
+        (-FARTHEST_BEHIND, False),
+        (-FARTHEST_BEHIND - 1, True),
+        (1 << 31, True),
+    ],
+)
+def test_data_too_far_away_begins_another_connection(engine: Engine, step: int, another: bool) -> None:
+    capture = Capture(engine).see(packet(b"data", seq=96), packet(b"x", seq=100 + step))
+    assert capture.connections("closed") == ([1, 0] if another else [0])
+    if not another:
+        assert capture.positions() == [(0, 0), (0, 4 + step)]
+    # Without bytes it says nothing: keep-alives, late acknowledgements.
+    assert Capture(engine).see(packet(b"data", seq=96), packet(seq=100 + step)).connections("closed") == [0]
+
+
+# Positions
+
+
+def test_sequence_numbers_wrap_around(engine: Engine) -> None:
+    packets = Connection(client_isn=0xFFFFFFF0, mss=7).open().send_raw(bytes(range(70))).packets
+    capture = Capture(engine).see(*packets)
+    assert capture.positions() == [(0, 7 * k) for k in range(10)]
+
+
+def test_positions_go_on_beyond_32_bits(engine: Engine) -> None:
+    step = FARTHEST_AHEAD - 1
+    capture = Capture(engine).see(*(packet(b"x", seq=k * step) for k in range(9)))
+    assert capture.positions() == [(0, k * step) for k in range(9)]
+
+
+def test_data_before_the_first_that_was_seen_has_a_position(engine: Engine) -> None:
+    capture = Capture(engine).see(packet(b"later", seq=3), packet(b"early", seq=(3 - 5) & 0xFFFFFFFF))
+    assert capture.positions() == [(0, 0), (0, -5)]
+    assert capture.segments[1]["pos"] > 0
+
+
+def test_acknowledgements_and_the_end_are_noted(engine: Engine) -> None:
+    connection = Connection().open().send_raw(b"12345").answer_raw(b"abc").close()
+    capture = Capture(engine).see(*connection.packets)
+    asked, answered = capture.stream(0), capture.stream(1)
+    assert asked["acked"] - asked["start"] == 6  # the FIN counts
+    assert answered["acked"] - answered["start"] == 3
+    assert (asked["end"] - asked["start"], answered["end"] - answered["start"]) == (5, 3)
+    late = packet(b"", seq=capture.order, back=True, ack=1001)
+    assert capture.see(late).stream(0)["acked"] == asked["acked"]
+
+
+# What is left out
+
+
+def test_rst_closes_and_carries_no_data(engine: Engine) -> None:
+    capture = Capture(engine).see(packet(b"data"), packet(b"why", back=True, flags=RST | FIN))
+    assert (capture.data, capture.connections("closed", "closed_order")) == ([b"data"], [(1, 1)])
+    assert capture.stream(1)["end"] == -1
+    assert Capture(engine).see(packet(flags=RST)).connections("closed") == []
+
+
+def test_bytes_that_the_capture_lacks_are_a_segment_of_their_own(engine: Engine) -> None:
+    capture = Capture(engine).see(packet(b"0123456789"), snaplen=54 + 4)
+    assert [(one["len"], one["off"] >= 0) for one in capture.segments] == [(4, True), (6, False)]
+    assert capture.positions() == [(0, 0), (0, 4)]
+    assert capture.counts[Count.SNAPPED] == 1
+    nothing = Capture(engine).see(packet(b"0123456789"), snaplen=54)
+    assert [(one["len"], one["off"]) for one in nothing.segments] == [(10, -1)]
+
+
+@pytest.mark.parametrize(
+    ("ports", "role"),
+    [
+        ([], Role.UNKNOWN),
+        ([9092], Role.A_REQUESTS),
+        ([40000], Role.B_REQUESTS),
+        ([1, 40000, 9092], Role.UNKNOWN),
+        ([1, 2], Role.OTHER),
+    ],
+)
+def test_ports_that_were_asked_for_settle_the_role(engine: Engine, ports: list[int], role: Role) -> None:
+    capture = Capture(engine, ports).see(packet(b"data"))
+    assert capture.connections("role") == [role]
+    assert capture.data == ([] if role == Role.OTHER else [b"data"])
+
+
+def test_numbers_do_not_depend_on_when_a_connection_turned_out_to_be_other(engine: Engine) -> None:
+    far = 1 << 29
+    packets = [
+        *Connection().open().send_raw(b"one").packets,
+        *(packet(b"x", seq=1004 + k * far) for k in range(6)),
+        *Connection(client_isn=(1004 + 5 * far) & 0xFFFFFFFF, broker_isn=9).open().send_raw(b"two").packets,
+        packet(b"far", seq=(1004 + 9 * far) & 0xFFFFFFFF),
+        packet(flags=SYN, seq=17),
+    ]
+    wanted = Capture(engine).see(*packets)
+    assert len(wanted.connections("number")) == 4
+    begun = [0, 10, 14, 15]
+    for settled in range(1, len(packets)):
+        capture = Capture(engine).see(*packets[:settled])
+        capture.known.connections["role"] = Role.OTHER
+        before = len(capture.segments)
+        capture.see(*packets[settled:])
+        same = [name for name in CONNECTION.names if name != "role"]
+        assert capture.connections(*same) == wanted.connections(*same)
+        assert capture.known.streams[:8].tolist() == wanted.known.streams[:8].tolist()
+        dropped = {slot for slot, first in enumerate(begun) if first < settled}
+        assert [one["order"] for one in capture.segments[before:]] == [
+            one["order"] for one in wanted.segments if one["order"] >= settled and one["stream"] >> 1 not in dropped
+        ]
+
+
+# Tables
+
+
+def test_tables_grow_and_connections_are_found_again(engine: Engine) -> None:
+    ports = range(20_000, 20_700)
+    packets = [Packet(("10.0.0.1", port), B, 1000, b"x") for port in ports]
+    answers = [Packet(B, ("10.0.0.1", port), 5000, b"y") for port in ports]
+    capture = Capture(engine).see(*packets).see(*answers)
+    assert capture.connections("a_port") == list(ports)
+    assert [one["stream"] for one in capture.segments] == [2 * k for k in range(700)] + [2 * k + 1 for k in range(700)]
+    known = capture.known
+    again = Capture(engine, known=restored(known.connections, known.streams, int(known.n_connections), engine))
+    again.see(*answers)
+    assert [one["stream"] for one in again.segments] == [2 * k + 1 for k in range(700)]
+
+
+def test_of_two_connections_on_the_same_ports_the_later_is_restored(engine: Engine) -> None:
+    capture = Capture(engine).see(packet(flags=SYN, seq=1), packet(flags=SYN, seq=9_000_000))
+    known = restored(capture.known.connections, capture.known.streams, 2, engine)
+    again = Capture(engine, known=known).see(packet(b"new", seq=9_000_001))
+    assert [one["stream"] for one in again.segments] == [2]
+
+
+def test_nothing_of_what_was_in_the_tables_is_left_in_a_new_connection(engine: Engine) -> None:
+    known = nothing_known()
+    for table in (known.connections, known.streams):
+        for name in table.dtype.names:
+            table[name] = 1234567
+    for capture in (Capture(engine, known=known), Capture(engine)):
+        capture.see(replace(packet(b"x"), seq=1))
+        row = capture.known.connections[0].tolist()
+        assert 1234567 not in row + tuple(capture.known.streams[:2].tolist()[0] + capture.known.streams[:2].tolist()[1])
