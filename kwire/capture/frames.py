@@ -72,8 +72,8 @@ class Endpoint:
 class Frames:
     """The frames of a part of a capture, in order of time.
 
-    ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are none,
-    and are ``frames["seen"][i]``.
+    ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
+    none, and are ``frames["seen"][i]``.
     """
 
     __slots__ = ("_connections", "_names", "_pool", "data", "table")

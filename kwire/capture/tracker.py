@@ -188,7 +188,7 @@ class Tracker:
         buf = np.concatenate([self._held, self._rest, fresh])
         start = len(self._held)
         packets, pos, error = self._container.packets(buf, start, len(buf), self._base - start, engine)
-        self._base += pos - start
+        self._base += int(pos) - start
         if error is None and broken is not None:
             error = CaptureError(f"cannot be read any further: {broken}", offset=self._base)
         if error is None and final and pos < len(buf):
@@ -226,11 +226,13 @@ class Tracker:
             self._now = int(clock[-1])
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
         room[: len(self._segments)] = self._segments
-        segments, n_segments, self._known = engine(tracking.tcp_segments)(
+        segments, n_segments, known = engine(tracking.tcp_segments)(
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order
         )
+        # What machine code allocates has no row class, which kernels as Python need.
+        self._known = known._replace(connections=known.connections.view(CONNECTION), streams=known.streams.view(STREAM))
         connections, table = self._known.connections, self._known.streams
-        segments = segments[:n_segments]
+        segments = segments[:n_segments].view(SEGMENT)
         data, pieces, active, order = engine(streams.place)(
             buf, segments, n_segments, connections, table, 2 * self._known.n_connections, self._now, ration, final
         )
@@ -238,7 +240,8 @@ class Tracker:
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
         rows = self._read(window, engine)
-        self._held, self._segments = engine(streams.keep)(buf, segments, order, active, connections, table, final)
+        self._held, left = engine(streams.keep)(buf, segments, order, active, connections, table, final)
+        self._segments = left.view(SEGMENT)
         return self._given(rows, data)
 
     def _read(self, window: roles.Window, engine: Engine) -> Array:
