@@ -636,6 +636,48 @@ def _consider_form(
     _learn(scratch.words, scratch.places, source, section, size, form.count)
 
 
+@inlined
+def _headers(
+    source: Array,
+    section: int,
+    after: int,
+    wanted: bool,
+    headers: HeaderColumns,
+    scratch: Scratch,
+    header: int,
+    key_pos: int,
+    value_pos: int,
+    nulls: int,
+) -> tuple[int, int, int, int, int, int]:
+    """Reads the headers in ``source[section:after]``, of which there is one at least, and writes them if ``wanted``.
+
+    Returns (problem or -1 if an output is full, its number, what is in use of the four outputs after that).
+    """
+    form = scratch.form[0]
+    if _like_form(source, section, after, form, scratch.words):
+        form.wait = 0
+        form.backoff = 1
+        if not wanted:
+            return int64(0), int64(0), header, key_pos, value_pos, nulls
+        header, key_pos, value_pos, nulls = _repeat_form(
+            source, section, headers, scratch, form, header, key_pos, value_pos, nulls
+        )
+        return min(header, int64(0)), int64(0), header, key_pos, value_pos, nulls
+    used = scratch.headers[0]
+    used.header = header
+    used.key = key_pos
+    used.value = value_pos
+    used.nulls = nulls
+    failed = _read_headers(source, section, after, wanted, headers, used)
+    if failed != 0:
+        detail = used.detail if failed != ProblemCode.HEADER else int64(0)
+        return failed, detail, header, key_pos, value_pos, nulls
+    form.wait -= 1
+    if form.wait < 0:
+        _consider_form(source, section, after, headers, scratch, header, key_pos, value_pos, nulls)
+    return int64(0), int64(0), used.header, used.key, used.value, used.nulls
+
+
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
@@ -653,8 +695,6 @@ def _read_entry(
     state: Row,
 ) -> int:
     """Reads the records of one row of the batch table; ``state`` says what is in use of each output."""
-    form = scratch.form[0]
-    used = scratch.headers[0]
     pos = batch.body
     end = batch.end
     count = batch.count
@@ -721,37 +761,21 @@ def _read_entry(
             section, delta, step, key, key_size, value, value_size = _record(source, pos, after)
             if section < 0:
                 failed = int64(ProblemCode.RECORD_FIELD)
-            elif section + 1 == after and source[section] == 0:
-                pass
-            elif _like_form(source, section, after, form, scratch.words):
-                if wanted.headers:
-                    header, header_key, header_value, null_headers = _repeat_form(
-                        source, section, headers, scratch, form, header, header_key, header_value, null_headers
-                    )
-                    if header < 0:
-                        return FULL
-                form.wait = 0
-                form.backoff = 1
-            else:
-                used.header = header
-                used.key = header_key
-                used.value = header_value
-                used.nulls = null_headers
-                failed = _read_headers(source, section, after, wanted.headers, headers, used)
+            elif section + 1 != after or source[section] != 0:
+                failed, fail_b, header, header_key, header_value, null_headers = _headers(
+                    source,
+                    section,
+                    after,
+                    wanted.headers,
+                    headers,
+                    scratch,
+                    header,
+                    header_key,
+                    header_value,
+                    null_headers,
+                )
                 if failed < 0:
                     return FULL
-                if failed == 0:
-                    form.wait -= 1
-                    if form.wait < 0:
-                        _consider_form(
-                            source, section, after, headers, scratch, header, header_key, header_value, null_headers
-                        )
-                    header = used.header
-                    header_key = used.key
-                    header_value = used.value
-                    null_headers = used.nulls
-                else:
-                    fail_b = used.detail if failed != ProblemCode.HEADER else int64(0)
             where = base + step
             if not append_time:
                 when = base_timestamp + delta

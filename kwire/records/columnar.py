@@ -251,7 +251,7 @@ class _Scratch(threading.local):
     ``arena``, to be used again: fresh memory costs more than decompressing into it. Nothing that leaves this module
     refers to it, since keys and values are copied. ``shares``: how much there was for each byte of records of what
     ``_GUESSED`` names. The windows of a capture resemble each other, and an output that is large enough at first need
-    not be made larger and copied.
+    not be made larger and copied. ``form`` is room that ``read_records`` works in.
     """
 
     KEPT: Final = 64 << 20
@@ -260,6 +260,12 @@ class _Scratch(threading.local):
     def __init__(self) -> None:
         self.arena: Bytes = np.empty(1 << 16, np.uint8)
         self.shares: list[float] = [0.1, 0.0, 0.0, 0.0, 0.0]
+        self.form = Scratch(
+            words=np.empty(FORM_WORDS, np.uint64),
+            places=np.empty(2 * FORM_HEADERS, np.int64),
+            form=np.zeros(1, FORM),
+            headers=np.zeros(1, HEADER_CURSOR),
+        )
 
 
 _scratch: Final = _Scratch()
@@ -315,12 +321,13 @@ class _Window:
         self._merge(tables, paths)
 
     def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints) -> Table:
-        run = choose(int(lengths.sum()))(scan)
+        size = int(lengths.sum())
+        run = choose(size)(scan)
         states = np.zeros(1, READING)
         state = states[0]
         state.pos = -1
         # A guess; whatever is too small is made larger.
-        rows = 2 * starts.size + int(lengths.sum()) // 1024 + 16
+        rows = 2 * starts.size + size // 1024 + 16
         table = np.empty(rows, BATCH)
         problems = np.empty(16, PROBLEM)
         while run(data, starts, lengths, parents, table, problems, consumed, states) != DONE:
@@ -361,9 +368,7 @@ class _Window:
 
         Returns the rows of wrappers among them, and the message sets that they held as positions in the arena.
         """
-        wrappers: list[int] = []
-        starts: list[int] = []
-        lengths: list[int] = []
+        made: list[tuple[int, int, int]] = []
         view = self.arena.data
         at = self._used
         for row, (body, end, magic, attributes) in zip(packed.tolist(), table[_PACKED][packed].tolist(), strict=True):
@@ -380,16 +385,16 @@ class _Window:
                 self.arena = _larger(self.arena, at, at + size)
                 view = self.arena.data
             view[at : at + size] = part
-            if magic == 2:
-                batch = table[row]
-                batch.arena, batch.body, batch.end = 1, at, at + size
-            else:
-                wrappers.append(row)
-                starts.append(at)
-                lengths.append(size)
+            made.append((row, at, size))
             at += size
         self._used = at
-        return np.array(wrappers, np.int64), np.array(starts, np.int64), np.array(lengths, np.int64)
+        rows, starts, lengths = np.array(made, np.int64).reshape(-1, 3).T.copy()
+        batches = table["magic"][rows] == 2
+        moved = rows[batches]
+        table["arena"][moved] = 1
+        table["body"][moved] = starts[batches]
+        table["end"][moved] = starts[batches] + lengths[batches]
+        return rows[~batches], starts[~batches], lengths[~batches]
 
     def _merge(self, tables: list[Table], paths: list[list[Ints]]) -> None:
         """Puts the rows of all levels into one table, those of a wrapper in its place."""
@@ -479,7 +484,7 @@ class _Columns:
         self._read(table, body, size)
         window.problems.sort(key=lambda one: one[:2])
         self.table = table
-        self.rows = int(self.state.row)
+        self.rows = self.used["row"]
         self._uniform: dict[str, bool] = {}
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         return RecordColumns(batch, self._spread("record_set", np.int32), window.problems, window.consumed)
@@ -528,14 +533,8 @@ class _Columns:
         window = self.window
         read = choose(size)(read_records)
         problems = np.empty(16, PROBLEM)
-        scratch = Scratch(
-            words=np.empty(FORM_WORDS, np.uint64),
-            places=np.empty(2 * FORM_HEADERS, np.int64),
-            form=np.zeros(1, FORM),
-            headers=np.zeros(1, HEADER_CURSOR),
-        )
         states = np.zeros(1, READING)
-        self.state = state = states[0]
+        state = states[0]
         while True:
             said = read(
                 window.buffer,
@@ -546,7 +545,7 @@ class _Columns:
                 self.keys,
                 self.values,
                 self.headers,
-                scratch,
+                _scratch.form,
                 problems,
                 states,
             )
@@ -555,18 +554,19 @@ class _Columns:
             if said == FULL_OF_PROBLEMS:
                 problems = _larger(problems, int(state.problems))
             else:
-                self._grow(body)
-        seen = [int(state[name]) / size for name in _GUESSED]
+                self._grow(body, state)
+        # Fields of a row are slow to read one by one.
+        self.used: dict[str, int] = dict(zip(READING.names, state.item(), strict=True))
+        seen = [self.used[name] / size for name in _GUESSED]
         if self.wanted.key:
             _scratch.shares[0] = seen[0]
         if self.wanted.headers:
             _scratch.shares[1:] = seen[1:]
-        window._tell(problems[: state.problems])
+        window._tell(problems[: self.used["problems"]])
 
-    def _grow(self, body: Ints) -> None:
+    def _grow(self, body: Ints, state: Any) -> None:
         """Makes room for the entry that did not fit: enough for it at its worst, and for the rest as far as can be told
         from what was read."""
-        state = self.state
         entry = int(state.entry)
         worst = int(body[entry])
         done = int(body[:entry].sum())
@@ -594,26 +594,26 @@ class _Columns:
         return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(self.columns.offset)], 0)
 
     def _timestamp(self) -> pa.Array:
-        nulls = int(self.state.null_timestamps)
+        nulls = self.used["null_timestamps"]
         valid = _bitmap(self.columns.timestamp_valid, nulls)
         return pa.Array.from_buffers(TIMESTAMP, self.rows, [valid, pa.py_buffer(self.columns.timestamp)], nulls)
 
     def _key(self) -> pa.Array:
-        nulls = int(self.state.null_keys)
-        return _binary(pa.binary(), self.rows, self.keys.valid, nulls, self.keys.at, self.keys.data[: self.state.key])
+        nulls = self.used["null_keys"]
+        return _binary(pa.binary(), self.rows, self.keys.valid, nulls, self.keys.at, self.keys.data[: self.used["key"]])
 
     def _value(self) -> pa.Array:
-        nulls = int(self.state.null_values)
+        nulls = self.used["null_values"]
         return _binary(
-            pa.binary(), self.rows, self.values.valid, nulls, self.values.at, self.values.data[: self.state.value]
+            pa.binary(), self.rows, self.values.valid, nulls, self.values.at, self.values.data[: self.used["value"]]
         )
 
     def _headers(self) -> pa.Array:
-        count = int(self.state.header)
+        count = self.used["header"]
         if not count:
             return _CONSTANTS.get(HEADERS, (), self.rows)
-        nulls = int(self.state.null_header_values)
-        names = self.headers.key[: self.state.header_key]
+        nulls = self.used["null_header_values"]
+        names = self.headers.key[: self.used["header_key"]]
         if names.size and names.max() >= 128:
             keys = _text(names, self.headers.key_at, count)
         else:
@@ -629,13 +629,13 @@ class _Columns:
             valid,
             nulls,
             self.headers.value_at,
-            self.headers.value[: self.state.header_value],
+            self.headers.value[: self.used["header_value"]],
         )
         pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
         return pa.Array.from_buffers(HEADERS, self.rows, [None, pa.py_buffer(self.headers.at)], 0, children=[pairs])
 
     def _crc_ok(self) -> pa.Array:
-        if not self.state.wrong_crcs:
+        if not self.used["wrong_crcs"]:
             return _CONSTANTS.get(pa.bool_(), True, self.rows)
         return pa.Array.from_buffers(pa.bool_(), self.rows, [None, pa.py_buffer(self.columns.crc_ok)], 0)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kwire.kernels import checksums, intrinsics
-from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
+from kwire.kernels.engine import BORROWING, MACHINE, PYTHON, Engine, using
 from kwire.kernels.layouts import HEADER
 from kwire.kernels.segments import framed, read_headers, resync
 from kwire.records import CODECS, Record, decode_sets, encode
@@ -121,3 +121,20 @@ def test_python_and_machine_code_find_the_same_entries_of_a_segment() -> None:
     assert len(python[0]) == 2 * 35 + 2 * 3 + 5
     assert python[1] == (len(data), 0)
     assert python[2][0] > 37
+
+
+def test_kernels_that_borrow_their_arrays_return_none_of_them() -> None:
+    """They count no references: an array that one of them returned would be given back while it is used."""
+    sets = record_sets(random.Random(2))
+    lengths = np.array([len(each) for each in sets], np.int64)
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int64)
+    buffer = np.frombuffer(bytearray(b"".join(sets)), np.uint8)
+    with using(MACHINE):
+        decode_sets(buffer, starts, lengths)
+    returned = [
+        (kernel.__qualname__, signature.return_type)
+        for kernel in BORROWING
+        for signature in MACHINE(kernel).nopython_signatures  # type: ignore[attr-defined]
+    ]
+    assert {"scan", "read_records"} <= {name for name, _ in returned}
+    assert [name for name, kind in returned if "array" in str(kind).lower()] == []
