@@ -663,7 +663,7 @@ class _Columns:
         found = self._uniform.get(column)
         if found is None:
             values = self.table[column]
-            found = self._uniform[column] = bool((values[:8] == values[0]).all() and (values == values[0]).all())
+            found = self._uniform[column] = bool((values == values[0]).all())
         return found
 
     def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
