@@ -138,13 +138,13 @@ class Container:
         pos = start
         error = None
         while True:
-            table, rows, pos, stopped, last = engine(pcapng_packets)(
-                buf, pos, end, self._little, self._interfaces, self.last_time, self.counts
+            room, pos, stopped, last = pcapng_packets(
+                buf, pos, end, self._little, self._interfaces, self.last_time, self.counts, engine
             )
             self.last_time = int(last)
-            if rows:
-                # The kernel makes each table for all that may come; a few packets must not hold on to the whole of it.
-                tables.append(table[:rows].copy() if rows < len(table) // 4 else table[:rows])
+            if len(room):
+                # A table is made for all that may come; a few packets must not hold on to the whole of it.
+                tables.append(room.copy() if len(room) < len(room.base) // 4 else room)
             if stopped == Stopped.BAD:
                 error = CaptureError(
                     "the file is damaged: a block cannot be as long as it says here", offset=base + pos
@@ -164,15 +164,15 @@ class Container:
     def _of_pcap(
         self, buf: Array, start: int, end: int, base: int, engine: Engine
     ) -> tuple[Array, int, CaptureError | None]:
-        table, rows, pos, stopped = engine(pcap_packets)(
-            buf, start, end, self._little, self._nano, self._packet_header, self._limit, self._link
+        table, pos, stopped = pcap_packets(
+            buf, start, end, self._little, self._nano, self._packet_header, self._limit, self._link, engine
         )
         error = None
         if stopped == Stopped.BAD:
             error = CaptureError("the file is damaged: a packet cannot be as long as it says here", offset=base + pos)
-        if rows:
-            self.last_time = int(table["time"][rows - 1])
-        return _joined([table[:rows]]), pos, error
+        if len(table):
+            self.last_time = int(table["time"][-1])
+        return table, pos, error
 
     def state(self) -> dict[str, Any]:
         """What has been read of the capture so far, as JSON can hold it. ``counts`` is not part of it."""
@@ -247,7 +247,7 @@ class Container:
 def _joined(tables: list[Array]) -> Array:
     """One table of the packets of several. (``numpy.concatenate`` would forget the type of the rows.)"""
     if len(tables) == 1:
-        return tables[0].view(PACKET)
+        return tables[0]
     made = np.empty(sum(map(len, tables)), PACKET)
     at = 0
     for one in tables:

@@ -226,22 +226,18 @@ class Tracker:
             self._now = int(clock[-1])
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
         room[: len(self._segments)] = self._segments
-        segments, n_segments, known = engine(tracking.tcp_segments)(
-            buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order
+        segments, self._known = tracking.tcp_segments(
+            buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )
-        # What machine code allocates has no row class, which kernels as Python need.
-        self._known = known._replace(connections=known.connections.view(CONNECTION), streams=known.streams.view(STREAM))
         connections, table = self._known.connections, self._known.streams
-        segments = segments[:n_segments].view(SEGMENT)
-        data, pieces, active, order = engine(streams.place)(
-            buf, segments, n_segments, connections, table, 2 * self._known.n_connections, self._now, ration, final
+        data, pieces, active, order = streams.place(
+            buf, segments, connections, table, 2 * self._known.n_connections, self._now, ration, final, engine
         )
         window = roles.Window(
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
         rows = self._read(window, engine)
-        self._held, left = engine(streams.keep)(buf, segments, order, active, connections, table, final)
-        self._segments = left.view(SEGMENT)
+        self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
         return self._given(rows, data)
 
     def _read(self, window: roles.Window, engine: Engine) -> Array:

@@ -11,7 +11,7 @@ Rules kept here, for all kernels:
   check lengths themselves; the bounds check is what makes a mistake in one of them harmless.
 - ``nogil=True``: two captures can be read by two threads.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
-- ``_nrt=False`` for kernels that borrow their arrays: no reference is counted, nothing can be allocated.
+- ``_nrt=False``: no reference is counted, nothing can be allocated.
 - Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
   code that was compiled is used all the same.
@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from kwire.errors import MissingExtraError
 from kwire.kernels import cache
-from kwire.kernels.engine import BORROWING, INLINED, KERNELS, PRIMITIVES
+from kwire.kernels.engine import INLINED, KERNELS, PRIMITIVES
 
 try:
     from numba import njit as _njit
@@ -97,7 +97,7 @@ def _options(kernel: Callable[..., Any]) -> dict[str, Any]:
         "nogil": True,
         "error_model": "numpy",
         "forceinline": kernel in INLINED,
-        "_nrt": kernel not in BORROWING,
+        "_nrt": False,
         "no_cfunc_wrapper": True,
     }
 

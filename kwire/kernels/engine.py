@@ -1,7 +1,8 @@
 """Which way a kernel runs: as Python, or as machine code that numba compiles.
 
-A kernel is a plain Python loop over numpy arrays, marked with ``kernel``. The mark changes nothing: the function stays
-the Python that it is, and calls other kernels as Python. An ``Engine`` gives the function that does the same work in
+A kernel is a plain Python loop over numpy arrays that it is given, marked with ``kernel``. The mark changes nothing:
+the function stays the Python that it is, and calls other kernels as Python. Where a table is full it returns, and
+Python makes a larger one and calls it again. An ``Engine`` gives the function that does the same work in
 its way: ``PYTHON`` the kernel itself, ``MACHINE`` its compiled twin (``kwire.kernels.compiling``, the only module
 besides ``kwire.kernels.intrinsics`` that imports numba, and not before it is needed).
 
@@ -27,14 +28,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 __all__ = [
-    "BORROWING",
     "INLINED",
     "KERNELS",
     "MACHINE",
     "PRIMITIVES",
     "PYTHON",
     "Engine",
-    "borrowing",
     "choose",
     "inlined",
     "kernel",
@@ -52,8 +51,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: Final[set[Callable[..., Any]]] = set()
 """Every function that ``kernel`` marked."""
-BORROWING: Final[set[Callable[..., Any]]] = set()
-"""Those of them that ``borrowing`` marked."""
 INLINED: Final[set[Callable[..., Any]]] = set()
 """Those of them that ``inlined`` marked."""
 PRIMITIVES: Final[set[Callable[..., Any]]] = set()
@@ -61,23 +58,20 @@ PRIMITIVES: Final[set[Callable[..., Any]]] = set()
 
 
 def kernel(function: F) -> F:
-    """Marks a function that numba can compile. Of our functions it may call kernels and primitives only."""
+    """Marks a function that numba can compile. Of our functions it may call kernels and primitives only.
+
+    It only uses the arrays of its caller: it makes none, and returns none. So its machine code needs not count
+    references to them, which costs more than many a loop does, and keeps LLVM from seeing through it.
+    """
     KERNELS.add(function)
     return function
 
 
-def borrowing(function: F) -> F:
-    """Marks a kernel that only uses the arrays of its caller: it makes none, and returns none. As machine code it does
-    not count references, which costs more than many kernels do, and which keeps LLVM from seeing through loops."""
-    BORROWING.add(function)
-    return kernel(function)
-
-
 def inlined(function: F) -> F:
-    """Marks a ``borrowing`` kernel whose machine code becomes part of the kernels that call it, whatever its size: a
-    step of an inner loop, whose arguments and results then cost nothing."""
+    """Marks a kernel whose machine code becomes part of the kernels that call it, whatever its size: a step of an inner
+    loop, whose arguments and results then cost nothing."""
     INLINED.add(function)
-    return borrowing(function)
+    return kernel(function)
 
 
 def primitive(function: F) -> F:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kwire.kernels.engine import borrowing
+from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -127,7 +127,7 @@ class Way(Row):
 WAY: Final = table_type(Way)
 
 
-@borrowing
+@kernel
 def _is_full(capture: Capture, rows: Array) -> bool:
     """Whether one more frame, with what it may leave behind, does not fit."""
     room = capture.room[0]
@@ -136,7 +136,7 @@ def _is_full(capture: Capture, rows: Array) -> bool:
     return not has_room(capture.names_used[0], capture.names, capture.pool, capture.lookup, LONGEST_NAME)
 
 
-@borrowing
+@kernel
 def _mark(
     rows: Array, room: Any, slot: int, response: int, client_side: int, size: int, status: int, reason: int
 ) -> Any:
@@ -160,7 +160,7 @@ def _mark(
     return row
 
 
-@borrowing
+@kernel
 def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: int, status: int, reason: int) -> None:
     """A row for bytes at the current position, in which no frame can be seen."""
     piece = window.pieces[way.piece]
@@ -171,7 +171,7 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
     row.order = stream.order
 
 
-@borrowing
+@kernel
 def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
     """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
@@ -208,7 +208,7 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
     return answer
 
 
-@borrowing
+@kernel
 def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
     """Looks for the next frame where it is not known where one begins: READ if there is one."""
     stream = capture.streams[way.stream]
@@ -227,7 +227,7 @@ def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, 
     return READ
 
 
-@borrowing
+@kernel
 def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at: int, available: int) -> int:
     """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE."""
     conn = capture.connections[way.slot]
@@ -250,7 +250,7 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
     return YES
 
 
-@borrowing
+@kernel
 def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     """The piece that has the last byte, of those there are, of a frame that ends before ``last_pos``."""
     pieces = window.pieces
@@ -262,7 +262,7 @@ def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     return last
 
 
-@borrowing
+@kernel
 def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: int) -> int:
     """The number of the client_id at ``off``."""
     client: int = conn.client
@@ -276,7 +276,7 @@ def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: in
     return client
 
 
-@borrowing
+@kernel
 def _judge_version(row: Any, facts: Facts) -> None:
     """Says what is not known of the API and version of a frame that is otherwise good."""
     api = row.api
@@ -293,7 +293,7 @@ def _judge_version(row: Any, facts: Facts) -> None:
         row.detail = row.version
 
 
-@borrowing
+@kernel
 def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
@@ -318,7 +318,7 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
     return True
 
 
-@borrowing
+@kernel
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
     version = row.version
@@ -346,7 +346,7 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
     return answered
 
 
-@borrowing
+@kernel
 def _request(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, row: Any, way: Any, token: bool, whole: bool
 ) -> None:
@@ -374,7 +374,7 @@ def _request(
         conn.raw_tokens = 1
 
 
-@borrowing
+@kernel
 def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
     """Completes the row of a response: False if its request may still come."""
     conn = capture.connections[way.slot]
@@ -408,7 +408,7 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     return True
 
 
-@borrowing
+@kernel
 def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
     stream = capture.streams[way.stream]
@@ -472,7 +472,7 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     return READ
 
 
-@borrowing
+@kernel
 def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
     """Looks at the run that begins with piece ``first``; the row after its last piece."""
     pieces = window.pieces
@@ -499,7 +499,7 @@ def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
     return after
 
 
-@borrowing
+@kernel
 def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Reads the frames of a run: READ at its end, or why not."""
     pieces = window.pieces
@@ -518,7 +518,7 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
     return READ
 
 
-@borrowing
+@kernel
 def _read_way(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
 ) -> bool:
@@ -542,7 +542,7 @@ def _read_way(
     return True
 
 
-@borrowing
+@kernel
 def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int) -> None:
     """The one row of an encrypted connection, whose first active stream is row ``a``."""
     conn = capture.connections[slot]
@@ -560,7 +560,7 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
     row.order = window.pieces[one.first].order if one.first < one.end else window.first_order
 
 
-@borrowing
+@kernel
 def _read_connection(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
 ) -> bool:
@@ -599,7 +599,7 @@ def _read_connection(
     return True
 
 
-@borrowing
+@kernel
 def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
     """Writes the frames of a window into ``rows``: False where a table is full, and there is more.
 
@@ -620,7 +620,7 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
     return True
 
 
-@borrowing
+@kernel
 def tell_the_rest(capture: Capture, n_streams: int, rows: Array) -> bool:
     """At the end of a capture, a row for each stream that ends in bytes without a frame: False if ``rows`` is full."""
     room = capture.room[0]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, borrowing
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import NAME, NAMES_USED
 from kwire.kernels.numbers import int64
 
@@ -23,7 +23,7 @@ LONGEST_NAME: Final = 0x7FFF
 Array = Any
 
 
-@borrowing
+@kernel
 def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bool:
     """Whether two ranges, which the caller has checked, hold the same."""
     same = True
@@ -32,7 +32,7 @@ def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bo
     return same
 
 
-@borrowing
+@kernel
 def _hash(buf: Array, off: int, length: int) -> int:
     hashed = int64(length)
     for k in range(off, off + length):
@@ -41,14 +41,14 @@ def _hash(buf: Array, off: int, length: int) -> int:
     return hashed
 
 
-@borrowing
+@kernel
 def has_room(used: Any, names: Array, pool: Array, lookup: Array, length: int) -> bool:
     """Whether one more name of ``length`` bytes fits, with the lookup table at most half full."""
     fits: bool = used.count < names.shape[0] and used.bytes + length <= pool.shape[0]
     return fits and 2 * (used.count + 1) <= lookup.shape[0]
 
 
-@borrowing
+@kernel
 def intern(buf: Array, off: int, length: int, names: Array, pool: Array, lookup: Array, used: Any) -> int:
     """The number of the name ``buf[off : off + length]``, which is added if it is new."""
     mask = lookup.shape[0] - 1
@@ -71,7 +71,7 @@ def intern(buf: Array, off: int, length: int, names: Array, pool: Array, lookup:
     return number
 
 
-@borrowing
+@kernel
 def intern_all(
     buf: Array,
     offsets: Array,
@@ -97,7 +97,7 @@ def intern_all(
     return offsets.shape[0]
 
 
-@borrowing
+@kernel
 def fill_lookup(names: Array, pool: Array, n_names: int, lookup: Array) -> None:
     """Enters the first ``n_names`` names into an empty (-1) lookup table."""
     mask = lookup.shape[0] - 1

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from kwire.kernels.engine import borrowing, kernel, primitive
+from kwire.kernels.engine import kernel, primitive
 
 __all__ = [
     "SLACK",
@@ -136,7 +136,7 @@ def unlike_wide(source: Array, at: int, form: Array, steps: int) -> Any:
 # kernels that call them.
 
 
-@borrowing
+@kernel
 def u16(buf: Array, at: int) -> int:
     """Two bytes of a contiguous uint8 array, unsigned."""
     if at < 0 or at + 2 > buf.shape[0]:
@@ -144,7 +144,7 @@ def u16(buf: Array, at: int) -> int:
     return big16(buf, at)
 
 
-@borrowing
+@kernel
 def u32(buf: Array, at: int) -> int:
     """Four bytes, unsigned."""
     if at < 0 or at + 4 > buf.shape[0]:
@@ -152,21 +152,21 @@ def u32(buf: Array, at: int) -> int:
     return big32(buf, at)
 
 
-@borrowing
+@kernel
 def i16(buf: Array, at: int) -> int:
     """Two bytes, signed."""
     value = u16(buf, at)
     return value - ((value & 0x8000) << 1)
 
 
-@borrowing
+@kernel
 def i32(buf: Array, at: int) -> int:
     """Four bytes, signed."""
     value = u32(buf, at)
     return value - ((value & 0x80000000) << 1)
 
 
-@borrowing
+@kernel
 def i64(buf: Array, at: int) -> int:
     """Eight bytes, signed."""
     if at < 0 or at + 8 > buf.shape[0]:
@@ -175,7 +175,7 @@ def i64(buf: Array, at: int) -> int:
     return value
 
 
-@borrowing
+@kernel
 def little_u16(buf: Array, at: int) -> int:
     """Two bytes, little-endian, unsigned."""
     if at < 0 or at + 2 > buf.shape[0]:
@@ -183,7 +183,7 @@ def little_u16(buf: Array, at: int) -> int:
     return little16(buf, at)
 
 
-@borrowing
+@kernel
 def little_u32(buf: Array, at: int) -> int:
     """Four bytes, little-endian, unsigned."""
     if at < 0 or at + 4 > buf.shape[0]:
@@ -194,7 +194,7 @@ def little_u32(buf: Array, at: int) -> int:
 # --- varints ----------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits: (value, position after it); position -1 where the bytes end within it, -2
     where it has more than 5."""
@@ -213,7 +213,7 @@ def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
             return int64(0), int64(-2)
 
 
-@borrowing
+@kernel
 def long_varint(data: Array, pos: int, end: int, most: int) -> tuple[int, int]:
     """A zigzag varint of at most ``most`` bytes, byte by byte: (value, position after it), -1 if there is none."""
     value = np.uint64(0)
@@ -233,7 +233,7 @@ def long_varint(data: Array, pos: int, end: int, most: int) -> tuple[int, int]:
     return int64(0), int64(-1)
 
 
-@borrowing
+@kernel
 def short_varint(word: Any) -> int:
     """The zigzag varint that ``word`` starts with, as value * 256 + size; 0 when it has more than four bytes."""
     if word & np.uint64(0x80) == np.uint64(0):
@@ -261,16 +261,15 @@ def short_varint(word: Any) -> int:
 # --- buffers ----------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def copy(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """``size`` bytes, exactly, if both ranges are inside of their arrays."""
     if size > 0 and at >= 0 and to >= 0 and at + size <= source.shape[0] and to + size <= target.shape[0]:
         copy_exact(source, at, target, to, size)
 
 
-@kernel
-def grown(table: Array) -> Array:
-    """A copy of a table with twice the rows, at least 16. Rows that were taken from the old one are stale."""
-    bigger = np.empty(max(16, table.shape[0] * 2), table.dtype)
+def grown(table: Array, least: int = 0) -> Array:
+    """A copy of a table with twice the rows, at least 16 and ``least``; for Python, between calls of kernels."""
+    bigger = np.empty((max(16, table.shape[0] * 2, least), *table.shape[1:]), table.dtype)
     bigger[: table.shape[0]] = table
     return bigger

@@ -16,8 +16,6 @@ Rules kept here:
   not understood (another protocol, a header that does not fit, a fragment) is counted, as a ``Count``, and left out.
 - A segment's length is what the IP header says, whatever the capture has of it (snaplen).
 - All numbers are int64: numba turns a mixture of int64 and uint64 into floating point.
-- No loop over packets replaces a table: numba counts references to it for each packet then, which takes longer than the
-  rest of such a loop. It stops where the table is full, and the kernel around it makes a larger one and goes on.
 
 Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng), link types as in the
 registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293.
@@ -30,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import PACKET, Row, table_type
 from kwire.kernels.numbers import grown, i64, int64, little_u16, little_u32, u16, u32
 
@@ -193,19 +191,18 @@ _NO_PACKET: Final = -1
 _BAD_BLOCK: Final = -2
 
 
-@borrowing
+@kernel
 def word(buf: Array, at: int, little: bool) -> int:
     """An unsigned 32-bit number in the byte order of the file."""
     return little_u32(buf, at) if little else u32(buf, at)
 
 
-@kernel
 def _room(start: int, end: int) -> Array:
     """A table for the packets of a window of capture bytes, as large as such windows mostly need."""
     return np.empty(max(_LEAST_ROWS, (end - start) // _BYTES_PER_ROW), PACKET)
 
 
-@borrowing
+@kernel
 def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> None:
     """Fills a row of the table of packets."""
     packet.off = off
@@ -214,7 +211,7 @@ def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> 
     packet.link = link
 
 
-@borrowing
+@kernel
 def _fill_pcap(
     buf: Array, pos: int, end: int, little: bool, nano: bool, header: int, limit: int, link: int, packets: Array, n: int
 ) -> tuple[int, int, int]:
@@ -236,11 +233,10 @@ def _fill_pcap(
     return n, pos, int64(Stopped.MORE)
 
 
-@kernel
 def pcap_packets(
-    buf: Array, start: int, end: int, little: bool, nano: bool, header: int, limit: int, link: int
-) -> tuple[Array, int, int, int]:
-    """The packets of a pcap window: (table, rows, position reached, MORE or BAD).
+    buf: Array, start: int, end: int, little: bool, nano: bool, header: int, limit: int, link: int, engine: Engine
+) -> tuple[Array, int, int]:
+    """The packets of a pcap window: (table, position reached, MORE or BAD).
 
     A record is 16 bytes and the packet (24 and the packet in a variant of 1990s Linux, ``header``)::
 
@@ -248,14 +244,15 @@ def pcap_packets(
         u32     | u32                         | u32             | u32
     """
     packets = _room(start, end)
-    n, pos, stopped = _fill_pcap(buf, start, end, little, nano, header, limit, link, packets, 0)
+    fill = engine(_fill_pcap)
+    n, pos, stopped = fill(buf, start, end, little, nano, header, limit, link, packets, 0)
     while stopped == Stopped.FULL:
         packets = grown(packets)
-        n, pos, stopped = _fill_pcap(buf, pos, end, little, nano, header, limit, link, packets, n)
-    return packets, n, pos, stopped
+        n, pos, stopped = fill(buf, pos, end, little, nano, header, limit, link, packets, n)
+    return packets[:n], pos, stopped
 
 
-@borrowing
+@kernel
 def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     """A pcapng timestamp (64 bits, unsigned) in nanoseconds. Values that do not fit wrap around, they do not fail."""
     high = int64(high)
@@ -287,7 +284,7 @@ def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
     return value + offset * _SECOND
 
 
-@borrowing
+@kernel
 def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, interfaces: Array) -> tuple[int, int, int]:
     """The packet in a pcapng block: (where it begins, captured length, interface), or ``_NO_PACKET`` for other blocks,
     ``_BAD_BLOCK`` for one that is not as long as it must be."""
@@ -312,7 +309,7 @@ def _packet_block(buf: Array, pos: int, kind: int, total: int, little: bool, int
     return int64(_NO_PACKET), int64(0), int64(0)
 
 
-@borrowing
+@kernel
 def _fill_pcapng(
     buf: Array,
     pos: int,
@@ -353,13 +350,12 @@ def _fill_pcapng(
     return n, pos, int64(Stopped.MORE), last_time
 
 
-@kernel
 def pcapng_packets(
-    buf: Array, start: int, end: int, little: bool, interfaces: Array, last_time: int, counts: Array
-) -> tuple[Array, int, int, int, int]:
+    buf: Array, start: int, end: int, little: bool, interfaces: Array, last_time: int, counts: Array, engine: Engine
+) -> tuple[Array, int, int, int]:
     """The packets of a pcapng window up to the next section header or interface description.
 
-    Returns (table, rows, position reached, MORE, SECTION or BAD, time of the last packet). A block is::
+    Returns (table, position reached, MORE, SECTION or BAD, time of the last packet). A block is::
 
         type | total length | body, padded to 4 bytes | total length
         u32  | u32          |                         | u32
@@ -367,11 +363,12 @@ def pcapng_packets(
     Packets stand in enhanced (6), simple (3: no time, the one before it is used) and obsolete (2) packet blocks.
     """
     packets = _room(start, end)
-    n, pos, stopped, time = _fill_pcapng(buf, start, end, little, interfaces, last_time, counts, packets, 0)
+    fill = engine(_fill_pcapng)
+    n, pos, stopped, time = fill(buf, start, end, little, interfaces, last_time, counts, packets, 0)
     while stopped == Stopped.FULL:
         packets = grown(packets)
-        n, pos, stopped, time = _fill_pcapng(buf, pos, end, little, interfaces, time, counts, packets, n)
-    return packets, n, pos, stopped, time
+        n, pos, stopped, time = fill(buf, pos, end, little, interfaces, time, counts, packets, n)
+    return packets[:n], pos, stopped, time
 
 
 # --- headers of a packet ----------------------------------------------------------------------------------------------
@@ -404,7 +401,7 @@ _DESTINATION: Final = 60
 """IP protocol numbers."""
 
 
-@borrowing
+@kernel
 def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     """What an EtherType stands for, behind VLAN tags if there are any.
 
@@ -420,7 +417,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
     return int64(Layer.IP), at
 
 
-@borrowing
+@kernel
 def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Two addresses, EtherType."""
     if at + _ETHERNET_SIZE > end:
@@ -428,7 +425,7 @@ def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _ETHERNET_SIZE, end, u16(buf, at + 12))
 
 
-@borrowing
+@kernel
 def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v1: type, ARPHRD, length, address, protocol."""
     if at + _COOKED_SIZE > end:
@@ -436,7 +433,7 @@ def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_SIZE, end, u16(buf, at + 14))
 
 
-@borrowing
+@kernel
 def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     """Linux cooked v2: protocol first."""
     if at + _COOKED_2_SIZE > end:
@@ -444,7 +441,7 @@ def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
     return _ether_type(buf, at + _COOKED_2_SIZE, end, u16(buf, at))
 
 
-@borrowing
+@kernel
 def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     """BSD loopback: address family in the byte order of the host, or big-endian."""
     if at + _LOOPBACK_SIZE > end:
@@ -458,7 +455,7 @@ def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@borrowing
+@kernel
 def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """The version."""
     if at >= end:
@@ -471,7 +468,7 @@ def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@borrowing
+@kernel
 def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
@@ -479,7 +476,7 @@ def _transport(protocol: int, at: int) -> tuple[int, int]:
     return int64(Count.NOT_TCP), at
 
 
-@borrowing
+@kernel
 def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV4_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -500,7 +497,7 @@ def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(int64(buf[at + 9]), at + size)
 
 
-@borrowing
+@kernel
 def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV6_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -530,7 +527,7 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(protocol, at)
 
 
-@borrowing
+@kernel
 def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     wire_end = header.wire_end
     if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
@@ -550,7 +547,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return int64(Count.PACKETS), at
 
 
-@borrowing
+@kernel
 def innermost(buf: Array, packet: Any, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.engine import borrowing
+from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import AT_THE_END
 from kwire.kernels.numbers import i32, int64
 from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Window
@@ -34,7 +34,7 @@ NEAR: Final = 1000
 Array = Any
 
 
-@borrowing
+@kernel
 def find(waiting: Array, head: int, wanted: int, until: int) -> tuple[int, int]:
     """The first entry with this correlation id that is not younger than ``until``: (row, how many stand before it), row
     -1 if there is none."""
@@ -49,7 +49,7 @@ def find(waiting: Array, head: int, wanted: int, until: int) -> tuple[int, int]:
     return int64(-1), before
 
 
-@borrowing
+@kernel
 def find_request(waiting: Array, head: int, wanted: int, until: int) -> tuple[int, int]:
     """``find``, and for the answer of an old broker with correlation id 0 the FindCoordinator request that is first."""
     row, before = find(waiting, head, wanted, until)
@@ -60,7 +60,7 @@ def find_request(waiting: Array, head: int, wanted: int, until: int) -> tuple[in
     return row, before
 
 
-@borrowing
+@kernel
 def forget(conn: Any, waiting: Array, room: Any, count: int) -> None:
     """Takes the first ``count`` entries off a connection's list."""
     for _ in range(count):
@@ -76,7 +76,7 @@ def forget(conn: Any, waiting: Array, room: Any, count: int) -> None:
         conn.waiting = 0
 
 
-@borrowing
+@kernel
 def wait_for(
     conn: Any, waiting: Array, room: Any, wanted: int, api: int, version: int, client: int, time: int, order: int
 ) -> None:
@@ -105,7 +105,7 @@ def wait_for(
     conn.waiting += 1
 
 
-@borrowing
+@kernel
 def given_up(window: Window, conn: Any, time: int) -> int:
     """When a response of this time that has no request was given up, as the number of a packet: with the first packet
     that is ``DISORDER`` younger, or the end of the connection or capture."""
@@ -120,7 +120,7 @@ def given_up(window: Window, conn: Any, time: int) -> int:
     return min(order, conn.closed_order) if conn.closed == 1 else order
 
 
-@borrowing
+@kernel
 def plausible_response(
     window: Window, conn: Any, waiting: Array, apis: Array, at: int, end: int, touching: bool, until: int
 ) -> int:

@@ -26,9 +26,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import ABSENT, Row, table_type
-from kwire.kernels.numbers import i16, i32, i64, int64, unsigned_varint
+from kwire.kernels.numbers import grown, i16, i32, i64, int64, unsigned_varint
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
 
 __all__ = [
@@ -182,21 +182,21 @@ def registers_of(captures: int) -> Array:
     return np.full(_NUMBERS * captures, ABSENT, np.int64)
 
 
-@borrowing
+@kernel
 def register_value(registers: Array, register: int) -> int:
     """The integer, or where the bytes begin; ABSENT for none."""
     value: int = registers[_NUMBERS * register]
     return value
 
 
-@borrowing
+@kernel
 def register_length(registers: Array, register: int) -> int:
     """The length of the bytes, -1 for null; ABSENT for none."""
     length: int = registers[_NUMBERS * register + _LENGTH]
     return length
 
 
-@borrowing
+@kernel
 def _set(registers: Array, register: int, value: int, length: int) -> None:
     registers[_NUMBERS * register] = value
     registers[_NUMBERS * register + _LENGTH] = length
@@ -359,7 +359,7 @@ class ProgramSet:
 # --- programs run -----------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _signed(buf: Array, pos: int, width: int) -> int:
     """An integer of 1, 2, 4 or 8 bytes, which are there."""
     if width == 4:
@@ -372,7 +372,7 @@ def _signed(buf: Array, pos: int, width: int) -> int:
     return value - ((value & 0x80) << 1)
 
 
-@borrowing
+@kernel
 def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     """An unsigned varint: (value, position after it, trouble); with trouble, the position is that of its first byte."""
     value, after = unsigned_varint(buf, pos, end)
@@ -383,7 +383,7 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     return value, after, int64(Trouble.NONE)
 
 
-@borrowing
+@kernel
 def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     """A length or count, -1 for null, as ``_varint`` returns a number."""
     if width == COMPACT:
@@ -394,7 +394,7 @@ def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     return int64(_signed(buf, pos, width)), int64(pos + width), int64(Trouble.NONE)
 
 
-@borrowing
+@kernel
 def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> tuple[int, int]:
     """A string or bytes: (position after it, trouble)."""
     length, after, trouble = _length(buf, pos, end, instruction.width)
@@ -412,7 +412,7 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
     return after + max(int64(0), length), int64(Trouble.NONE)
 
 
-@borrowing
+@kernel
 def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, int]:
     """The count of an array: (count, position after it, trouble). Null has no elements."""
     count, after, trouble = _length(buf, pos, end, instruction.width)
@@ -425,7 +425,7 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
     return count, after, int64(Trouble.NONE)
 
 
-@borrowing
+@kernel
 def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """Skips tagged fields: (position after them, trouble); with trouble, the position of the field that has it."""
     count, after, trouble = _varint(buf, pos, end)
@@ -447,7 +447,7 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     return after, int64(Trouble.NONE)
 
 
-@borrowing
+@kernel
 def interpret(
     buf: Array,
     start: int,
@@ -538,7 +538,7 @@ def interpret(
     return n_rows, trouble, pos, pc
 
 
-@borrowing
+@kernel
 def _run(
     buf: Array,
     jobs: Array,
@@ -571,21 +571,20 @@ def _run(
     return job, n_rows, n_failures
 
 
-@kernel
-def locate(buf: Array, jobs: Array, code: Array, captures: int) -> tuple[Array, Array]:
+def locate(buf: Array, jobs: Array, code: Array, captures: int, engine: Engine) -> tuple[Array, Array]:
     """Runs a program over each of many frames: (rows, failures).
 
     ``jobs`` is a table of JOB, ``captures`` the number of captured fields. The columns of the rows are ``job_column``,
     ``value_column`` and ``length_column``; the failures are a table of FAILURE.
     """
-    registers = np.empty(_NUMBERS * captures, np.int64)
+    registers = registers_of(captures)
     left = np.empty(MAX_DEPTH, np.int64)
-    rows = np.empty((max(_LEAST_ROWS, jobs.shape[0] * 2), _FIRST + _NUMBERS * captures), np.int64)
-    failures = np.empty(jobs.shape[0], FAILURE)
-    job, n_rows, n_failures = _run(buf, jobs, 0, code, registers, left, rows, 0, failures, 0)
-    while job < jobs.shape[0]:
-        bigger = np.empty((rows.shape[0] * 2, rows.shape[1]), np.int64)
-        bigger[:n_rows] = rows[:n_rows]
-        rows = bigger
-        job, n_rows, n_failures = _run(buf, jobs, job, code, registers, left, rows, n_rows, failures, n_failures)
+    rows = np.empty((max(_LEAST_ROWS, len(jobs) * 2), _FIRST + len(registers)), np.int64)
+    failures = np.empty(len(jobs), FAILURE)
+    run = engine(_run)
+    job, n_rows, n_failures = run(buf, jobs, 0, code, registers, left, rows, 0, failures, 0)
+    while job < len(jobs):
+        rows = grown(rows)
+        job, n_rows, n_failures = run(buf, jobs, job, code, registers, left, rows, n_rows, failures, n_failures)
+    # Copies: of what there was room for, little may be in use.
     return rows[:n_rows].copy(), failures[:n_failures].copy()

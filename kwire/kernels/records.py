@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.checksums import crc32_of, crc32c_keeps_up, crc32c_of
-from kwire.kernels.engine import borrowing, inlined
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import ProblemCode
 from kwire.kernels.numbers import (
     SLACK,
@@ -172,7 +172,7 @@ class Scratch(NamedTuple):
 # --- scan -------------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _report(problems: Array, state: Row, record_set: int, position: int, code: int, a: int, b: int) -> None:
     if state.problems < problems.shape[0]:
         problem = problems[state.problems]
@@ -184,7 +184,7 @@ def _report(problems: Array, state: Row, record_set: int, position: int, code: i
         state.problems += 1
 
 
-@borrowing
+@kernel
 def _read_batch(data: Array, pos: int, after: int, batch: Row) -> None:
     """Magic 2: ``batch`` from its header, which is there."""
     attributes = i16(data, pos + 21)
@@ -210,7 +210,7 @@ def _read_batch(data: Array, pos: int, after: int, batch: Row) -> None:
     batch.wrapped = 0
 
 
-@borrowing
+@kernel
 def _value_of_wrapper(data: Array, key_at: int, after: int) -> tuple[int, int, int, int]:
     """Where the value of a compressed message starts: (position, 0, 0, 0), or (-1, problem, its two numbers)."""
     key = i32(data, key_at)
@@ -227,7 +227,7 @@ def _value_of_wrapper(data: Array, key_at: int, after: int) -> tuple[int, int, i
     return body, int64(0), int64(0), int64(0)
 
 
-@borrowing
+@kernel
 def _message_row(data: Array, pos: int, batch: Row, magic: int, attributes: int) -> None:
     """What a row of the batch table says of a wrapper, or of a run that starts with this message."""
     plain = attributes & CODEC == 0
@@ -244,7 +244,7 @@ def _message_row(data: Array, pos: int, batch: Row, magic: int, attributes: int)
     batch.codec = attributes & CODEC
 
 
-@borrowing
+@kernel
 def _in_wrapper(batch: Row, parent: Row, parent_row: int) -> None:
     """The outermost wrapper decides about codec, timestamp and timestamp type, and its checksum covers all."""
     codec = batch.codec
@@ -258,7 +258,7 @@ def _in_wrapper(batch: Row, parent: Row, parent_row: int) -> None:
         batch.crc = parent.crc
 
 
-@borrowing
+@kernel
 def scan(
     data: Array,
     starts: Array,
@@ -518,7 +518,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     return int64(0) if at == after else int64(ProblemCode.RECORD_TRAILING)
 
 
-@borrowing
+@kernel
 def _learn(words: Array, places: Array, source: Array, section: int, size: int, count: int) -> None:
     """Makes a form of the headers in ``source[section : section + size]``, which were read already.
 
@@ -598,7 +598,7 @@ def _repeat_form(
     return header + count, key_pos + keys, value_pos, nulls
 
 
-@borrowing
+@kernel
 def _consider_form(
     source: Array,
     section: int,
@@ -885,7 +885,7 @@ def _read_entry(
     return DONE
 
 
-@borrowing
+@kernel
 def read_records(
     data: Array,
     arena: Array,

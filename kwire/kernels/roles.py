@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kwire.kernels.engine import borrowing
+from kwire.kernels.engine import kernel
 from kwire.kernels.layouts import Role
 from kwire.kernels.numbers import i16, i32, int64, u16
 from kwire.schema.keys import ApiKey
@@ -91,7 +91,7 @@ class Facts(NamedTuple):
     """The programs that read acks of a Produce request, by version."""
 
 
-@borrowing
+@kernel
 def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     """Whether a request (size first) can begin at ``at``: a known API and version, a printable client_id."""
     if end - at < 4:
@@ -123,7 +123,7 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     return YES if at + 14 + length <= end else NEED_MORE
 
 
-@borrowing
+@kernel
 def is_tls(buf: Array, at: int, end: int) -> bool:
     """Whether a TLS record begins here (RFC 8446, 5.1): type 20-23, version 3.0-3.4, at most 2**14 + 2048 bytes."""
     if end - at < 5:
@@ -132,7 +132,7 @@ def is_tls(buf: Array, at: int, end: int) -> bool:
     return fits and 0 < u16(buf, at + 3) <= 18432
 
 
-@borrowing
+@kernel
 def is_gssapi(buf: Array, at: int, end: int) -> bool:
     """Whether a raw GSSAPI token with its size begins here (RFC 2743, 3.1: tag 0x60, then an OID, tag 6)."""
     if end - at < SHORTEST_TOKEN:
@@ -147,7 +147,7 @@ def is_gssapi(buf: Array, at: int, end: int) -> bool:
     return found
 
 
-@borrowing
+@kernel
 def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, active: Any) -> tuple[int, int]:
     """How much one direction of a connection of unknown kind looks like requests, and in which piece: (NO, WEAK, STRONG
     or TOKEN; row of the piece).
@@ -195,7 +195,7 @@ def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, a
     return best, where
 
 
-@borrowing
+@kernel
 def _requesting_side(
     window: Window, facts: Facts, capture_streams: Array, conn: Any, a: int, end: int
 ) -> tuple[int, bool]:
@@ -236,7 +236,7 @@ def _requesting_side(
     return winner, (looks_b if winner == 1 else looks_a) == TOKEN
 
 
-@borrowing
+@kernel
 def _not_readable(window: Window, streams: Array, conn: Any, a: int, end: int) -> None:
     """Looks for TLS, and for a GSSAPI token, at the beginning of a connection whose ports were given."""
     data, pieces = window.data, window.pieces
@@ -254,7 +254,7 @@ def _not_readable(window: Window, streams: Array, conn: Any, a: int, end: int) -
             conn.raw_tokens = 1
 
 
-@borrowing
+@kernel
 def let_go(window: Window, streams: Array, a: int, end: int) -> None:
     """Bytes of a connection of unknown kind: a little is held, once; the rest is let go."""
     for x in range(a, end):
@@ -270,7 +270,7 @@ def let_go(window: Window, streams: Array, a: int, end: int) -> None:
             stream.synced = 0
 
 
-@borrowing
+@kernel
 def settle(window: Window, facts: Facts, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
     if conn.role != Role.UNKNOWN:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.checksums import crc32_of, crc32c_of
-from kwire.kernels.engine import borrowing
+from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import i16, i32, i64, int64, u32
 from kwire.kernels.records import LEAST_BATCH, LEAST_MESSAGE, LOG_OVERHEAD
 
@@ -28,7 +28,7 @@ _EFFORT: Final = 64
 """How many times its own size ``resync`` may checksum of an array: what looks like an entry everywhere ends there."""
 
 
-@borrowing
+@kernel
 def framed(data: Array, pos: int) -> tuple[int, int]:
     """Walks entries from ``pos``: where it stopped, and 1 if a length there cannot be one, 0 if the entry goes on."""
     while data.shape[0] - pos >= LOG_OVERHEAD:
@@ -41,7 +41,7 @@ def framed(data: Array, pos: int) -> tuple[int, int]:
     return int64(pos), int64(0)
 
 
-@borrowing
+@kernel
 def _right(data: Array, pos: int, end: int, magic: int) -> Any:
     """Whether the checksum of the entry ``data[pos:end]``, which is long enough for its magic, is right."""
     if magic == 2:
@@ -49,7 +49,7 @@ def _right(data: Array, pos: int, end: int, magic: int) -> Any:
     return crc32_of(data, pos + 16, end) == u32(data, pos + 12)
 
 
-@borrowing
+@kernel
 def resync(data: Array, start: int) -> tuple[int, int]:
     """The first position from ``start`` at which a whole entry stands whose checksum is right; -1 if there is none.
 
@@ -83,7 +83,7 @@ def resync(data: Array, start: int) -> tuple[int, int]:
     return int64(-1), keep
 
 
-@borrowing
+@kernel
 def _read_header(data: Array, pos: int, end: int, header: Row) -> None:
     """What the header of the entry ``data[pos:end]`` says."""
     size = end - pos - LOG_OVERHEAD
@@ -126,7 +126,7 @@ def _read_header(data: Array, pos: int, end: int, header: Row) -> None:
     header.crc_ok = int64(_right(data, pos, end, magic))
 
 
-@borrowing
+@kernel
 def read_headers(data: Array, table: Array) -> Any:
     """Writes a row of ``layouts.HEADER`` for each whole entry in ``data``, as many as ``table`` has room for.
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import borrowing, kernel
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import ACTIVE, PIECE, SEGMENT, Role
 from kwire.kernels.numbers import SLACK, copy, int64
 
@@ -43,7 +43,7 @@ MOST_WAITING: Final = 4 << 20
 Array = Any
 
 
-@borrowing
+@kernel
 def _wanted(conn: Any) -> bool:
     """Whether the bytes of a connection are of interest."""
     role: int = conn.role
@@ -54,46 +54,42 @@ def _wanted(conn: Any) -> bool:
 
 
 @kernel
-def _by_stream(segments: Array, n_segments: int, connections: Array, n_streams: int) -> tuple[Array, Array]:
-    """The numbers of the segments of interest, by stream: (order, begins).
+def _count(segments: Array, connections: Array, begins: Array) -> tuple[int, int, int]:
+    """How many segments are of interest, how many bytes of them the capture has, and how many streams they belong to.
 
-    Those of stream n are ``order[begins[n]:begins[n + 1]]``, in the order in which they stand in the table.
+    Those of stream n will be from ``begins[n]`` to ``begins[n + 1]``; ``begins`` is all zeros at first.
     """
-    begins = np.zeros(n_streams + 1, np.int64)
-    used = 0
-    for k in range(n_segments):
-        stream = segments[k].stream
-        if _wanted(connections[stream >> 1]):
-            begins[stream + 1] += 1
-            used += 1
-    for stream in range(n_streams):
+    n_segments = int64(0)
+    n_bytes = int64(0)
+    n_active = int64(0)
+    for k in range(segments.shape[0]):
+        segment = segments[k]
+        if _wanted(connections[segment.stream >> 1]):
+            n_segments += 1
+            if begins[segment.stream + 1] == 0:
+                n_active += 1
+            begins[segment.stream + 1] += 1
+            if segment.off >= 0:
+                n_bytes += segment.len
+    for stream in range(begins.shape[0] - 1):
         begins[stream + 1] += begins[stream]
-    order = np.empty(used, np.int64)
-    fill = begins[:-1].copy()
-    for k in range(n_segments):
+    return n_segments, n_bytes, n_active
+
+
+@kernel
+def _by_stream(segments: Array, connections: Array, fill: Array, order: Array) -> None:
+    """Writes the numbers of the segments of interest into ``order``, by stream, as they stand in the table.
+
+    ``fill`` says where the next one of each stream goes.
+    """
+    for k in range(segments.shape[0]):
         stream = segments[k].stream
         if _wanted(connections[stream >> 1]):
             order[fill[stream]] = k
             fill[stream] += 1
-    return order, begins
 
 
-@borrowing
-def _totals(segments: Array, order: Array, begins: Array) -> tuple[int, int]:
-    """How many bytes the capture has of these segments, and how many streams they belong to."""
-    n_bytes = 0
-    for k in range(order.shape[0]):
-        segment = segments[order[k]]
-        if segment.off >= 0:
-            n_bytes += segment.len
-    n_streams = 0
-    for stream in range(begins.shape[0] - 1):
-        if begins[stream] < begins[stream + 1]:
-            n_streams += 1
-    return n_bytes, n_streams
-
-
-@borrowing
+@kernel
 def _merge(segments: Array, source: Array, target: Array, first: int, middle: int, end: int) -> None:
     """Two neighbouring parts of ``source``, each in order of position, as one in ``target``."""
     left = first
@@ -108,35 +104,31 @@ def _merge(segments: Array, source: Array, target: Array, first: int, middle: in
 
 
 @kernel
-def _sort(segments: Array, order: Array) -> None:
-    """Puts the segments of one stream in order of position, those captured first in front.
+def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> None:
+    """Puts the segments of one stream, ``order[first:end]``, in order of position, those captured first in front.
 
-    A merge sort: it keeps the order of equal positions, and no input makes it slow.
+    A merge sort: it keeps the order of equal positions, and no input makes it slow. ``spare`` is as long as ``order``.
     """
-    n = order.shape[0]
     sorted_already = True
-    for k in range(1, n):
+    for k in range(first + 1, end):
         if segments[order[k]].pos < segments[order[k - 1]].pos:
             sorted_already = False
             break
     if sorted_already:
         return
-    source = order
-    target = np.empty(n, np.int64)
     width = 1
-    while width < n:
-        for first in range(0, n, 2 * width):
-            _merge(segments, source, target, first, min(first + width, n), min(first + 2 * width, n))
-        source, target = target, source
+    while width < end - first:
+        for left in range(first, end, 2 * width):
+            _merge(segments, order, spare, left, min(left + width, end), min(left + 2 * width, end))
+        for k in range(first, end):
+            order[k] = spare[k]
         width *= 2
-    for k in range(n):
-        order[k] = source[k]
 
 
 # --- one stream -------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int) -> int:
     """Writes piece ``n``; returns ``n`` + 1."""
     piece = pieces[n]
@@ -148,7 +140,7 @@ def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int
     return n + 1
 
 
-@borrowing
+@kernel
 def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: int) -> bool:
     """Whether a hole of an open connection may still be filled by a packet to come.
 
@@ -159,7 +151,7 @@ def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: in
     return not (lost or waited > LONGEST_WAIT or behind > most)
 
 
-@borrowing
+@kernel
 def _join(
     buf: Array,
     segments: Array,
@@ -236,40 +228,31 @@ def _join(
 
 
 @kernel
-def place(
+def _place(
     buf: Array,
     segments: Array,
-    n_segments: int,
+    order: Array,
+    spare: Array,
+    begins: Array,
     connections: Array,
     streams: Array,
-    n_streams: int,
     now: int,
-    ration: int,
+    most: int,
     final: bool,
-) -> tuple[Array, Array, Array, Array]:
-    """Orders segments and joins their bytes: (data, pieces, active, order).
-
-    ``now`` is the time of the newest packet, ``ration`` how many bytes of a stream may wait behind a hole (if less than
-    ``MOST_WAITING``), ``final`` that no packet will follow. ``order`` holds the numbers of the segments by stream and
-    position. ``data`` ends with ``SLACK`` bytes that mean nothing.
-    """
-    order, begins = _by_stream(segments, n_segments, connections, n_streams)
-    n_bytes, n_active = _totals(segments, order, begins)
-    data = np.empty(n_bytes + SLACK, np.uint8)
-    data[n_bytes:] = 0
-    # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
-    pieces = np.empty(2 * order.shape[0] + n_active, PIECE)
-    active = np.empty(n_active, ACTIVE)
-    most = min(MOST_WAITING, ration)
-    at = 0
-    n_pieces = 0
+    data: Array,
+    pieces: Array,
+    active: Array,
+) -> int:
+    """Fills the tables of ``place``: how many pieces there are."""
+    at = int64(0)
+    n_pieces = int64(0)
     a = 0
-    for stream in range(n_streams):
+    for stream in range(begins.shape[0] - 1):
         first = begins[stream]
         end = begins[stream + 1]
         if first == end:
             continue
-        _sort(segments, order[first:end])
+        _sort(segments, order, spare, first, end)
         row = active[a]
         row.stream = stream
         row.first = n_pieces
@@ -280,10 +263,43 @@ def place(
         at, n_pieces = _join(buf, segments, order, row, streams[stream], over, now, most, data, at, pieces, n_pieces)
         row.end = n_pieces
         a += 1
+    return n_pieces
+
+
+def place(
+    buf: Array,
+    segments: Array,
+    connections: Array,
+    streams: Array,
+    n_streams: int,
+    now: int,
+    ration: int,
+    final: bool,
+    engine: Engine,
+) -> tuple[Array, Array, Array, Array]:
+    """Orders segments and joins their bytes: (data, pieces, active, order).
+
+    ``now`` is the time of the newest packet, ``ration`` how many bytes of a stream may wait behind a hole (if less than
+    ``MOST_WAITING``), ``final`` that no packet will follow. ``order`` holds the numbers of the segments by stream and
+    position. ``data`` ends with ``SLACK`` bytes that mean nothing.
+    """
+    begins = np.zeros(n_streams + 1, np.int64)
+    n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
+    order = np.empty(n_segments, np.int64)
+    engine(_by_stream)(segments, connections, begins.copy(), order)
+    data = np.empty(n_bytes + SLACK, np.uint8)
+    data[n_bytes:] = 0
+    # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
+    pieces = np.empty(2 * n_segments + n_active, PIECE)
+    active = np.empty(n_active, ACTIVE)
+    n_pieces = engine(_place)(
+        buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, now,
+        min(MOST_WAITING, ration), final, data, pieces, active,
+    )  # fmt: skip
     return data, pieces[:n_pieces], active, order
 
 
-@borrowing
+@kernel
 def _keep_rest(
     segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
 ) -> tuple[int, int]:
@@ -317,18 +333,19 @@ def _keep_rest(
 
 
 @kernel
-def keep(
-    buf: Array, segments: Array, order: Array, active: Array, connections: Array, streams: Array, final: bool
-) -> tuple[Array, Array]:
-    """What the streams have not consumed, for the next window: (bytes, segments that point into them).
-
-    A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
-    Nothing is kept of connections that are of no interest or closed.
-    """
+def _choose(
+    segments: Array,
+    order: Array,
+    active: Array,
+    connections: Array,
+    streams: Array,
+    final: bool,
+    kept: Array,
+    source: Array,
+) -> tuple[int, int]:
+    """Fills ``kept`` and ``source``: how many rows, and how many bytes they stand for."""
     n = int64(0)
     n_bytes = int64(0)
-    kept = np.empty(order.shape[0], SEGMENT)
-    source = np.empty(order.shape[0], np.int64)
     for a in range(active.shape[0]):
         row = active[a]
         stream = streams[row.stream]
@@ -336,9 +353,37 @@ def keep(
         consumed = stream.end >= 0 and stream.next >= stream.end
         if not (final or consumed or conn.closed == 1) and _wanted(conn):
             n, n_bytes = _keep_rest(segments, order, row, stream.next, kept, source, n, n_bytes)
-    held = np.empty(n_bytes, np.uint8)
-    for k in range(n):
+    return n, n_bytes
+
+
+@kernel
+def _copy_kept(buf: Array, kept: Array, source: Array, held: Array) -> None:
+    """Copies the bytes of the kept segments to where their rows say that they are."""
+    for k in range(kept.shape[0]):
         rest = kept[k]
         if rest.off >= 0:
             copy(buf, source[k], held, rest.off, rest.len)
-    return held, kept[:n].copy()
+
+
+def keep(
+    buf: Array,
+    segments: Array,
+    order: Array,
+    active: Array,
+    connections: Array,
+    streams: Array,
+    final: bool,
+    engine: Engine,
+) -> tuple[Array, Array]:
+    """What the streams have not consumed, for the next window: (bytes, segments that point into them).
+
+    A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
+    Nothing is kept of connections that are of no interest or closed.
+    """
+    kept = np.empty(len(order), SEGMENT)
+    source = np.empty(len(order), np.int64)
+    n, n_bytes = engine(_choose)(segments, order, active, connections, streams, final, kept, source)
+    held = np.empty(n_bytes, np.uint8)
+    kept = kept[:n].copy()
+    engine(_copy_kept)(buf, kept, source, held)
+    return held, kept

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, borrowing, kernel
+from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
@@ -86,7 +86,7 @@ def restored(connections: Array, streams: Array, count: int, engine: Engine) -> 
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _mixed(value: int) -> int:
     value ^= value >> 29
     value *= _MULTIPLIER
@@ -94,7 +94,7 @@ def _mixed(value: int) -> int:
     return value
 
 
-@borrowing
+@kernel
 def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
     a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
@@ -102,7 +102,7 @@ def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port:
     return _mixed(a + b)
 
 
-@borrowing
+@kernel
 def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room.
 
@@ -117,7 +117,7 @@ def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
         lookup[place] = slot
 
 
-@borrowing
+@kernel
 def _same_ends(one: Any, other: Any) -> bool:
     """Whether two connections are between the same ports of the same hosts, whichever end is A."""
     alike: bool = (
@@ -140,7 +140,7 @@ def _same_ends(one: Any, other: Any) -> bool:
     return same
 
 
-@borrowing
+@kernel
 def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
@@ -182,7 +182,7 @@ def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, 
     return int64(-1), int64(0), place
 
 
-@borrowing
+@kernel
 def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
@@ -208,7 +208,7 @@ def _begins_another(header: Any, stream: Any, other: Any) -> bool:
     return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
 
-@borrowing
+@kernel
 def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     """The role of a connection by the broker ports that were asked for, if any were."""
     a_is_broker = False
@@ -224,7 +224,7 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
     return role
 
 
-@borrowing
+@kernel
 def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
     """Fills the rows of a new connection, and of its two streams."""
     conn.number = slot
@@ -251,7 +251,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     _clear(ba)
 
 
-@borrowing
+@kernel
 def _clear(stream: Any) -> None:
     """Fills the row of a stream of which nothing has been seen."""
     stream.reference = -1
@@ -265,7 +265,7 @@ def _clear(stream: Any) -> None:
     stream.time = -1
 
 
-@borrowing
+@kernel
 def _close(conn: Any, order: int) -> None:
     """Notes that nothing of a connection will follow, with the packet that says so."""
     if conn.closed == 0:
@@ -273,8 +273,7 @@ def _close(conn: Any, order: int) -> None:
         conn.closed_order = order
 
 
-@kernel
-def _with_room(known: Known) -> Known:
+def _with_room(known: Known, engine: Engine) -> Known:
     """What is known, in tables that have room for another connection."""
     connections, streams, lookup, n_connections = known
     if n_connections == connections.shape[0]:
@@ -282,14 +281,14 @@ def _with_room(known: Known) -> Known:
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
         lookup = np.full(2 * lookup.shape[0], -1, np.int64)
-        fill_lookup(connections, n_connections, lookup)
+        engine(fill_lookup)(connections, n_connections, lookup)
     return Known(connections, streams, lookup, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _nearest(reference: int, sequence: int) -> int:
     """The position that a sequence number means: of all that it may, the one next to ``reference``."""
     step = (sequence - reference) & _SEQUENCE
@@ -298,7 +297,7 @@ def _nearest(reference: int, sequence: int) -> int:
     return reference + step
 
 
-@borrowing
+@kernel
 def _follow(header: Any, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
@@ -326,7 +325,7 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
-@borrowing
+@kernel
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
 ) -> int:
@@ -355,7 +354,7 @@ def _note_segment(
     return n_segments
 
 
-@borrowing
+@kernel
 def _connection(
     header: Any, order: int, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
 ) -> tuple[int, int]:
@@ -376,7 +375,7 @@ def _connection(
     return slot, int64(0)
 
 
-@borrowing
+@kernel
 def _take(
     buf: Array,
     packets: Array,
@@ -390,9 +389,13 @@ def _take(
     segments: Array,
     n_segments: int,
     first_order: int,
-    header: Any,
+    headers: Array,
 ) -> tuple[int, int, int]:
-    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections)."""
+    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections).
+
+    ``headers`` is room for one.
+    """
+    header = headers[0]
     while (
         k < packets.shape[0]
         and n_segments + 2 <= segments.shape[0]
@@ -426,7 +429,6 @@ def _take(
     return k, n_segments, n_connections
 
 
-@kernel
 def tcp_segments(
     buf: Array,
     packets: Array,
@@ -436,23 +438,22 @@ def tcp_segments(
     segments: Array,
     n_segments: int,
     first_order: int,
-) -> tuple[Array, int, Known]:
-    """The TCP segments of the packets, appended to ``segments[:n_segments]``; connections are looked up or added.
+    engine: Engine,
+) -> tuple[Array, Known]:
+    """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
     ``ports`` are the broker ports asked for (empty: all connections are of interest), ``first_order`` is the number of
-    the first packet, counted over the whole capture. Returns (segments, n_segments, known), the tables as they are
-    after growing.
+    the first packet, counted over the whole capture. Returns (segments, known), the tables as they are after growing.
     """
     headers = np.empty(1, HEADER)
     k = 0
-    while k < packets.shape[0]:
-        if n_segments + 2 > segments.shape[0]:
+    while k < len(packets):
+        if n_segments + 2 > len(segments):
             segments = grown(segments)
-        known = _with_room(known)
-        connections, streams, lookup, n_connections = known
-        k, n_segments, n_connections = _take(
+        connections, streams, lookup, n_connections = known = _with_room(known, engine)
+        k, n_segments, n_connections = engine(_take)(
             buf, packets, k, ports, connections, streams, lookup, n_connections, counts, segments, n_segments,
-            first_order, headers[0],
+            first_order, headers,
         )  # fmt: skip
-        known = Known(connections, streams, lookup, n_connections)
-    return segments, n_segments, known
+        known = known._replace(n_connections=n_connections)
+    return segments[:n_segments], known

@@ -88,5 +88,5 @@ class Programs:
         jobs["end"] = jobs["start"] + frames["seen"][rows]
         jobs["program"] = code
         engine = choose(int(frames["seen"][rows].sum()))
-        found, failures = engine(locate)(frames.data, jobs, self._joined.code, self._registers)
+        found, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)
         return rows, found, [Failure(rows, failure, self._joined) for failure in failures]
