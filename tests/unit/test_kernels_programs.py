@@ -45,7 +45,7 @@ def run(engine: Engine, program: Program, data: bytes, registers: int) -> tuple[
     joined = ProgramSet({(1, 0): program, (0, 0): program}, registers)
     buffer = np.frombuffer(b"before" + data + b"behind", np.uint8).copy()
     jobs = np.array([(6, 6 + len(data), joined.start(0, 0))], JOB)
-    rows, failures = engine(locate)(buffer, jobs, joined.code, registers)
+    rows, failures = locate(buffer, jobs, joined.code, registers, engine)
     for number in range(registers):
         values, lengths = value_column(rows, number), length_column(rows, number)
         values[(lengths != 0) & (lengths != ABSENT)] -= 6
@@ -198,7 +198,7 @@ def test_rows_of_many_frames_are_told_apart_and_their_table_grows(engine: Engine
     jobs = np.zeros(len(data), JOB)
     jobs["start"], jobs["end"] = [0, *ends[:-1]], ends
     buffer = np.frombuffer(b"".join(data), np.uint8).copy()
-    rows, failures = engine(locate)(buffer, jobs, joined.code, len(FETCH))
+    rows, failures = locate(buffer, jobs, joined.code, len(FETCH), engine)
     counts = [6] * 30
     counts[7] = 5
     assert np.bincount(job_column(rows)).tolist() == counts

@@ -50,16 +50,16 @@ class Window:
         return self
 
     def place(self, *, now: int = 0, ration: int = PLENTY, final: bool = False) -> Window:
-        self.data, self.pieces, self.active, self.order = self.engine(place)(
+        self.data, self.pieces, self.active, self.order = place(
             self.buf,
             self.segments,
-            len(self.segments),
             self.connections,
             self.streams,
             len(self.streams),
             now,
             ration,
             final,
+            self.engine,
         )
         return self
 
@@ -76,8 +76,8 @@ class Window:
 
     def keep(self, final: bool = False) -> list[tuple[int, int, bytes | int]]:
         """What is kept: stream, position, bytes."""
-        self.held, self.kept = self.engine(keep)(
-            self.buf, self.segments, self.order, self.active, self.connections, self.streams, final
+        self.held, self.kept = keep(
+            self.buf, self.segments, self.order, self.active, self.connections, self.streams, final, self.engine
         )
         return [
             (

@@ -46,11 +46,11 @@ class Capture:
         table["time"] = [one.time for one in packets]
         table["link"] = 1
         buf = np.frombuffer(bytearray(b"".join(raw)), np.uint8)
-        segments, count, self.known = self.engine(tcp_segments)(
-            buf, table, self.ports, self.known, self.counts, np.empty(0, SEGMENT), 0, self.order
+        segments, self.known = tcp_segments(
+            buf, table, self.ports, self.known, self.counts, np.empty(0, SEGMENT), 0, self.order, self.engine
         )
         self.order += len(packets)
-        for row in segments[:count].tolist():
+        for row in segments.tolist():
             one = dict(zip(SEGMENT.names, row, strict=True))
             self.data.append(bytes(buf[one["off"] : one["off"] + one["len"]]) if one["off"] >= 0 else b"")
             self.segments.append(one)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kwire.kernels import checksums, intrinsics
-from kwire.kernels.engine import BORROWING, MACHINE, PYTHON, Engine, using
+from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, Engine, using
 from kwire.kernels.layouts import HEADER
 from kwire.kernels.segments import framed, read_headers, resync
 from kwire.records import CODECS, Record, decode_sets, encode
@@ -123,7 +123,7 @@ def test_python_and_machine_code_find_the_same_entries_of_a_segment() -> None:
     assert python[2][0] > 37
 
 
-def test_kernels_that_borrow_their_arrays_return_none_of_them() -> None:
+def test_kernels_return_no_arrays() -> None:
     """They count no references: an array that one of them returned would be given back while it is used."""
     sets = record_sets(random.Random(2))
     lengths = np.array([len(each) for each in sets], np.int64)
@@ -133,7 +133,7 @@ def test_kernels_that_borrow_their_arrays_return_none_of_them() -> None:
         decode_sets(buffer, starts, lengths)
     returned = [
         (kernel.__qualname__, signature.return_type)
-        for kernel in BORROWING
+        for kernel in KERNELS
         for signature in MACHINE(kernel).nopython_signatures  # type: ignore[attr-defined]
     ]
     assert {"scan", "read_records"} <= {name for name, _ in returned}
