@@ -74,8 +74,8 @@ SCHEMA: Final = pa.schema(
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
 uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that a message in the same
-window of the capture or an earlier one gave to it, or null. Bytes that are no record become one row with a status other than ``ok`` and the record
-columns null.
+window of the capture or in an earlier one gave to it, or null. Bytes that are no record become one row with a status
+other than ``ok`` and the record columns null.
 """
 
 
