@@ -5,13 +5,13 @@
 - python: an empty program, the floor below all others.
 - import kwire
 - first decode: ``import kwire`` and one Metadata request and response, whose layouts are compiled for it.
-- kwire decode: the table ``frames`` of a golden capture (115 kB) as JSON lines, and so the first use of the kernels.
+- kwire decode: the table ``frames`` of a golden capture (115 kB) as JSON lines. So little is read without machine code.
 
 Each figure is the median over the rounds of the time that a process takes, interpreter included, in milliseconds;
 rounds of all cases are interleaved. "warm": the files have just been read. "cold": the standard library, the installed
 packages, kwire and the capture were dropped from the system's page cache before (``posix_fadvise``; what another
-process has mapped stays). Kernels are compiled before the first round, which takes tens of seconds: the last line has
-the times of these first runs, which are short where kernels were compiled already.
+process has mapped stays). The last line has the times of the runs before the first round, in which Python compiles what
+is new to it.
 """
 
 from __future__ import annotations

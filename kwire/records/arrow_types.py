@@ -1,7 +1,7 @@
 """Arrow types of record columns, in every table that has them.
 
 Imports pyarrow and no kernel, so that a schema costs no compilation. Only types that Spark's Python data source
-accepts: see ``kwire.capture.tables``.
+accepts: see ``kwire.tables``.
 """
 
 from __future__ import annotations

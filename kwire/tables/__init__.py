@@ -15,7 +15,7 @@ Rules kept here:
   most nanoseconds (which are cut to microseconds).
 - ``capture``, ``connection`` and ``frame`` together name a frame. They are never null and join the tables of a capture.
   ``connection`` counts from 0 in the order in which a capture's connections appear; ``frame`` counts from 0 in the
-  order in which frames are complete, over the whole capture. Frames and connections that a table leaves out still
+  order in which frames are settled, over the whole capture. Frames and connections that a table leaves out still
   count, so that a number means the same thing in each of them.
 - Nullable means "not known": a column is non-nullable only where every row has a value.
 """

@@ -73,9 +73,9 @@ SCHEMA: Final = pa.schema(
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
-uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that a message earlier in the
-capture gave to it, or null. Bytes that are no record become one row with a status other than ``ok`` and the record
-columns null.
+uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that a message in the same
+window of the capture or in an earlier one gave to it, or null. Bytes that are no record become one row with a status
+other than ``ok`` and the record columns null.
 """
 
 
