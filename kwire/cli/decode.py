@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from kwire import tables
+from kwire.cli.reading import opened, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ __all__ = ["register"]
 
 TABLES = tuple(dict.fromkeys((*tables.names(tables.CAPTURE), *tables.names(tables.LOG))))
 FORMATS = ("table", "jsonl", "parquet")
-
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-"""File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
 
 EPILOG = """\
 examples:
@@ -227,7 +225,7 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     with open_output(args.format, args.output, shown, schema) as output:
         for file in files:
             try:
-                with _progress(file, _bytes_below(file), output) as progress:
+                with progress_bar(file, _bytes_below(file), output) as progress:
                     right = reading.decode(
                         file,
                         output.write,
@@ -265,7 +263,7 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
     notes: list[str] = []
     rows = 0
     wanted = dict.fromkeys(outputs, args.columns)
-    with _open(file) as (stream, size), _progress(name, size, *outputs.values()) as progress:
+    with opened(file) as (stream, size), progress_bar(name, size, *outputs.values()) as progress:
         found = reading.read(
             stream, wanted, ports=args.port, name=name, progress=progress, on_note=notes.append, memory=memory
         )
@@ -290,44 +288,5 @@ def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Outpu
     if file == "-":
         # Standard input is gone; nothing wrong is better than something wrong said.
         return True
-    with _open(file) as (stream, _):
+    with opened(file) as (stream, _):
         return any(len(frames) for frames in Reading(stream, ports=args.port))
-
-
-@contextlib.contextmanager
-def _open(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
-    """The bytes of ``file``, and how many there are where that is known."""
-    if file == "-":
-        yield sys.stdin.buffer, None
-        return
-    import os
-
-    with open(file, "rb") as raw:  # noqa: PTH123
-        codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
-        if codec is None:
-            yield raw, os.fstat(raw.fileno()).st_size
-        else:
-            import pyarrow as pa
-
-            yield pa.CompressedInputStream(raw, codec), None
-
-
-@contextlib.contextmanager
-def _progress(name: str, size: int | None, *outputs: Output) -> Iterator[Callable[[int], None] | None]:
-    """Shows a bar while the block runs, where there is a terminal to show it on and no rows appear there.
-
-    Gives what to call with the number of bytes read so far, or ``None``.
-    """
-    if any(output.to_terminal for output in outputs) or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    from kwire.tables.showing import readable
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(readable(name)), total=size)
-        yield lambda done: bar.update(task, completed=done)

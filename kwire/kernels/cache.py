@@ -1,9 +1,9 @@
 """Where machine code is kept, and how anyone can tell that it belongs to the sources that are there.
 
 Machine code stands in a folder that is named by a digest of everything it was made of: the text of all modules of
-``kwire.kernels`` and of what they import from elsewhere, and the versions of numba, llvmlite and numpy. What changes,
-in whichever file, leads to another folder: code that is out of date cannot be found. (numba adds the version of
-Python, the processor and the types of the arguments to the names in it.)
+``kwire.kernels`` and of what they import from elsewhere, the versions of numba, llvmlite and numpy, and the processor.
+What changes, in whichever file, leads to another folder: code that is out of date cannot be found. (numba adds the
+version of Python and the types of the arguments to the names in it.)
 
 Rules kept here:
 
@@ -13,27 +13,36 @@ Rules kept here:
   taken even if it cannot be written (an image that was filled by ``kwire compile``).
 - The files are pickles, so a folder that somebody else may write to would let him run code here: the last resort is
   checked for that.
+- Folders of other sources beside the kernels are removed when they are ``OLD``: nobody else would.
 - Nothing here imports numba.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
+import platform
+import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 __all__ = ["announce", "digest", "filled", "folder"]
 
 HERE: Final = Path(__file__).parent
-ELSEWHERE: Final = (HERE.parent / "schema" / "keys.py", HERE.parent / "wire.py")
-"""What kernels import of kwire from outside of this package."""
+ELSEWHERE: Final = ("schema/keys.py", "wire.py")
+"""What kernels import of kwire from outside of this package: a change of it is a change of theirs."""
+
+OLD: Final = 30 * 24 * 3600
+"""Seconds after which the machine code of sources that are not these is given up."""
 
 
 @functools.cache
@@ -45,10 +54,27 @@ def digest() -> str:
             made.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError:
             made.update(f"{name}\n".encode())
-    for path in (*sorted(HERE.glob("*.py")), *ELSEWHERE):
-        text = path.read_bytes()
-        made.update(f"{path.name} {len(text)}\n".encode() + text)
+    # Not by path: the package may stand in a zip.
+    package = files("kwire")
+    modules = [one for one in package.joinpath("kernels").iterdir() if one.name.endswith(".py")]
+    for one in (*sorted(modules, key=lambda one: one.name), *map(package.joinpath, ELSEWHERE)):
+        text = one.read_bytes()
+        made.update(f"{one.name} {len(text)}\n".encode() + text)
+    made.update(_processor())
     return made.hexdigest()[:16]
+
+
+def _processor() -> bytes:
+    """What numba compiles for: the processor of this machine, unless somebody has told numba another one."""
+    told = [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    if any(told):
+        return " ".join(told).encode()
+    try:
+        lines = Path("/proc/cpuinfo").read_bytes().split(b"\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    kept = [line for line in lines if line.split(b"\t")[0] in (b"model name", b"flags", b"Features", b"CPU part")]
+    return b"\n".join([platform.machine().encode(), *kept])
 
 
 def _candidates() -> Iterator[Path]:
@@ -71,8 +97,18 @@ def folder() -> Path:
             return one
     for one in candidates:
         if _writable(one):
+            if one.parent == HERE / "__pycache__":
+                _remove_old(one)
             return one
     return private_folder()
+
+
+def _remove_old(current: Path) -> None:
+    """Removes the folders beside ``current`` that nothing was written to for long."""
+    for one in current.parent.glob("kernels-*"):
+        with contextlib.suppress(OSError):
+            if one != current and time.time() - one.stat().st_mtime > OLD:
+                shutil.rmtree(one)
 
 
 def filled() -> bool:

@@ -117,6 +117,8 @@ class Way(Row):
     piece: int
     """The piece that ``pos`` is in."""
     run_end: int
+    after: int
+    """The row behind the last piece of this run."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -260,6 +262,20 @@ def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     if pieces[last].pos >= last_pos and last > way.piece:
         last -= 1  # that one is behind the gap that has the frame's last byte
     return last
+
+
+@kernel
+def _ended(window: Window, capture: Capture, way: Any) -> int:
+    """When it was known that no more of the current run would come: with what stands behind the gap, or the end of the
+    stream, connection or capture."""
+    if way.gap_follows == 1:
+        return window.pieces[way.after].order
+    stream = capture.streams[way.stream]
+    conn = capture.connections[way.slot]
+    order = int64(AT_THE_END)
+    if stream.end >= 0 and way.run_end >= stream.end:
+        order = stream.end_order
+    return min(order, conn.closed_order) if conn.closed == 1 else order
 
 
 @kernel
@@ -441,6 +457,8 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     row.client_side = way.client_side
     row.time = last.time
     row.order = max(last.order, stream.order, capture.connections[way.slot].settled_order)
+    if not whole:
+        row.order = max(row.order, _ended(window, capture, way))
     row.off = at + 4
     row.seen = size if whole else max(int64(0), available - 4)
     row.size = max(int64(0), size)
@@ -486,6 +504,7 @@ def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
     gap_follows = after < way.end_piece
     ended = way.over == 1 or (stream.end >= 0 and end >= stream.end)
     way.run_end = end
+    way.after = after
     way.shift = pieces[first].off - begin
     way.piece = first
     way.gap_follows = 1 if gap_follows else 0

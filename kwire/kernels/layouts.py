@@ -224,6 +224,8 @@ class Stream(Row):
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     end: int
     """Position after the last byte if FIN was seen, else -1."""
+    end_order: int
+    """When that was."""
     skipped: int
     """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
     acked: int

@@ -259,6 +259,7 @@ def _clear(stream: Any) -> None:
     stream.next = -1
     stream.synced = -1
     stream.end = -1
+    stream.end_order = -1
     stream.skipped = -1
     stream.acked = -1
     stream.order = -1
@@ -298,7 +299,7 @@ def _nearest(reference: int, sequence: int) -> int:
 
 
 @kernel
-def _follow(header: Any, stream: Any, other: Any) -> int:
+def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
     reference = stream.reference
@@ -314,6 +315,8 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
     if end > reference and end >= 0:
         stream.reference = end
     if control & Flag.FIN and not control & Flag.RST:
+        if stream.end < 0:
+            stream.end_order = order
         stream.end = end
     far = other.reference
     if control & Flag.ACK and far >= 0:
@@ -420,7 +423,7 @@ def _take(
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
         stream = 2 * slot + side
-        pos = _follow(header, streams[stream], streams[2 * slot + 1 - side])
+        pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
             _close(conn, order)
             continue  # what an RST carries is a text about the reason, not data of the stream

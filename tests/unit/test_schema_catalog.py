@@ -48,14 +48,14 @@ def test_the_names_of_api_keys_are_those_of_the_schemas_spelt_as_kafka_spells_co
     assert (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) == (24, 71)
 
 
-def test_there_are_at_least_722_layouts_of_requests_and_responses():
+def test_there_are_at_least_736_layouts_of_requests_and_responses():
     counted = sum(
         len(list(one.versions))
         for key in schema.api_keys()
         for one in (schema.request(key), schema.response(key))
         if one is not None
     )
-    assert counted == 736
+    assert counted >= 736
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""How commands read files: opened, decompressed while they are read, with a bar that shows how far they are."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kwire.cli.output import Output
+
+__all__ = ["COMPRESSED", "opened", "progress_bar"]
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
+
+
+@contextlib.contextmanager
+def opened(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
+    """The bytes of ``file`` (``-``: standard input), and how many there are where that is known. Raises ``OSError``."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    import os
+
+    with open(file, "rb") as raw:  # noqa: PTH123
+        codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
+        if codec is None:
+            yield raw, os.fstat(raw.fileno()).st_size
+        else:
+            import pyarrow as pa
+
+            yield pa.CompressedInputStream(raw, codec), None
+
+
+@contextlib.contextmanager
+def progress_bar(name: str, size: int | None, *outputs: Output) -> Iterator[Callable[[int], None] | None]:
+    """Shows a bar while the block runs, where there is a terminal to show it on and no rows appear there.
+
+    Gives what to call with the number of bytes read so far, or ``None``.
+    """
+    if any(output.to_terminal for output in outputs) or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from kwire.tables.showing import readable
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(readable(name)), total=size)
+        yield lambda done: bar.update(task, completed=done)
