@@ -231,7 +231,17 @@ class Tracker:
         )
         connections, table = self._known.connections, self._known.streams
         data, pieces, active, order = streams.place(
-            buf, segments, connections, table, 2 * self._known.n_connections, self._now, ration, final, engine
+            buf,
+            segments,
+            connections,
+            table,
+            2 * self._known.n_connections,
+            clock,
+            first_order,
+            self._now,
+            ration,
+            final,
+            engine,
         )
         window = roles.Window(
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import AT_THE_END
 from kwire.kernels.numbers import i32, int64
 from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Window
+from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
 __all__ = ["DISORDER", "SASL_TOKEN", "find", "forget", "given_up", "plausible_response", "wait_for"]
@@ -109,14 +109,7 @@ def wait_for(
 def given_up(window: Window, conn: Any, time: int) -> int:
     """When a response of this time that has no request was given up, as the number of a packet: with the first packet
     that is ``DISORDER`` younger, or the end of the connection or capture."""
-    low, high = 0, window.clock.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if window.clock[middle] >= time + DISORDER:
-            high = middle
-        else:
-            low = middle + 1
-    order = window.first_order + low if low < window.clock.shape[0] else AT_THE_END
+    order = first_from(window.clock, window.first_order, time + DISORDER)
     return min(order, conn.closed_order) if conn.closed == 1 else order
 
 

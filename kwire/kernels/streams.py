@@ -28,10 +28,10 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ACTIVE, PIECE, SEGMENT, Role
+from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role
 from kwire.kernels.numbers import SLACK, copy, int64
 
-__all__ = ["keep", "place"]
+__all__ = ["first_from", "keep", "place"]
 
 ACKED_WAIT: Final = 200_000_000
 """Nanoseconds of capture time. Packets of one host that were captured out of order are microseconds apart."""
@@ -152,6 +152,33 @@ def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: in
 
 
 @kernel
+def first_from(clock: Array, first_order: int, time: int) -> int:
+    """The number of the first packet of a window with which the clock showed ``time``; ``AT_THE_END`` if none.
+
+    ``clock`` is, for each packet of the window, the latest time that was seen up to it; ``first_order`` is the number
+    of the first of them.
+    """
+    low = int64(0)
+    high = int64(clock.shape[0])
+    while low < high:
+        middle = (low + high) >> 1
+        if clock[middle] >= time:
+            high = middle
+        else:
+            low = middle + 1
+    return first_order + low if low < clock.shape[0] else int64(AT_THE_END)
+
+
+@kernel
+def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time: int) -> int:
+    """When a hole was given up, as the number of a packet, from whose time on the first segment behind it waited."""
+    order = min(over_order, first_from(clock, first_order, time + LONGEST_WAIT + 1))
+    if acked:
+        order = min(order, first_from(clock, first_order, time + ACKED_WAIT + 1))
+    return order
+
+
+@kernel
 def _join(
     buf: Array,
     segments: Array,
@@ -159,6 +186,9 @@ def _join(
     active: Any,
     stream: Any,
     over: bool,
+    over_order: int,
+    clock: Array,
+    first_order: int,
     now: int,
     most: int,
     data: Array,
@@ -168,8 +198,8 @@ def _join(
 ) -> tuple[int, int]:
     """Joins the segments of one stream, which are in order, behind ``data[:at]`` and ``pieces[:n_pieces]``.
 
-    ``over``: nothing more will come; ``most``: bytes that may wait behind a hole. Returns how far data and pieces go
-    then.
+    ``over``: nothing more will come, from packet ``over_order`` on; ``most``: bytes that may wait behind a hole.
+    Returns how far data and pieces go then.
     """
     first = segments[order[active.seg_first]]
     cursor = stream.next
@@ -205,9 +235,13 @@ def _join(
                 lost_order = segment.order
             continue
         if pos > cursor:
-            if lost_to < pos and not over and _may_be_filled(pos, now - segment.time, behind, acked, most):
-                active.waiting = 1
-                return at, n_pieces
+            if lost_to < pos:
+                if not over and _may_be_filled(pos, now - segment.time, behind, acked, most):
+                    active.waiting = 1
+                    return at, n_pieces
+                if behind <= most:
+                    given_up = _given_up(clock, first_order, over_order, acked >= pos, segment.time)
+                    latest_order = max(latest_order, given_up)
             if lost_to > cursor:
                 n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, pos) - cursor, -1, lost_time, lost_order)
             cursor = pos
@@ -236,6 +270,8 @@ def _place(
     begins: Array,
     connections: Array,
     streams: Array,
+    clock: Array,
+    first_order: int,
     now: int,
     most: int,
     final: bool,
@@ -259,8 +295,12 @@ def _place(
         row.waiting = 0
         row.seg_first = first
         row.seg_end = end
-        over = final or connections[stream >> 1].closed == 1
-        at, n_pieces = _join(buf, segments, order, row, streams[stream], over, now, most, data, at, pieces, n_pieces)
+        conn = connections[stream >> 1]
+        over_order = conn.closed_order if conn.closed == 1 else int64(AT_THE_END)
+        at, n_pieces = _join(
+            buf, segments, order, row, streams[stream], final or conn.closed == 1, over_order, clock, first_order, now,
+            most, data, at, pieces, n_pieces,
+        )  # fmt: skip
         row.end = n_pieces
         a += 1
     return n_pieces
@@ -272,6 +312,8 @@ def place(
     connections: Array,
     streams: Array,
     n_streams: int,
+    clock: Array,
+    first_order: int,
     now: int,
     ration: int,
     final: bool,
@@ -279,9 +321,10 @@ def place(
 ) -> tuple[Array, Array, Array, Array]:
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
-    ``now`` is the time of the newest packet, ``ration`` how many bytes of a stream may wait behind a hole (if less than
-    ``MOST_WAITING``), ``final`` that no packet will follow. ``order`` holds the numbers of the segments by stream and
-    position. ``data`` ends with ``SLACK`` bytes that mean nothing.
+    ``clock`` and ``first_order`` are as for ``first_from``, ``now`` is the time of the newest packet, ``ration`` how many
+    bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``), ``final`` that no packet will follow.
+    ``order`` holds the numbers of the segments by stream and position. ``data`` ends with ``SLACK`` bytes that mean
+    nothing.
     """
     begins = np.zeros(n_streams + 1, np.int64)
     n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
@@ -293,8 +336,8 @@ def place(
     pieces = np.empty(2 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(
-        buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, now,
-        min(MOST_WAITING, ration), final, data, pieces, active,
+        buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, clock,
+        first_order, now, min(MOST_WAITING, ration), final, data, pieces, active,
     )  # fmt: skip
     return data, pieces[:n_pieces], active, order
 

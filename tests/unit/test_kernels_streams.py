@@ -56,6 +56,8 @@ class Window:
             self.connections,
             self.streams,
             len(self.streams),
+            np.array([now], np.int64),
+            0,
             now,
             ration,
             final,
