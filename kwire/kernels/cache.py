@@ -155,7 +155,7 @@ def announce() -> None:
         return
     _told.append("compiling")
     print(
-        "kwire: compiling its kernels, once on this machine; this takes about half a minute "
+        "kwire: compiling its kernels, once on this machine; this takes about twenty seconds "
         "('kwire compile' does it ahead)",
         file=sys.stderr,
         flush=True,

@@ -321,8 +321,8 @@ def place(
 ) -> tuple[Array, Array, Array, Array]:
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
-    ``clock`` and ``first_order`` are as for ``first_from``, ``now`` is the time of the newest packet, ``ration`` how many
-    bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``), ``final`` that no packet will follow.
+    ``clock`` and ``first_order`` are as for ``first_from``, ``now`` is the time of the newest packet, ``ration`` how
+    many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``), ``final`` that no packet will follow.
     ``order`` holds the numbers of the segments by stream and position. ``data`` ends with ``SLACK`` bytes that mean
     nothing.
     """
