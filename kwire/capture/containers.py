@@ -20,7 +20,7 @@ import numpy as np
 from kwire.capture.magics import PCAP, PCAPNG
 from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
-from kwire.kernels.layouts import INTERFACE, PACKET
+from kwire.kernels.layouts import INTERFACE, PACKET, joined
 from kwire.kernels.packets import (
     BINARY_UNITS,
     FINE_UNITS,
@@ -134,7 +134,7 @@ class Container:
         """
         if self.kind == "pcap":
             return self._of_pcap(buf, start, end, base, engine)
-        tables = []
+        tables: list[Array] = []
         pos = start
         error = None
         while True:
@@ -144,7 +144,7 @@ class Container:
             self.last_time = int(last)
             if len(room):
                 # A table is made for all that may come; a few packets must not hold on to the whole of it.
-                tables.append(room.copy() if len(room) < len(room.base) // 4 else room)
+                tables.append(joined([room]) if len(room) < len(room.base) // 4 else room)
             if stopped == Stopped.BAD:
                 error = CaptureError(
                     "the file is damaged: a block cannot be as long as it says here", offset=base + pos
@@ -159,7 +159,7 @@ class Container:
             if size == 0:
                 break
             pos += size
-        return _joined(tables), pos, error
+        return joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0], pos, error
 
     def _of_pcap(
         self, buf: Array, start: int, end: int, base: int, engine: Engine
@@ -242,18 +242,6 @@ class Container:
     def _note_link(self, link: int) -> None:
         if link not in LINKS:
             self.unsupported.add(link)
-
-
-def _joined(tables: list[Array]) -> Array:
-    """One table of the packets of several. (``numpy.concatenate`` would forget the type of the rows.)"""
-    if len(tables) == 1:
-        return tables[0]
-    made = np.empty(sum(map(len, tables)), PACKET)
-    at = 0
-    for one in tables:
-        made[at : at + len(one)] = one
-        at += len(one)
-    return made
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

@@ -47,6 +47,7 @@ from kwire.kernels.layouts import (
     STREAM,
     WAITING,
     Role,
+    moved,
 )
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
@@ -209,7 +210,7 @@ class Tracker:
         names = self._client_ids
         rows["number"][np.argsort(rows["order"], kind="stable")] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        rows = rows[np.argsort(rows["time"], kind="stable")]
+        rows = rows.take(np.argsort(rows["time"], kind="stable"))
         return Frames(rows, data, self._known.connections, names.names, names.pool)
 
     def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
@@ -225,7 +226,7 @@ class Tracker:
         if len(clock):
             self._now = int(clock[-1])
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
-        room[: len(self._segments)] = self._segments
+        moved(self._segments, room)
         segments, self._known = tracking.tcp_segments(
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import NAME, NAMES_USED
-from kwire.kernels.numbers import int64
+from kwire.kernels.numbers import grown, int64
 
 __all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
 
@@ -125,9 +125,9 @@ class NameTable:
         """Makes the tables large enough for one more name of ``length`` bytes at least; mostly for as many again."""
         count, size = self.used[0].tolist()
         if count >= len(self.names):
-            self.names = _longer(self.names, 2 * count)
+            self.names = grown(self.names)
         if size + length > len(self.pool):
-            self.pool = _longer(self.pool, max(2 * len(self.pool), size + length))
+            self.pool = grown(self.pool, size + length)
         if 2 * (count + 1) > len(self.lookup):
             self.lookup = np.full(2 * len(self.lookup), -1, np.int64)
             engine(fill_lookup)(self.names, self.pool, count, self.lookup)
@@ -155,9 +155,3 @@ class NameTable:
         for off, length in self.names[len(self._values) : len(self)].tolist():
             self._values.append(self.pool[off : off + length].tobytes())
         return self._values
-
-
-def _longer(array: Array, length: int) -> Array:
-    made = np.empty(length, array.dtype)
-    made[: len(array)] = array
-    return made

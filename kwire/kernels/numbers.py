@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from kwire.kernels.engine import kernel, primitive
+from kwire.kernels.layouts import moved
 
 __all__ = [
     "SLACK",
@@ -271,5 +272,8 @@ def copy(source: Array, at: int, target: Array, to: int, size: int) -> None:
 def grown(table: Array, least: int = 0) -> Array:
     """A copy of a table with twice the rows, at least 16 and ``least``; for Python, between calls of kernels."""
     bigger = np.empty((max(16, table.shape[0] * 2, least), *table.shape[1:]), table.dtype)
-    bigger[: table.shape[0]] = table
+    if table.dtype.names:
+        moved(table, bigger)
+    else:
+        bigger[: table.shape[0]] = table
     return bigger

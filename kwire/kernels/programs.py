@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ABSENT, Row, table_type
+from kwire.kernels.layouts import ABSENT, Row, joined, table_type
 from kwire.kernels.numbers import grown, i16, i32, i64, int64, unsigned_varint
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
 
@@ -587,4 +587,4 @@ def locate(buf: Array, jobs: Array, code: Array, captures: int, engine: Engine) 
         rows = grown(rows)
         job, n_rows, n_failures = run(buf, jobs, job, code, registers, left, rows, n_rows, failures, n_failures)
     # Copies: of what there was room for, little may be in use.
-    return rows[:n_rows].copy(), failures[:n_failures].copy()
+    return rows[:n_rows].copy(), joined([failures[:n_failures]])

@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role
+from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, joined
 from kwire.kernels.numbers import SLACK, copy, int64
 
 __all__ = ["first_from", "keep", "place"]
@@ -427,6 +427,6 @@ def keep(
     source = np.empty(len(order), np.int64)
     n, n_bytes = engine(_choose)(segments, order, active, connections, streams, final, kept, source)
     held = np.empty(n_bytes, np.uint8)
-    kept = kept[:n].copy()
+    kept = joined([kept[:n]])
     engine(_copy_kept)(buf, kept, source, held)
     return held, kept

@@ -26,6 +26,7 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
+from kwire.kernels.layouts import joined
 from kwire.kernels.records import CONTROL
 from kwire.log.files import Segment
 from kwire.log.reading import headers, regions
@@ -98,7 +99,7 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
             table = headers(region.data)
             table["position"] += region.position
             tables.append(table)
-    table = np.concatenate(tables) if tables else headers(np.zeros(0, np.uint8))
+    table = joined(tables) if tables else headers(np.zeros(0, np.uint8))
     table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []
     if segment.index.exists():

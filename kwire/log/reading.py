@@ -237,7 +237,7 @@ def batches(
                 (region.position + at, f"an entry of {size} bytes with magic {magic}")
                 for at, size, magic in table[["position", "size", "magic"]][unknown].tolist()
             ]
-            table = table[~unknown]
+            table = table.take(np.flatnonzero(~unknown))
             made = _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
             if made.num_rows:
                 yield made

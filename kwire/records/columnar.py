@@ -45,8 +45,8 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
 from kwire.kernels.engine import choose
-from kwire.kernels.layouts import BATCH, FORM, HEADER_CURSOR, PROBLEM, READING, ProblemCode
-from kwire.kernels.numbers import SLACK
+from kwire.kernels.layouts import BATCH, FORM, HEADER_CURSOR, PROBLEM, READING, ProblemCode, joined
+from kwire.kernels.numbers import SLACK, grown
 from kwire.kernels.records import (
     CODEC,
     CONTROL,
@@ -313,7 +313,7 @@ class _Window:
             if not wrappers.size:
                 break
             data = self.arena
-            parents = table[wrappers]
+            parents = table.take(wrappers)
             table = self._scan(data, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
             _relative(parents, table)
             which = table["parent"]
@@ -332,9 +332,9 @@ class _Window:
         problems = np.empty(16, PROBLEM)
         while run(data, starts, lengths, parents, table, problems, consumed, states) != DONE:
             if state.entries >= len(table):
-                table = _larger(table, int(state.entries))
+                table = grown(table)
             if state.problems >= len(problems):
-                problems = _larger(problems, int(state.problems))
+                problems = grown(problems)
         self._tell(problems[: state.problems])
         return table[: state.entries]
 
@@ -382,7 +382,7 @@ class _Window:
             size = len(part)
             self._budget.made(size)
             if at + size > len(view):
-                self.arena = _larger(self.arena, at, at + size)
+                self.arena = grown(self.arena, at + size)
                 view = self.arena.data
             view[at : at + size] = part
             made.append((row, at, size))
@@ -405,11 +405,11 @@ class _Window:
             np.concatenate([one[level] if level < len(one) else np.zeros(len(one[0]), np.int64) for one in paths])
             for level in range(len(tables))
         ]
-        table = np.concatenate(tables)
+        table = joined(tables)
         order = np.lexsort(keys[::-1])
         # A wrapper has done its duty; so have messages that were reported instead.
         order = order[(table["count"][order] > 0) | (table["magic"][order] == 2)]
-        self.table = np.ascontiguousarray(table[order])
+        self.table = table.take(order)
 
 
 def _relative(parents: Table, inner: Table) -> None:
@@ -427,13 +427,6 @@ def _relative(parents: Table, inner: Table) -> None:
     bases[which[last]] = own[which[last]] - inner["last"][last]
     bases[(bases < 0) | (parents["magic"] == 0)] = 0
     inner["base"] = bases[which]
-
-
-def _larger(array: Any, used: int, least: int = 0) -> Any:
-    """A copy of ``array`` with at least twice the room, of which the first ``used`` are filled."""
-    made = np.empty((max(2 * len(array), least), *array.shape[1:]), array.dtype)
-    made[:used] = array[:used]
-    return made
 
 
 class _Constants:
@@ -552,7 +545,7 @@ class _Columns:
             if said == DONE:
                 break
             if said == FULL_OF_PROBLEMS:
-                problems = _larger(problems, int(state.problems))
+                problems = grown(problems)
             else:
                 self._grow(body, state)
         # Fields of a row are slow to read one by one.
@@ -572,19 +565,19 @@ class _Columns:
         done = int(body[:entry].sum())
         scale = 1.05 * int(body.sum()) / done if done else 0.0
 
-        def room(array: Any, filled: int, worst: int, more: int = 0) -> Any:
+        def room(array: Any, filled: int, worst: int) -> Any:
             need = filled + worst + SLACK
-            return array if len(array) >= need else _larger(array, filled + more, max(need, int(scale * filled)))
+            return array if len(array) >= need else grown(array, max(need, int(scale * filled)))
 
         self.keys = self.keys._replace(data=room(self.keys.data, int(state.key), worst))
         if self.wanted.headers:
             # A header takes two bytes at least. Offsets are one more than there are headers.
             old, count = self.headers, int(state.header)
             self.headers = old._replace(
-                key_at=room(old.key_at, count, worst // 2, 1),
+                key_at=room(old.key_at, count, worst // 2),
                 key=room(old.key, int(state.header_key), worst),
                 null=room(old.null, int(state.null_header_values), worst // 2),
-                value_at=room(old.value_at, count, worst // 2, 1),
+                value_at=room(old.value_at, count, worst // 2),
                 value=room(old.value, int(state.header_value), worst),
             )
 
