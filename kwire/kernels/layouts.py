@@ -124,7 +124,7 @@ def moved(source: Any, target: Any) -> None:
 
 
 def joined(tables: Sequence[Any]) -> Any:
-    """One table with the rows of several of the same type, at least one; ``numpy.concatenate`` forgets the row class."""
+    """One table with the rows of several of the same type: ``numpy.concatenate`` would forget the row class."""
     made = np.empty(sum(map(len, tables)), tables[0].dtype)
     at = 0
     for one in tables:
