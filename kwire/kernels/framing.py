@@ -409,6 +409,17 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
 
 
 @borrowing
+def _ended(capture: Capture, way: Any) -> int:
+    """When it was known that nothing follows in this direction, as the number of a packet."""
+    conn = capture.connections[way.slot]
+    stream = capture.streams[way.stream]
+    order: int = conn.closed_order if conn.closed == 1 else AT_THE_END
+    if stream.end >= 0 and way.run_end >= stream.end:
+        order = min(order, stream.end_order)
+    return order
+
+
+@borrowing
 def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
     stream = capture.streams[way.stream]
@@ -462,6 +473,8 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
         if too_large and way.ends_here == 0:
             row.reason = Reason.LARGE
         row.detail = available
+        if row.reason == Reason.END:
+            row.order = max(row.order, _ended(capture, way))
     stream.order = row.order
     capture.room[0].frames += 1
     if available >= 4:
@@ -519,6 +532,17 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
 
 
 @borrowing
+def _remember_when(window: Window, way: Any, stream: Any) -> None:
+    """Notes when all before the current position was known: nothing behind it can have been known earlier."""
+    pieces = window.pieces
+    last = way.piece
+    while pieces[last].pos + pieces[last].len < min(way.pos, way.run_end):
+        last += 1
+    stream.latest = max(stream.latest, pieces[last].time)
+    stream.order = max(stream.order, pieces[last].order)
+
+
+@borrowing
 def _read_way(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
 ) -> bool:
@@ -534,6 +558,7 @@ def _read_way(
         after = _begin_run(window, capture, way, first)
         said = _read_run(window, capture, facts, scratch, rows, way)
         stream.next = max(stream.next, way.pos)
+        _remember_when(window, way, stream)
         if said == FULL:
             return False
         if said == BLOCKED or way.ends_here == 0:

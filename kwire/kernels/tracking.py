@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import Engine, borrowing, kernel
-from kwire.kernels.layouts import CONNECTION, STREAM, Role
+from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
@@ -259,10 +259,12 @@ def _clear(stream: Any) -> None:
     stream.next = -1
     stream.synced = -1
     stream.end = -1
+    stream.end_order = -1
     stream.skipped = -1
     stream.acked = -1
     stream.order = -1
     stream.time = -1
+    stream.latest = ABSENT
 
 
 @borrowing
@@ -299,7 +301,7 @@ def _nearest(reference: int, sequence: int) -> int:
 
 
 @borrowing
-def _follow(header: Any, stream: Any, other: Any) -> int:
+def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
     reference = stream.reference
@@ -316,6 +318,7 @@ def _follow(header: Any, stream: Any, other: Any) -> int:
         stream.reference = end
     if control & Flag.FIN and not control & Flag.RST:
         stream.end = end
+        stream.end_order = order
     far = other.reference
     if control & Flag.ACK and far >= 0:
         # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
@@ -417,7 +420,7 @@ def _take(
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
         stream = 2 * slot + side
-        pos = _follow(header, streams[stream], streams[2 * slot + 1 - side])
+        pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
             _close(conn, order)
             continue  # what an RST carries is a text about the reason, not data of the stream
