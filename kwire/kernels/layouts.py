@@ -248,15 +248,17 @@ class Stream(Row):
     end: int
     """Position after the last byte if FIN was seen, else -1."""
     end_order: int
-    """When that was."""
+    """When the FIN was seen, as the number of a packet."""
     skipped: int
     """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     order: int
-    """That of its latest frame, -1 before the first."""
+    """When all before ``next``, and its latest frame, were known, as the number of a packet; -1 before the first."""
     time: int
     """When the capture had the latest bytes of it that were put in order, -1 before the first."""
+    latest: int
+    """When the capture had all before ``next``, ABSENT before the first byte."""
 
 
 class Segment(Row):
