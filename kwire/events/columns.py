@@ -2,7 +2,7 @@
 
 ``cloudevents`` and ``hono_messages`` take the columns of a batch as Arrow arrays and give a struct array with a row for
 each record: null for what is none of it. They say the same as ``kwire.events.cloudevents.row`` and
-``kwire.events.hono.read``, which ``tests/unit/test_events_columns.py`` checks.
+``kwire.events.hono.read``, which ``tests/unit/events/test_columns.py`` checks.
 
 Strategy: what is right is computed by columns, and what is not by the row. The names of all headers of a batch are
 numbered (there are few different ones), each header that means something becomes a column, and its values are checked

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from event_samples import BINARY, SAMPLES, structured
+from hono_samples import MESSAGES, seeded_tenant
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import kwire.spark
 from kwire.events import cloudevents, hono
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
-from event_samples import BINARY, SAMPLES, structured
-from hono_samples import MESSAGES, seeded_tenant
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-events"
 MEANT = json.loads((GOLDEN / "events.meant.json").read_text(encoding="utf-8"))

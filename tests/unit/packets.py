@@ -11,6 +11,9 @@ import ipaddress
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 ETHERNET, RAW, SLL, SLL2, NULL, LOOP = 1, 101, 113, 276, 0, 108
@@ -296,3 +299,8 @@ def pcapng(packets: Iterable[Packet], kind: int = ETHERNET, order: str = "<", re
 def moved(packet: Packet, nanoseconds: int) -> Packet:
     """The packet, captured later."""
     return replace(packet, time=packet.time + nanoseconds)
+
+
+def buffer(data: bytes) -> Any:
+    """Bytes as the kernels take them."""
+    return np.frombuffer(bytearray(data), np.uint8)

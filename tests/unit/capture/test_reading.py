@@ -1,0 +1,76 @@
+"""From a source of bytes to rows: sources of every kind, progress, notes, and what is left out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+
+import pyarrow as pa
+import pytest
+from made_captures import brief, exchange, read, several
+from packets import (
+    Connection,
+    pcap,
+    request,
+    response,
+)
+
+from kwire import capture
+from kwire.errors import CaptureError
+
+
+def test_a_capture_without_kafka_is_no_error_but_told() -> None:
+    notes: list[str] = []
+    assert read(pcap(Connection().open().packets), on_note=notes.append) == []
+    assert notes == ["no Kafka traffic among 3 packets and 1 TCP connections"]
+
+
+def test_progress_counts_the_bytes_read() -> None:
+    told: list[int] = []
+    data = pcap(exchange().packets)
+    read(data, progress=told.append, window=100)
+    assert told == sorted(told)
+    assert told[-1] == len(data)
+
+
+def test_a_source_may_give_less_than_it_is_asked_for() -> None:
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(min(size or 1, 7))
+
+    source = Slow(pcap(exchange(count=2).packets))
+    assert brief([row for batch in capture.read(source) for row in batch.to_pylist()]) == several(2)
+
+
+def test_notes_are_told_at_the_end_only_and_before_an_error() -> None:
+    packets = exchange(count=20).packets
+    notes: list[str] = []
+    batches = capture.read(io.BytesIO(pcap(packets, snaplen=75)), window=200, on_note=notes.append)
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert notes == []
+    with pytest.raises(CaptureError, match="truncated"):
+        read(pcap(packets, snaplen=75)[:-1], on_note=notes.append)
+    assert "cut off by the snapshot length" in notes[0]
+
+
+def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut() -> None:
+    chance = random.Random(5)
+    connection = Connection().open()
+    for number in range(2000):
+        connection.send(request(3, 1, number, chance.randbytes(300))).answer(response(number, bytes(8)))
+    plain = pcap(connection.packets)
+    whole = len(list(read(plain)))
+    packed = gzip.compress(plain)
+    source = pa.CompressedInputStream(io.BytesIO(packed[: len(packed) * 2 // 3]), "gzip")
+    rows = 0
+
+    def count() -> None:
+        nonlocal rows
+        for batch in capture.read(source):
+            rows += batch.num_rows
+
+    with pytest.raises(CaptureError, match="cannot be read any further"):
+        count()
+    assert whole // 2 < rows < whole

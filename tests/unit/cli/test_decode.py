@@ -1,0 +1,349 @@
+"""``kwire decode``: what it writes, and one clear line and exit code 2 for whatever cannot be read."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kwire.capture
+from kwire import cli, tables
+from kwire.cli.output import texts_of_times
+
+SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
+CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+
+
+def expected(table: str) -> pa.Table:
+    """What the capture engine reads."""
+    with CAPTURE.open("rb") as file:
+        return pa.Table.from_batches(kwire.capture.read(file, table, name=str(CAPTURE)), SCHEMAS[table])
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as a shell runs it."""
+    return subprocess.run(
+        [sys.executable, "-m", "kwire.cli", *map(str, args)], capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_jsonl_has_every_column_of_every_row(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", table, "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    want = expected(table)
+    assert len(rows) == want.num_rows > 100
+    for row, one in zip(rows, want.to_pylist(), strict=True):
+        assert sorted(row) == sorted(want.schema.names)
+        for name, value in one.items():
+            if isinstance(value, bytes):
+                assert base64.b64decode(row[name]) == value
+            elif name == "body" and value is not None:
+                assert row[name] == json.loads(value)
+            elif pa.types.is_timestamp(want.schema.field(name).type) and value is not None:
+                assert row[name] == value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            elif name != "headers":
+                assert row[name] == value
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_parquet_holds_the_table(table: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    out.write_text("what was there before")
+    assert cli.main(["decode", str(CAPTURE), "--table", table, "--format", "parquet", "-o", str(out)]) == 0
+    assert pq.read_table(out).equals(expected(table))
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_table_has_a_line_for_every_row(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", table]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == expected(table).num_rows + 2
+    assert all(len(line) <= 160 for line in lines)
+
+
+def test_several_files_compressed_ones_and_standard_input_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compressed = tmp_path / "first.pcap.gz"
+    compressed.write_bytes(gzip.compress(CAPTURE.read_bytes()))
+    zstd = tmp_path / "first.pcap.zst"
+    with pa.CompressedOutputStream(str(zstd), "zstd") as file:
+        file.write(CAPTURE.read_bytes())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CAPTURE.read_bytes())))
+    assert cli.main(["decode", str(CAPTURE), str(compressed), str(zstd), "-", "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    names = [str(CAPTURE), str(compressed), str(zstd), "standard input"]
+    assert [row["capture"] for row in rows] == [name for name in names for _ in range(208)]
+
+
+@pytest.mark.parametrize(
+    ("args", "rows"),
+    [
+        (["--port", "9092"], 208),
+        (["--port", "9093", "9092"], 208),
+        (["--port", "9093,9092"], 208),
+        (["--port", "9093", "--port", "9092"], 208),
+    ],
+)
+def test_ports_may_be_given_in_any_way(args: list[str], rows: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in (["decode", str(CAPTURE), *args], ["decode", *args, str(CAPTURE)]):
+        assert cli.main([*line, "--format", "jsonl"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == rows
+
+
+# --- Columns and several tables ---------------------------------------------------------------------------------
+
+
+def test_columns_are_those_that_were_asked_for_in_every_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["decode", str(CAPTURE), "--table", "messages", "--columns", "size,body", "--columns", "timestamp"]
+    want = expected("messages").select(["size", "body", "timestamp"])
+
+    out = tmp_path / "out.parquet"
+    assert cli.main([*args, "--format", "parquet", "-o", str(out)]) == 0
+    assert pq.read_table(out).equals(want)
+
+    assert cli.main([*args, "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["body"] for row in rows] == [json.loads(text) for text in want.column("body").to_pylist()]
+    assert all(set(row) == {"size", "body", "timestamp"} for row in rows)
+
+    assert cli.main(args) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["size", "body", "timestamp"]
+    assert len(lines) == want.num_rows + 2
+    assert lines[2].endswith(want.column("timestamp")[0].as_py().strftime("%Y-%m-%d %H:%M:%S.%f"))
+
+
+def test_a_body_alone_is_an_object_of_one_member(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", "messages", "--columns", "body", "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(list(row) == ["body"] for row in rows)
+    assert len(rows) == 208
+
+
+@pytest.mark.parametrize("column", tables.table("records").schema.names)
+def test_every_column_can_be_shown_alone(column: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--table", "records", "--columns", column]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [column]
+    assert len(lines) == expected("records").num_rows + 2
+
+
+@pytest.mark.parametrize("tables_", [["frames,records"], ["frames", "--table", "records"]])
+def test_several_tables_are_made_in_one_pass(
+    tables_: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CAPTURE.read_bytes())))
+    out = str(tmp_path / "{table}.parquet")
+    assert cli.main(["decode", "-", "--table", *tables_, "--format", "parquet", "-o", out]) == 0
+    for name in ("frames", "records"):
+        found = pq.read_table(tmp_path / f"{name}.parquet")
+        assert found.drop_columns(["capture"]).equals(expected(name).drop_columns(["capture"]))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--columns", "packet"], "kwire: the table frames has no column 'packet': capture, connection"),
+        (["--columns", "size,size,"], "kwire: the table frames has no column ''"),
+    ],
+)
+def test_a_column_that_there_is_not_is_one_line_and_exit_code_2(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["decode", str(CAPTURE), *args]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(said)
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--table", "packets"], "argument --table: invalid choice: 'packets' (choose from 'frames', "),
+        (["--table", "frames,records"], "several tables need -o OUT with {table} in its name"),
+        (["--table", "frames,records", "-o", "x.jsonl"], "several tables need -o OUT with {table} in its name"),
+        (["--table", "frames,records", "-o", "{table}", "--columns", "frame"], "--columns is for one table"),
+        (["--table", "frames,batches"], "--table batches are for log segments"),
+    ],
+)
+def test_a_mistake_in_the_choice_of_tables_is_said(
+    args: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["decode", str(CAPTURE), *args])
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+# --- Bad input --------------------------------------------------------------------------------------------------
+
+
+def web_traffic() -> bytes:
+    """A capture of one TCP connection that has nothing to do with Kafka."""
+    out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    seqs = {True: 1000, False: 5000}
+    said = [(True, b"GET / HTTP/1.1\r\nHost: example\r\n\r\n"), (False, b"HTTP/1.1 200 OK\r\n\r\nHello, world")] * 3
+    for second, (asks, payload) in enumerate(said):
+        ports = (40000, 80) if asks else (80, 40000)
+        tcp = struct.pack(">HHIIBBHHH", *ports, seqs[asks], seqs[not asks], 5 << 4, 0x18, 1024, 0, 0)
+        seqs[asks] += len(payload)
+        ends = (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
+        source, target = ends if asks else ends[::-1]
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, source, target)
+        frame = bytes(12) + b"\x08\x00" + ip + tcp + payload
+        out += struct.pack("<IIII", second, 0, len(frame), len(frame)) + frame
+    return out
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    """A folder of captures that are none, or not whole."""
+    whole = CAPTURE.read_bytes()
+    (tmp_path / "truncated.pcap").write_bytes(whole[: len(whole) // 2 + 3])
+    (tmp_path / "web.pcap").write_bytes(web_traffic())
+    (tmp_path / "notes.txt").write_text("These are not packets.\n" * 20)
+    (tmp_path / "empty.pcap").touch()
+    (tmp_path / "truncated.pcap.gz").write_bytes(gzip.compress(whole)[:-5000])
+    (tmp_path / "wrong.pcap.gz").write_bytes(whole)
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("truncated.pcap", "truncated"),
+        ("web.pcap", "no Kafka traffic"),
+        ("notes.txt", "not a capture"),
+        ("empty.pcap", "empty"),
+        ("missing.pcap", "No such file or directory"),
+        (".", "Is a directory"),
+        ("truncated.pcap.gz", ""),
+        ("wrong.pcap.gz", ""),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_code_2(bad: Path, name: str, said: str, table: str) -> None:
+    path = bad / name
+    done = run("decode", path, "--table", table)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"kwire: {path}")
+    assert said in line
+
+
+def test_what_stands_before_the_damage_and_the_other_files_are_written(
+    bad: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [bad / "truncated.pcap", bad / "notes.txt", CAPTURE]
+    assert cli.main(["decode", *map(str, files), "--format", "jsonl"]) == 2
+    captured = capsys.readouterr()
+    names = [json.loads(line)["capture"] for line in captured.out.splitlines()]
+    assert names.count(str(CAPTURE)) == 208
+    assert 50 < names.count(str(bad / "truncated.pcap")) < 208
+    assert len(captured.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["decode"],
+        ["decode", "x.pcap", "--table", "packets"],
+        ["decode", "x.pcap", "--port", "70000"],
+        ["decode", "x.pcap", "--format", "parquet"],
+        ["nothing"],
+    ],
+)
+def test_a_mistake_in_the_arguments_is_exit_code_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(args)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("kwire")
+
+
+def test_an_output_that_cannot_be_written_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for format_ in ("parquet", "jsonl", "table"):
+        out = tmp_path / "no" / "out"
+        assert cli.main(["decode", str(CAPTURE), "--format", format_, "-o", str(out)]) == 2
+        assert capsys.readouterr().err == f"kwire: {out}: No such file or directory\n"
+
+
+def test_an_existing_file_is_kept_when_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kwire.tables.reading.read", interrupted)
+    assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 128 + signal.SIGINT
+    assert out.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_reader_that_goes_away_ends_the_command_silently() -> None:
+    command = [sys.executable, "-m", "kwire.cli", "decode", *[str(CAPTURE)] * 20, "--format", "jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 128 + signal.SIGPIPE
+
+
+def test_a_terminal_gets_a_progress_bar_on_standard_error(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "kwire.cli", "decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, stderr=follower, env=env) as process:
+        os.close(follower)
+        seen = b""
+        while True:
+            try:
+                part = os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        assert process.wait(60) == 0
+    os.close(leader)
+    assert b"first-light.pcap" in seen
+    assert b"kB" in seen
+    assert len(out.read_text().splitlines()) == 208
+
+
+def test_times_outside_of_the_calendar_are_seconds() -> None:
+    times = [0, 1_763_691_084_123_456, None, -1, 2**62, -(2**63)]
+    assert texts_of_times(pa.array(times, pa.timestamp("us", tz="UTC"))) == [
+        "1970-01-01T00:00:00.000000Z",
+        "2025-11-21T02:11:24.123456Z",
+        None,
+        "1969-12-31T23:59:59.999999Z",
+        "@4611686018427.387904",
+        "@-9223372036855.224192",
+    ]

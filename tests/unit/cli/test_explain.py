@@ -1,0 +1,152 @@
+"""``kwire explain``: where each field stands, drawn."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kwire
+from kwire import messages
+from kwire.capture.magics import is_capture
+from kwire.cli import explain
+from kwire.errors import CaptureError, DecodeError
+
+REQUEST = kwire.encode_request(
+    messages.HeartbeatRequest(group_id="g", generation_id=7, member_id="m"),
+    api_version=4,
+    correlation_id=3,
+    client_id="test",
+)
+RESPONSE = kwire.encode_response(messages.HeartbeatResponse(error_code=25), api_version=4, correlation_id=3)
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def of(*words: str) -> tuple[int, str, str]:
+        parser = argparse.ArgumentParser()
+        explain.register(parser.add_subparsers(required=True))
+        args = parser.parse_args(["explain", *words])
+        code: int = args.run(args)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return of
+
+
+def test_a_request_is_drawn_with_its_header(run: Run):
+    code, out, _ = run(REQUEST.hex())
+    assert code == 0
+    lines = out.split("\n")
+    assert lines[0] == "RequestHeader v2  [0..15)"
+    assert "├── client_id = 'test'  string?  [8..14)  00 04 74 65 73 74" in lines
+    assert "HeartbeatRequest v4  [15..25)" in lines
+    assert "├── generation_id = 7  int32  [17..21)  00 00 00 07" in lines
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        REQUEST.hex(" "),
+        "0x" + REQUEST.hex(),
+        base64.b64encode(REQUEST).decode(),
+    ],
+)
+def test_hex_and_base64_say_the_same(run: Run, form: str):
+    assert run(form) == run(REQUEST.hex())
+
+
+def test_a_file_may_hold_raw_bytes_hex_or_base64(run: Run, tmp_path: Path):
+    expected = run(REQUEST.hex())
+    for number, content in enumerate((REQUEST, REQUEST.hex().encode() + b"\n", base64.b64encode(REQUEST))):
+        file = tmp_path / str(number)
+        file.write_bytes(content)
+        assert run(str(file)) == expected
+
+
+def test_a_size_in_front_is_shown_and_passed_over(run: Run):
+    _, out, _ = run((len(REQUEST).to_bytes(4, "big") + REQUEST).hex())
+    assert out.startswith(f"size = {len(REQUEST)}  [0..4)\nRequestHeader v2  [4..19)\n")
+
+
+def test_a_response_is_drawn_for_the_api_and_version_asked_for(run: Run):
+    code, out, _ = run(RESPONSE.hex(), "--response", "Heartbeat", "--version", "4")
+    assert code == 0
+    assert "ResponseHeader v1  [0..5)" in out
+    assert "error_code = 25  int16  [9..11)  00 19" in out
+
+
+def test_a_bare_message_is_drawn_by_its_name(run: Run):
+    code, out, _ = run("00000000", "--message", "EndTxnMarker", "--version", "0")
+    assert (code, out.split("\n")[0]) == (0, "EndTxnMarker v0  [0..4)")
+
+
+def test_a_damaged_frame_is_drawn_as_far_as_it_goes(run: Run):
+    code, out, err = run(REQUEST[:-6].hex())
+    assert code == 2
+    assert "generation_id" in out
+    assert "<- reading stopped here" in out
+    assert err.startswith("kwire: HeartbeatRequest v4 $.generation_id at byte 17: ")
+    assert len(err.strip().split("\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("neither!",), "neither a file nor hex nor base64"),
+        (("00",), "too few for a request"),
+        (("7fff0000" + "00" * 8,), "API key 32767 is not known"),
+        (("000003e7" + "00" * 8,), "version 999 is not known"),
+        (("00" * 8, "--response", "Heartbeat", "--version", "9"), "version 9 is not known"),
+        (("00" * 8, "--response", "Heartbeet", "--version", "9"), "no API or message"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run: Run, words: tuple[str, ...], what: str):
+    try:
+        code, _, err = run(*words)
+    except kwire.KwireError as error:  # kwire.cli.main prints it, with exit code 2
+        code, err = 2, str(error)
+    assert code == 2
+    assert what in err
+    assert len(err.strip().split("\n")) == 1
+
+
+CAPTURE = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+
+
+def test_a_frame_of_a_capture_is_drawn_by_its_number(run: Run):
+    code, out, _ = run(str(CAPTURE), "--frame", "0")
+    assert code == 0
+    assert out.startswith("RequestHeader ")
+    drawn = [run(str(CAPTURE), "--frame", str(number))[1].split(" ")[0] for number in range(6)]
+    assert set(drawn) == {"RequestHeader", "ResponseHeader"}
+
+
+MAGICS = ["a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1", "a1b2cd34", "34cdb2a1", "0a0d0d0a"]
+"""pcap in microseconds, in nanoseconds and of patched Linux kernels, each in both byte orders; pcapng."""
+
+
+@pytest.mark.parametrize("magic", MAGICS)
+def test_a_capture_of_every_kind_is_told_from_a_frame(run: Run, magic: str, tmp_path: Path):
+    assert is_capture(bytes.fromhex(magic))
+    file = tmp_path / "some.file"
+    file.write_bytes(bytes.fromhex(magic) + bytes(40))
+    with pytest.raises(DecodeError, match=r"some\.file is a capture: say which of its frames, with --frame N"):
+        run(str(file))
+
+
+@pytest.mark.parametrize("head", [b"", b"\xa1\xb2\xc3", bytes(4), REQUEST])
+def test_what_does_not_begin_like_a_capture_is_none(head: bytes):
+    assert not is_capture(head)
+
+
+def test_a_frame_that_a_capture_does_not_have_is_an_error(run: Run):
+    with pytest.raises(CaptureError, match=r"no frame 100000: \d+ frames, counted from 0"):
+        run(str(CAPTURE), "--frame", "100000")
+    with pytest.raises(DecodeError, match="is a capture: say which"):
+        run(str(CAPTURE))

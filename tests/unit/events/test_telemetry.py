@@ -1,0 +1,69 @@
+"""What KIP-714 says of subscriptions, errors and sizes, without any capture."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from kwire.errors import LimitError, MissingExtraError
+from kwire.events import telemetry
+from kwire.events.telemetry import (
+    CLIENT_ACTIONS,
+    client_action,
+    is_requested,
+    unpack,
+)
+from kwire.protocol.error_codes import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("requested", "metric", "matches"),
+    [
+        ([], "a.b", False),
+        ([""], "a.b", True),
+        (["*"], "a.b", True),
+        (["a."], "a.b", True),
+        (["a.b"], "a.b", True),
+        (["a.b"], "a.bc", True),
+        (["a.b.c"], "a.b", False),
+        (["x", "a"], "a.b", True),
+        (["x", "y"], "a.b", False),
+        (["A."], "a.b", False),
+        (["x", "*"], "a.b", False),
+    ],
+)
+def test_requested_metrics_are_prefixes(requested: list[str], metric: str, matches: bool) -> None:
+    assert is_requested(requested, metric) is matches
+
+
+def test_every_code_of_the_kip_has_an_action() -> None:
+    assert set(CLIENT_ACTIONS) == {31, 35, 42, 76, 87, 89, 117, 118}
+    for code, action in CLIENT_ACTIONS.items():
+        assert action.error == code
+        assert client_action(code).startswith(f"{ErrorCode(code).name} ({code}): {action.reason}; the client ")
+
+
+def test_an_unknown_subscription_and_a_refused_compression_are_asked_about_at_once() -> None:
+    assert {code for code, action in CLIENT_ACTIONS.items() if action.retry == "at once"} == {76, 117}
+    assert {code for code, action in CLIENT_ACTIONS.items() if action.retry == "next interval"} == {89, 118}
+    assert {code for code, action in CLIENT_ACTIONS.items() if action.java_client != action.retry} == {31}
+
+
+@pytest.mark.parametrize("code", [15, 9999])
+def test_codes_that_the_kip_does_not_name_stop_kafkas_own_client(code: int) -> None:
+    assert client_action(code).endswith("Kafka's own client stops pushing")
+    assert f"({code})" in client_action(code)
+
+
+def test_metrics_that_are_too_large_as_they_are_raise_a_limit_error() -> None:
+    with pytest.raises(LimitError, match="11 bytes"):
+        unpack(0, bytes(11), limit=10)
+    assert unpack(0, bytes(10), limit=10) == bytes(10)
+
+
+def test_without_the_extra_its_name_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    with pytest.raises(MissingExtraError, match=r"kwire\[events\]"):
+        telemetry.read(io.BytesIO(b""))

@@ -1,0 +1,80 @@
+"""kwire finds its schemas however it was installed: wheel, zip, editable, bare clone.
+
+The schemas are the top-level ``schemas/`` of a checkout and ``kwire/_schemas`` of a wheel. Each test copies the
+sources, or builds from them, in a new directory and asks a new interpreter that sees only those.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[3]
+
+# Prints where kwire comes from and decodes one request, which needs a header schema and a message schema.
+PROBE = """
+import kwire
+frame = kwire.decode_request(bytes.fromhex("0012" "0000" "00000007" "0001" "78"))
+assert frame.header.client_id == "x", frame
+print(kwire.__file__)
+"""
+
+
+def probe(place: Path, cwd: Path) -> str:
+    """Where kwire is found when ``place`` is first on the path; ``-P`` keeps the working directory off it."""
+    env = {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{sysconfig.get_path('purelib')}"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PROBE], env=env, cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def ignore(_directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == "__pycache__"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of this checkout, built without a network."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "pyspark_kwire.py"):
+        shutil.copy(CHECKOUT / name, tree)
+    for name in ("kwire", "schemas"):
+        shutil.copytree(CHECKOUT / name, tree / name, ignore=ignore)
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=tree, check=True, timeout=120)
+    (built,) = (tree / "dist").glob("*.whl")
+    return built
+
+
+def test_wheel_holds_every_schema_and_the_typing_marker(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    schemas = [path.relative_to(CHECKOUT / "schemas") for path in (CHECKOUT / "schemas").rglob("*.kwire")]
+    assert schemas
+    assert {f"kwire/_schemas/{path.as_posix()}" for path in schemas} <= names
+    assert "kwire/py.typed" in names
+
+
+def test_kwire_works_from_an_unpacked_wheel(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    assert probe(tmp_path / "site", tmp_path).startswith(str(tmp_path / "site"))
+
+
+def test_kwire_works_from_a_zip_on_the_path(wheel: Path, tmp_path: Path) -> None:
+    # A wheel is a zip; this is also how SparkContext.addPyFile ships it to executors.
+    archive = tmp_path / "kwire.zip"
+    shutil.copy(wheel, archive)
+    assert probe(archive, tmp_path).startswith(str(archive))
+
+
+def test_kwire_works_from_a_bare_clone(tmp_path: Path) -> None:
+    for name in ("kwire", "schemas"):
+        shutil.copytree(CHECKOUT / name, tmp_path / "clone" / name, ignore=ignore)
+    assert probe(tmp_path / "clone", tmp_path).startswith(str(tmp_path / "clone"))

@@ -1,0 +1,73 @@
+"""Which way kernels run: as Python for small input and before anything is compiled, as machine code from then on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kwire.kernels import engine
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose, using
+
+SIZES = """
+import sys
+from kwire.kernels import cache, engine
+if sys.argv[1] == "filled":
+    (cache.folder() / "one.nbi").write_bytes(b"")
+for size in sys.argv[2:]:
+    print(engine.choose(int(size)).name)
+print("numba" in sys.modules)
+"""
+
+
+def chosen(tmp_path: Path, state: str, *sizes: int, **environment: str) -> tuple[list[str], str]:
+    """The names of the engines for input of these sizes, one after the other in a new process, and what it said."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    done = subprocess.run(
+        [sys.executable, "-c", SIZES, state, *map(str, sizes)],
+        env={**inherited, "NUMBA_CACHE_DIR": str(tmp_path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    *names, numba = done.stdout.splitlines()
+    assert numba == "False", "choosing alone loads nothing"
+    return names, done.stderr
+
+
+def test_small_input_is_read_by_python_until_machine_code_would_have_been_worth_it(tmp_path: Path) -> None:
+    small = engine.SMALL_WARM // 2
+    names, said = chosen(tmp_path, "filled", small, small, 1)
+    assert names == [PYTHON.name, PYTHON.name, MACHINE.name]
+    assert said == ""
+
+
+def test_more_is_read_by_python_where_nothing_is_compiled_yet(tmp_path: Path) -> None:
+    names, said = chosen(tmp_path, "empty", engine.SMALL_COLD)
+    assert names == [PYTHON.name]
+    assert said == ""
+    assert chosen(tmp_path, "filled", engine.SMALL_COLD)[0] == [MACHINE.name]
+
+
+def test_compiling_is_announced_once(tmp_path: Path) -> None:
+    large = engine.SMALL_COLD + 1
+    names, said = chosen(tmp_path, "empty", large, large)
+    assert names == [MACHINE.name, MACHINE.name]
+    assert said.count("compiling its kernels") == 1
+    assert chosen(tmp_path, "filled", large)[1] == ""
+
+
+def test_numbas_own_switch_makes_everything_python(tmp_path: Path) -> None:
+    names, said = chosen(tmp_path, "empty", 1 << 40, NUMBA_DISABLE_JIT="1")
+    assert names == [PYTHON.name]
+    assert said == ""
+
+
+@pytest.mark.parametrize("wanted", [PYTHON, MACHINE], ids=["python", "machine"])
+def test_an_engine_can_be_asked_for(wanted: Engine) -> None:
+    with using(wanted):
+        assert choose(0) is choose(1 << 40) is wanted

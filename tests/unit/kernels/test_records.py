@@ -1,0 +1,57 @@
+"""The kernels of record sets: Python against machine code on whole and damaged input."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from record_sets import record_sets
+
+from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, using
+from kwire.records import decode_sets
+
+
+def damaged(data: bytes, some: random.Random) -> bytes:
+    bad = bytearray(data)
+    for _ in range(some.randrange(4)):
+        bad[some.randrange(len(bad))] = some.choice([0, 1, 127, 128, 255, some.randrange(256)])
+    return bytes(bad[: some.choice([len(bad), len(bad), some.randrange(len(bad))])])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_python_and_machine_code_read_the_same_out_of_whole_and_damaged_sets(seed: int) -> None:
+    some = random.Random(seed)
+    sets = [damaged(each, some) if seed else each for each in record_sets(some)]
+    lengths = np.array([len(each) for each in sets], np.int64)
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int64)
+    buffer = np.frombuffer(b"".join(sets), np.uint8)
+    found: list[Any] = []
+    for engine in (PYTHON, MACHINE):
+        with using(engine):
+            found.append(decode_sets(buffer, starts, lengths))
+    python, machine = found
+    assert python.batch.equals(machine.batch)
+    assert python.batch.num_rows > (100 if seed else 400)
+    assert python.problems == machine.problems
+    assert bool(python.problems) == bool(seed)
+    assert python.set_index.tolist() == machine.set_index.tolist()
+    assert python.consumed.tolist() == machine.consumed.tolist()
+
+
+def test_kernels_return_no_arrays() -> None:
+    """They count no references: an array that one of them returned would be given back while it is used."""
+    sets = record_sets(random.Random(2))
+    lengths = np.array([len(each) for each in sets], np.int64)
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int64)
+    buffer = np.frombuffer(bytearray(b"".join(sets)), np.uint8)
+    with using(MACHINE):
+        decode_sets(buffer, starts, lengths)
+    returned = [
+        (kernel.__qualname__, signature.return_type)
+        for kernel in KERNELS
+        for signature in MACHINE(kernel).nopython_signatures  # type: ignore[attr-defined]
+    ]
+    assert {"scan", "read_records"} <= {name for name, _ in returned}
+    assert [name for name, kind in returned if "array" in str(kind).lower()] == []

@@ -1,0 +1,71 @@
+"""Segments on disk: finding them, and what their names say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kwire import log
+from kwire.errors import CaptureError
+from kwire.records import Record, encode
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def test_segments_are_found_with_what_their_names_say(partition: Path) -> None:
+    for path in (partition, partition.parent):
+        first, second = log.find(path)
+        assert (first.topic, first.partition, first.topic_id) == ("my-topic", 7, "AAAAAAAAAAAAAAAAAAAAAQ")
+        assert [first.base_offset, second.base_offset] == [0, 1000]
+    (one,) = log.find(partition / f"{1000:020}.log")
+    assert one == second
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "number"),
+    [
+        ("a-b-0", "a-b", 0),
+        ("t-3.0123456789abcdef0123456789abcdef-delete", "t", 3),
+        ("t-3.0123456789abcdef0123456789abcdef-future", "t", 3),
+        ("plain", None, None),
+    ],
+)
+def test_directory_names_say_topic_and_partition(tmp_path: Path, name: str, topic: str, number: int) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / f"{5:020}.log").write_bytes(b"")
+    (one,) = log.find(folder)
+    assert (one.topic, one.partition, one.base_offset, one.topic_id) == (topic, number, 5, None)
+
+
+def test_a_directory_without_segments_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="no log segments"):
+        log.find(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        log.find(tmp_path / "nothing")
+
+
+def test_segments_are_told_from_other_files() -> None:
+    for magic in (0, 1, 2):
+        head = encode([Record(b"", b"")], magic=magic)[:17]
+        assert log.is_segment(head)
+        assert not log.is_segment(head[:16])
+    assert not log.is_segment(b"\xd4\xc3\xb2\xa1\2\0\4\0" + bytes(16))
+    assert not log.is_segment(b"\x0a\x0d\x0d\x0a" + b"\x1c\0\0\0\x4d\x3c\x2b\x1a\1\0\0\0\xff\xff")
+    assert not log.is_segment(b"")
+    assert log.is_segment(b"", "00000000000000000000.log")
+    assert log.is_segment(bytes(17), "00000000000000000000.log")
+
+
+@pytest.mark.parametrize("name", ["99999999999999999999.log", "\N{ARABIC-INDIC DIGIT ZERO}" * 20 + ".log"])
+def test_a_file_name_that_is_no_offset_names_no_segment(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t-4294967295" / name
+    path.parent.mkdir()
+    path.write_bytes(encode([Record(b"k", b"v", timestamp=1)]))
+    path.with_suffix(".index").write_bytes(bytes(8))
+    (found,) = log.find(path)
+    assert (found.base_offset, found.partition) == (None, None)
+    assert sum(batch.num_rows for batch in log.read(found)) == 1
+    with pytest.raises(ValueError, match="not named by its first offset"):
+        log.check_indexes(found)

@@ -1,0 +1,136 @@
+"""The table ``records`` of captures made here: its columns, and a row for whatever cannot be read."""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from functools import partial
+
+import record_sets
+from made_captures import exchange, read
+from packets import (
+    Connection,
+    pcap,
+    produce,
+    produce_answer,
+    request,
+    response,
+)
+
+message = partial(record_sets.message, time=1_700_000_000_000)
+"""A message set entry of magic 1."""
+
+
+def test_records_have_their_columns() -> None:
+    connection = (
+        Connection().open().send(produce(1, 1, message(b"k", b"v", offset=3), "orders")).answer(produce_answer(1))
+    )
+    (row,) = read(pcap(connection.packets), "records", name="x.pcap")
+    assert row == {
+        "capture": "x.pcap",
+        "connection": 0,
+        "frame": 0,
+        "frame_timestamp": datetime.datetime(2023, 11, 14, 22, 13, 20, 3000, datetime.UTC),
+        "source": "produce",
+        "topic": "orders",
+        "topic_id": None,
+        "partition": 0,
+        "offset": 3,
+        "timestamp": datetime.datetime(2023, 11, 14, 22, 13, 20, 0, datetime.UTC),
+        "timestamp_type": "CreateTime",
+        "key": b"k",
+        "value": b"v",
+        "headers": [],
+        "magic": 1,
+        "compression": "none",
+        "crc_ok": True,
+        "producer_id": None,
+        "producer_epoch": None,
+        "sequence": None,
+        "partition_leader_epoch": None,
+        "is_transactional": False,
+        "is_control": False,
+        "control_type": None,
+        "status": "ok",
+        "error": None,
+    }
+
+
+def test_bad_records_become_rows_between_good_ones() -> None:
+    good = message(b"k", b"v")
+    damaged = bytearray(message(b"k", b"w"))
+    damaged[15] ^= 1
+    unknown = bytearray(good)
+    unknown[16] = 9
+    connection = Connection().open()
+    connection.send(produce(1, 1, good + bytes(damaged) + good))
+    connection.send(produce(2, 1, good + bytes(unknown) + good))
+    connection.send(produce(3, 1, good))
+    found = read(pcap(connection.packets), "records")
+    assert [(row["frame"], row["status"], row["value"]) for row in found] == [
+        (0, "ok", b"v"),
+        (0, "corrupt", b"w"),
+        (0, "ok", b"v"),
+        (1, "ok", b"v"),
+        (1, "ok", b"v"),
+        (1, "malformed", None),
+        (2, "ok", b"v"),
+    ]
+    assert found[1]["error"] == "the checksum does not match"
+    assert "magic 9 is not known" in found[5]["error"]
+    assert found[5]["topic"] == "t"
+
+
+def test_a_request_with_records_that_cannot_be_located_is_one_row() -> None:
+    broken = produce(1, 1, message(b"k", b"v"))[:-3]
+    connection = Connection().open().send(broken).send(produce(2, 1, message(b"k", b"v")))
+    found = read(pcap(connection.packets), "records")
+    assert [(row["frame"], row["status"]) for row in found] == [(0, "malformed"), (1, "ok")]
+    assert found[0]["error"].startswith("ProduceRequest v2 $.topic_data.partition_data.records at byte ")
+
+
+def test_the_records_of_a_frame_that_is_cut_off_are_not_lost_where_a_set_is_whole() -> None:
+    name = b"\0\x01t"
+    sets = [struct.pack(">ii", k, len(message(b"k", b"v"))) + message(b"k", b"v") for k in range(2)]
+    body = struct.pack(">hii", 1, 1000, 1) + name + struct.pack(">i", 2) + b"".join(sets)
+    connection = Connection(mss=10).open().send(request(0, 2, 1, body))
+    found = read(pcap(connection.packets[:-1]), "records")
+    assert [(row["partition"], row["status"]) for row in found] == [(0, "ok"), (None, "unreadable")]
+
+
+def test_topic_names_are_learnt_from_metadata() -> None:
+    topic_id = bytes(range(16))
+    answer = response(1, b"\0" + struct.pack(">i", 0) + b"\x01" + b"\0" + struct.pack(">i", -1))
+    answer += (
+        b"\x02" + struct.pack(">h", 0) + b"\x07orders" + topic_id + b"\0" + b"\x01" + struct.pack(">i", 0) + b"\0\0"
+    )
+    set_ = message(b"k", b"v")
+    body = b"\0" + struct.pack(">hi", 1, 1000) + b"\x02" + topic_id + b"\x02" + struct.pack(">i", 0)
+    body += bytes([len(set_) + 1]) + set_ + b"\0\0\0"
+    connection = Connection().open().send(request(0, 13, 0, b"\0" + body))
+    connection.send(request(3, 12, 1, b"\0\0\x01\0\0")).answer(answer).send(request(0, 13, 2, b"\0" + body))
+    data = pcap(connection.packets)
+    found = read(data, "records")
+    assert [(row["topic"], row["topic_id"], row["status"]) for row in found] == [
+        ("orders", "AAECAwQFBgcICQoLDA0ODw", "ok")
+    ] * 2
+    # In small windows the first one comes before its name is known.
+    assert [row["topic"] for row in read(data, "records", window=120)] == [None, "orders"]
+
+
+def test_records_of_share_fetch_responses_are_read() -> None:
+    import uuid
+
+    import kwire
+    from kwire import messages
+    from kwire.records import Record, encode
+
+    records = encode([Record(b"k", b"v", timestamp=1_700_000_000_000)])
+    asked = kwire.encode_request(messages.ShareFetchRequest(), api_version=1, correlation_id=2, client_id="test")
+    topic = {"topic_id": uuid.UUID(int=7), "partitions": [{"partition_index": 3, "records": records}]}
+    body = messages.ShareFetchResponse.from_dict({"responses": [topic]})
+    answered = kwire.encode_response(body, api_version=1, correlation_id=2)
+    connection = exchange().send(asked).answer(answered)
+    (row,) = read(pcap(connection.packets), "records")
+    assert (row["source"], row["partition"], row["key"], row["status"]) == ("fetch", 3, b"k", "ok")
+    assert row["topic_id"] == "AAAAAAAAAAAAAAAAAAAABw"
