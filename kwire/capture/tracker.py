@@ -431,7 +431,7 @@ class Tracker:
         if not whole:
             # Packets are counted anew: what there was came before all of them.
             connections["number"][:count] = np.arange(count)
-            connections["closed_order"] = connections["settled_order"] = table["order"] = -1
+            connections["closed_order"] = connections["settled_order"] = table["order"] = table["end_order"] = -1
         self._known = tracking.restored(connections, table, count, engine)
         connections["client"][:count] = [
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()

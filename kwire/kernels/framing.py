@@ -538,6 +538,17 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
 
 
 @kernel
+def _remember_when(window: Window, way: Any, stream: Any) -> None:
+    """Notes when all before the current position was known: nothing behind it can have been known earlier."""
+    pieces = window.pieces
+    last = way.piece
+    while pieces[last].pos + pieces[last].len < min(way.pos, way.run_end):
+        last += 1
+    stream.latest = max(stream.latest, pieces[last].time)
+    stream.order = max(stream.order, pieces[last].order)
+
+
+@kernel
 def _read_way(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
 ) -> bool:
@@ -553,6 +564,7 @@ def _read_way(
         after = _begin_run(window, capture, way, first)
         said = _read_run(window, capture, facts, scratch, rows, way)
         stream.next = max(stream.next, way.pos)
+        _remember_when(window, way, stream)
         if said == FULL:
             return False
         if said == BLOCKED or way.ends_here == 0:

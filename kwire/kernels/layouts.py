@@ -254,9 +254,11 @@ class Stream(Row):
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     order: int
-    """That of its latest frame, -1 before the first."""
+    """When all before ``next``, and its latest frame, were known, as the number of a packet; -1 before the first."""
     time: int
     """When the capture had the latest bytes of it that were put in order, -1 before the first."""
+    latest: int
+    """When the capture had all before ``next``, ABSENT before the first byte."""
 
 
 class Segment(Row):

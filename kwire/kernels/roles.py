@@ -267,6 +267,8 @@ def let_go(window: Window, streams: Array, a: int, end: int) -> None:
             last = window.pieces[one.end - 1]
             stream.skipped = max(int64(0), stream.skipped) + held
             stream.next = last.pos + last.len
+            stream.latest = max(stream.latest, last.time)
+            stream.order = max(stream.order, last.order)
             stream.synced = 0
 
 

@@ -209,8 +209,9 @@ def _join(
         stream.next = cursor
         stream.synced = 0
     acked = stream.acked
-    latest = first.time
-    latest_order = first.order
+    # What repeats earlier bytes is passed over below, and delays nothing, even where it is the first here.
+    latest = stream.latest
+    latest_order = stream.order
     lost_to = int64(-1)
     lost_time = int64(0)
     lost_order = int64(0)

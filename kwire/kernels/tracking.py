@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import CONNECTION, STREAM, Role
+from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
@@ -264,6 +264,7 @@ def _clear(stream: Any) -> None:
     stream.acked = -1
     stream.order = -1
     stream.time = -1
+    stream.latest = ABSENT
 
 
 @kernel

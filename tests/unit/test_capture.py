@@ -43,6 +43,7 @@ from packets import (
 from kwire import capture, tables
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
+from kwire.kernels.layouts import Status
 
 Row = dict[str, Any]
 
@@ -856,3 +857,55 @@ def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut(
     with pytest.raises(CaptureError, match="cannot be read any further"):
         count()
     assert whole // 2 < rows < whole
+
+
+# Parts
+
+
+def in_parts(packets: list[Packet], *cuts: int) -> list[tuple[Any, ...]]:
+    """Number, time and correlation id of each frame, of a capture that is fed in parts, cut between these packets."""
+    tracker, data = Tracker(), pcap(packets, nano=True)
+    ends = [len(pcap(packets[:cut], nano=True)) for cut in (*cuts, len(packets))]
+    found = []
+    for begin, end in zip((0, *ends), ends, strict=False):
+        frames = tracker.feed(data[begin:end], final=end == len(data))
+        found += [(one.number, one.time, one.correlation_id, one.status) for one in frames]
+    return sorted(found)
+
+
+def test_what_repeats_an_earlier_part_delays_nothing_in_front_of_it() -> None:
+    connection = exchange(count=1)
+    repeated = connection.packets[3]
+    other = exchange(Connection(client=("10.0.0.3", 50000)), 1).packets
+    packets = [*exchange(connection, 1).packets]
+    now = packets[-1].time
+    packets += [replace(one, time=now + 1000 + k) for k, one in enumerate((*other, repeated))]
+    whole = in_parts(packets)
+    assert whole == in_parts(packets, 5)
+    assert [time for _, time, _, _ in whole] == sorted(time for _, time, _, _ in whole)
+    assert whole[2][1] == packets[5].time
+
+
+def test_times_that_go_back_are_the_same_in_parts() -> None:
+    packets = exchange(count=3).packets
+    packets[3] = replace(packets[3], time=packets[3].time + 15_000_000)
+    whole = in_parts(packets)
+    assert [time for _, time, _, _ in whole].count(packets[3].time) > 1
+    for cut in range(1, len(packets)):
+        assert in_parts(packets, cut) == whole
+
+
+@pytest.mark.parametrize("end", ["reset", "close", "capture"])
+def test_a_frame_that_is_cut_off_has_the_number_of_when_that_was_known(end: str) -> None:
+    first = exchange(count=1).send_raw(sized(metadata(2))[:9])
+    before = len(first.packets)
+    if end == "reset":
+        first.reset()
+    elif end == "close":
+        first.close()
+    second = exchange(Connection(client=("10.0.0.3", 50000), time=first.time).open(), 2)
+    packets = [*first.packets[:before], *second.packets[:5], *first.packets[before:], *second.packets[5:]]
+    whole = in_parts(packets)
+    assert [status for _, _, _, status in whole].index(Status.CUT_OFF) == (6 if end == "capture" else 4)
+    for cut in range(1, len(packets)):
+        assert in_parts(packets, cut) == whole
