@@ -33,9 +33,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.capture.containers import Container
 from kwire.capture.frames import Endpoint, Frames
+from kwire.capture.saved import check_connections, what_is_stated
 from kwire.errors import CaptureError
 from kwire.kernels import framing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
@@ -404,20 +406,21 @@ class Tracker:
             raise ValueError("a state is restored before anything else")
         if not saved.schema.equals(STATE):
             raise CaptureError("not the state of a capture")
-        stated = json.loads((saved.schema.metadata or {}).get(b"kwire", b"{}"))
-        if stated.get("version") != STATE_VERSION:
-            raise CaptureError(f"a state of version {stated.get('version')}: this is version {STATE_VERSION}")
+        stated = what_is_stated(saved.schema.metadata, STATE_VERSION)
         whole = "container" in stated
+        check_connections(saved, whole)
         self._now = stated["now"]
         if whole:
             self._base, self._ended = stated["base"], stated["ended"]
             self._packets, self._frames = stated["packets"], stated["frames"]
             self._counts[:] = stated["counts"]
             self._ports = np.array(stated["ports"], np.int64)
-            self._rest = np.frombuffer(base64.b64decode(stated["rest"]), np.uint8)
+            self._rest = np.frombuffer(stated["rest"], np.uint8)
             if stated["container"] is not None:
                 self._container.restore(stated["container"])
                 self._begun = True
+            # A later connection takes over the ports of an earlier, whatever was done to the rows.
+            saved = saved.take(np.argsort(pc.struct_field(saved.column("connection"), "number").to_numpy()))
         self._restore_connections(saved.combine_chunks(), whole)
 
     def _restore_connections(self, saved: pa.Table, whole: bool) -> None:
@@ -465,8 +468,6 @@ class Tracker:
         for slot, segments in enumerate(of_connections):
             for one in segments:
                 data, order = one["bytes"], one["order"] if whole else -1
-                if data is not None and len(data) != one["len"]:
-                    raise CaptureError(f"not the state of a capture: {one['len']} bytes are {len(data)}")
                 at = -1 if data is None else held
                 rows.append((2 * slot + one["side"], one["pos"], one["len"], at, one["time"], order))
                 if data is not None:

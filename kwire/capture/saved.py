@@ -1,0 +1,207 @@
+"""Whether a saved state of a capture can be one: what ``Tracker.restore`` asks before it takes anything over.
+
+A state may have been stored, sent and put together by others, so it is input like any other: what is wrong with it is
+a ``CaptureError``. Kernels trust the numbers that they find in the tables of a capture, because they wrote them; here
+is where it is made sure that numbers from elsewhere are of the same kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.capture.magics import PCAP
+from kwire.errors import CaptureError
+from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, Role
+from kwire.kernels.names import LONGEST_NAME
+from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
+from kwire.kernels.pairing import MOST_UNANSWERED
+
+__all__ = ["check_connections", "what_is_stated"]
+
+_ANY: Final = (-(1 << 63), (1 << 63) - 1)
+_COUNT: Final = (0, 1 << 61)
+_POSITION: Final = (-1, 1 << 61)
+_ORDER: Final = (-1, AT_THE_END)
+_FLAG: Final = (0, 1)
+_INT16: Final = (-0x8000, 0x7FFF)
+_INT32: Final = (-0x80000000, 0x7FFFFFFF)
+_PORT: Final = (0, 0xFFFF)
+
+_CONNECTION: Final = {
+    "number": _COUNT,
+    "family": (4, 6),
+    "a_port": _PORT,
+    "b_port": _PORT,
+    "role": (min(Role), max(Role)),
+    "opener": (-1, 1),
+    "closed": _FLAG,
+    "closed_order": _ORDER,
+    "settled_order": _ORDER,
+    "raw_tokens": _FLAG,
+    "first_id": (-1, _INT32[1]),
+    "told": _FLAG,
+}
+_STREAM: Final = {
+    "reference": _POSITION,
+    "start": _POSITION,
+    "next": _POSITION,
+    "synced": (-1, 1),
+    "end": _POSITION,
+    "end_order": _ORDER,
+    "skipped": _POSITION,
+    "acked": _POSITION,
+    "order": _ORDER,
+    "latest": (ABSENT, _ANY[1]),
+}
+_WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER}
+_SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER}
+"""The least and the largest that a column can hold, where that is not every number."""
+
+_RESOLUTIONS: Final = frozenset(
+    {*range(10), *range(FINE_UNITS + 10, FINE_UNITS + 29), *range(BINARY_UNITS, BINARY_UNITS + 63)}
+)
+_INTERFACE: Final = (_PORT, (0, 0xFFFFFFFF), (0, max(_RESOLUTIONS)), (-(1 << 33), 1 << 33))
+
+
+def _wrong(what: str) -> CaptureError:
+    return CaptureError(f"not the state of a capture: {what}")
+
+
+# --- what is known of the capture as a whole --------------------------------------------------------------------------
+
+
+def what_is_stated(metadata: Mapping[bytes, bytes] | None, version: int) -> dict[str, Any]:
+    """What the metadata of a state says. ``rest`` is bytes in it, the rest as ``Tracker.save`` wrote it."""
+    try:
+        stated = json.loads((metadata or {}).get(b"kwire", b"{}"))
+    except (ValueError, RecursionError):
+        raise _wrong("its metadata is no JSON") from None
+    if not isinstance(stated, dict):
+        raise _wrong("its metadata is no JSON object")
+    if stated.get("version") != version:
+        raise CaptureError(f"a state of version {stated.get('version')}: this is version {version}")
+    _number(stated, "now", *_ANY)
+    if "container" not in stated:
+        return stated
+    for name in ("base", "packets", "frames"):
+        _number(stated, name, *_COUNT)
+    _truth(stated, "ended")
+    _numbers(stated, "ports", *_ANY)
+    if len(_numbers(stated, "counts", *_COUNT)) != len(Count):
+        raise _wrong("counts")
+    try:
+        stated["rest"] = base64.b64decode(stated["rest"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise _wrong("rest") from None
+    if stated["container"] is not None:
+        _check_container(stated["container"])
+    return stated
+
+
+def _check_container(container: Any) -> None:
+    if not isinstance(container, dict) or container.get("kind") not in ("pcap", "pcapng"):
+        raise _wrong("container")
+    _truth(container, "little")
+    _truth(container, "nano")
+    if _number(container, "packet_header", *_COUNT) not in {header for _, _, header in PCAP.values()}:
+        raise _wrong("packet_header")
+    _number(container, "limit", 0, MAX_PACKET)
+    _number(container, "link", *_PORT)
+    _number(container, "last_time", *_ANY)
+    _numbers(container, "unsupported", *_PORT)
+    interfaces = container.get("interfaces")
+    if not isinstance(interfaces, list):
+        raise _wrong("interfaces")
+    for one in interfaces:
+        if not isinstance(one, list) or len(one) != len(INTERFACE.names):
+            raise _wrong("interfaces")
+        row = dict(zip(INTERFACE.names, one, strict=True))
+        for name, bounds in zip(INTERFACE.names, _INTERFACE, strict=True):
+            _number(row, name, *bounds)
+        if row["resolution"] not in _RESOLUTIONS:
+            raise _wrong("resolution")
+
+
+def _is_number(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _number(stated: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    value = stated.get(name)
+    if not _is_number(value, least, most):
+        raise _wrong(name)
+    return int(value)  # type: ignore[arg-type] # that it is one has been asked
+
+
+def _numbers(stated: Mapping[str, Any], name: str, least: int, most: int) -> Sequence[int]:
+    values = stated.get(name)
+    if not isinstance(values, list) or not all(_is_number(one, least, most) for one in values):
+        raise _wrong(name)
+    return values
+
+
+def _truth(stated: Mapping[str, Any], name: str) -> None:
+    if not isinstance(stated.get(name), bool):
+        raise _wrong(name)
+
+
+# --- connections ------------------------------------------------------------------------------------------------------
+
+
+def check_connections(saved: pa.Table, whole: bool) -> None:
+    """Looks at the rows of a state, which has the columns of ``STATE``; ``whole``: it is that of a whole capture."""
+    try:
+        saved.validate(full=True)
+    except pa.ArrowInvalid:
+        raise _wrong("the table is damaged") from None
+    _check_structs(saved.column("connection"), "connection", _CONNECTION)
+    _check_structs(saved.column("a_to_b"), "a_to_b", _STREAM)
+    _check_structs(saved.column("b_to_a"), "b_to_a", _STREAM)
+    _check_names(saved.column("client_id"))
+    waiting = _check_lists(saved.column("waiting"), "waiting", _WAITING)
+    _check_names(pc.struct_field(waiting, "client_id"))
+    if (pc.max(pc.list_value_length(saved.column("waiting"))).as_py() or 0) > MOST_UNANSWERED:
+        raise _wrong("too many requests wait")
+    segments = _check_lists(saved.column("segments"), "segments", _SEGMENT)
+    lengths, held = pc.struct_field(segments, "len"), pc.binary_length(pc.struct_field(segments, "bytes"))
+    if pc.any(pc.not_equal(lengths, held)).as_py():
+        raise _wrong("segments are not as long as they say")
+    if whole:
+        numbers = pc.struct_field(saved.column("connection"), "number").to_numpy()
+        if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
+            raise _wrong("connections are missing, or there twice")
+
+
+def _check_lists(lists: pa.ChunkedArray, name: str, bounds: Mapping[str, tuple[int, int]]) -> pa.ChunkedArray:
+    """The elements of all lists, which have been checked."""
+    if lists.null_count:
+        raise _wrong(name)
+    elements = pc.list_flatten(lists)
+    _check_structs(elements, name, bounds)
+    return elements
+
+
+def _check_structs(structs: pa.ChunkedArray, name: str, bounds: Mapping[str, tuple[int, int]]) -> None:
+    if structs.null_count:
+        raise _wrong(name)
+    for field in structs.type:
+        values = pc.struct_field(structs, field.name)
+        if not field.nullable and values.null_count:
+            raise _wrong(f"{name}.{field.name}")
+        if field.name in bounds:
+            least, most = bounds[field.name]
+            found = pc.min_max(values).as_py()
+            if len(values) and not least <= found["min"] <= found["max"] <= most:
+                raise _wrong(f"{name}.{field.name}")
+
+
+def _check_names(names: pa.ChunkedArray) -> None:
+    if (pc.max(pc.binary_length(names)).as_py() or 0) > LONGEST_NAME:
+        raise _wrong("client_id")

@@ -1,0 +1,93 @@
+"""Saved states of a capture: one that cannot be one is an error, and nothing of it is taken over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from made_captures import exchange
+from packets import Connection, metadata, pcap, sized
+
+from kwire.capture.tracker import Tracker
+from kwire.errors import CaptureError
+from kwire.kernels.layouts import Status
+
+
+def half() -> tuple[Tracker, pa.Table, bytes]:
+    """A capture of two connections, half of which was fed: its tracker, its state and the other half."""
+    packets = exchange(count=1).send(metadata(2)).send_raw(sized(metadata(3))[:9]).packets
+    packets += exchange(Connection(client=("10.0.0.3", 50000)), 1).packets
+    data = pcap(packets)
+    tracker = Tracker()
+    tracker.feed(data[:-30])
+    return tracker, tracker.save(), data[-30:]
+
+
+def changed(saved: pa.Table, change: Any) -> pa.Table:
+    rows, stated = saved.to_pylist(), json.loads(saved.schema.metadata[b"kwire"])
+    change(rows, stated)
+    return pa.Table.from_pylist(rows, saved.schema.with_metadata({"kwire": json.dumps(stated)}))
+
+
+WRONG_STATES: dict[str, Any] = {
+    "role": lambda rows, stated: rows[0]["connection"].update(role=99),
+    "number": lambda rows, stated: rows[0]["connection"].update(number=7),
+    "position": lambda rows, stated: rows[0]["a_to_b"].update(next=-2),
+    "null": lambda rows, stated: rows[0]["b_to_a"].update(acked=None),
+    "client_id": lambda rows, stated: rows[0].update(client_id=bytes(0x8000)),
+    "side": lambda rows, stated: rows[0]["segments"][0].update(side=-5),
+    "length": lambda rows, stated: rows[0]["segments"][0].update(len=-1),
+    "bytes": lambda rows, stated: rows[0]["segments"][0].update(bytes=b""),
+    "waiting api": lambda rows, stated: rows[0]["waiting"][0].update(api=1 << 40),
+    "too many waiting": lambda rows, stated: rows[0].update(waiting=rows[0]["waiting"] * 10_001),
+    "a connection left out": lambda rows, stated: rows.pop(0),
+    "a connection twice": lambda rows, stated: rows.append(rows[0]),
+    "now": lambda rows, stated: stated.update(now="soon"),
+    "truth": lambda rows, stated: stated.update(ended=0),
+    "huge": lambda rows, stated: stated.update(frames=1 << 70),
+    "counts": lambda rows, stated: stated.update(counts=[1]),
+    "ports": lambda rows, stated: stated.update(ports=["9092"]),
+    "rest": lambda rows, stated: stated.update(rest="?"),
+    "no rest": lambda rows, stated: stated.pop("rest"),
+    "container": lambda rows, stated: stated.update(container=[]),
+    "kind": lambda rows, stated: stated["container"].update(kind=5),
+    "packet header": lambda rows, stated: stated["container"].update(packet_header=0),
+    "interfaces": lambda rows, stated: stated["container"].update(interfaces=[[1, 2]]),
+    "resolution": lambda rows, stated: stated["container"].update(interfaces=[[1, 0, 20, 0]]),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_STATES)
+def test_what_cannot_be_the_state_of_a_capture_is_an_error_and_nothing_is_taken_over(wrong: str) -> None:
+    first, saved, rest = half()
+    tracker = Tracker()
+    with pytest.raises(CaptureError, match="not the state of a capture"):
+        tracker.restore(changed(saved, WRONG_STATES[wrong]))
+    tracker.restore(saved)
+    found, expected = (list(map(repr, one.feed(rest, final=True))) for one in (tracker, first))
+    assert found == expected != []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"version": 2}', '{"version": 1}', "\udcff"])
+def test_metadata_that_a_state_cannot_have_is_an_error(text: str) -> None:
+    saved = half()[1].replace_schema_metadata({b"kwire": text.encode(errors="surrogateescape")})
+    with pytest.raises(CaptureError):
+        Tracker().restore(saved)
+    with pytest.raises(CaptureError):
+        Tracker().restore(saved.replace_schema_metadata(None))
+
+
+def test_the_order_of_the_rows_of_a_state_does_not_matter() -> None:
+    first, again = exchange(count=1), exchange(Connection(client_isn=77_000_000, broker_isn=5, step=1).open(), 1)
+    data = pcap([*first.packets, *again.packets])
+    ends = len(pcap([*first.packets, *again.packets[:-1]]))
+    tracker = Tracker()
+    tracker.feed(data[:ends])
+    saved = tracker.save()
+    expected = [(one.connection, one.correlation_id, one.status) for one in tracker.feed(data[ends:], final=True)]
+    other = Tracker()
+    other.restore(saved.take([1, 0]))
+    found = [(one.connection, one.correlation_id, one.status) for one in other.feed(data[ends:], final=True)]
+    assert found == expected == [(1, 1, Status.OK)]
