@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire import schema
@@ -91,9 +91,9 @@ def decode_control(key: bytes | None, value: bytes | None) -> Decoded | None:
     return kind, head, made.to_dict(version)
 
 
-@cache
-def _by_type(folder: str) -> dict[int, str]:
-    """Names of a topic's records by the int16 that their keys start with."""
+@lru_cache(maxsize=8)
+def _by_type(folder: str, generation: int) -> dict[int, str]:
+    """Names of a topic's records by the int16 that their keys start with, in a generation of the schemas."""
     found = {}
     for name in schema.names(folder):
         if name.endswith("Key"):
@@ -107,7 +107,7 @@ def _typed(folder: str) -> Callable[[bytes | None, bytes | None], Decoded | None
     def read(key: bytes | None, value: bytes | None) -> Decoded | None:
         if key is None or len(key) < 2:
             return None
-        name = _by_type(folder).get(int.from_bytes(key[:2], "big", signed=True))
+        name = _by_type(folder, schema.generation()).get(int.from_bytes(key[:2], "big", signed=True))
         if name is None:
             return None
         message = schema.message(name + "Key")
@@ -137,15 +137,15 @@ def _metadata(key: bytes | None, value: bytes | None) -> Decoded | None:
         version, pos = read_uvarint(value, pos)
     except (IndexError, ValueError) as wrong:
         raise DecodeError("the frame of a metadata record is cut off", layout="metadata record", offset=0) from wrong
-    message = _metadata_records().get(kind)
+    message = _metadata_records(schema.generation()).get(kind)
     if message is None or frame not in (0, 1) or version not in message.versions:
         return None
     made, _ = registry.codec(message, version).decode_prefix(value, pos)
     return message.name, None, {"version": version, **made.to_dict(version)}
 
 
-@cache
-def _metadata_records() -> dict[int, Any]:
+@lru_cache(maxsize=1)
+def _metadata_records(generation: int) -> dict[int, Any]:
     found = {}
     for name in schema.names("kraft"):
         message = schema.message(name)

@@ -6,7 +6,7 @@ request. Both are made when they are first needed, and again when a folder of sc
 
 from __future__ import annotations
 
-from operator import is_
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,22 +17,20 @@ from kwire.kernels.programs import ProgramSet, compile_program
 from kwire.kernels.roles import Facts
 from kwire.protocol.headers import request_header_version
 from kwire.schema.keys import ApiKey
-from kwire.schema.model import Message, layout
+from kwire.schema.model import layout
 
 __all__ = ["facts"]
-
-_last: list[tuple[list[Message | None], Facts]] = []
 
 
 def facts() -> Facts:
     """The facts about the APIs of the schemas that are loaded now."""
-    keys = list(schema.api_keys())
-    messages = [find(key) for key in keys for find in (schema.request, schema.response)]
-    # By identity: a schema that was loaded may have the name of the one that it replaces.
-    if not _last or len(_last[0][0]) != len(messages) or not all(map(is_, _last[0][0], messages)):
-        code, starts = _acks_programs()
-        _last[:] = [(messages, Facts(_api_facts(keys), code, starts))]
-    return _last[0][1]
+    return _facts(schema.generation())
+
+
+@lru_cache(maxsize=1)
+def _facts(generation: int) -> Facts:
+    code, starts = _acks_programs()
+    return Facts(_api_facts(list(schema.api_keys())), code, starts)
 
 
 def _api_facts(keys: list[int]) -> Any:

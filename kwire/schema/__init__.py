@@ -12,7 +12,7 @@ from kwire.schema.loader import Catalog
 from kwire.schema.model import Message
 from kwire.schema.parser import parse
 
-__all__ = ["api_keys", "load_folder", "message", "names", "parse", "request", "response"]
+__all__ = ["api_keys", "generation", "load_folder", "message", "names", "parse", "request", "response"]
 
 _catalog = Catalog()
 
@@ -46,6 +46,11 @@ def names(folder: str = "") -> tuple[str, ...]:
 def api_keys() -> dict[int, str]:
     """API key -> API name, ``{0: "Produce", 1: "Fetch", ...}``, in order of key. No file is parsed for it."""
     return _catalog.api_keys()
+
+
+def generation() -> int:
+    """How many folders were loaded so far: what was made of all messages is out of date when it has changed."""
+    return _catalog.generation
 
 
 def load_folder(path: str | Path) -> list[Message]:

@@ -78,6 +78,8 @@ class Catalog:
         self._api_names: dict[int, str] = {}
         self._loaded: dict[str, Message] = {}
         self._by_key: dict[tuple[str, int], Message | None] = {}
+        self.generation = 0
+        """How many folders were loaded: what was made of all messages is out of date when it has changed."""
 
     # -- questions
 
@@ -150,6 +152,7 @@ class Catalog:
             self._loaded.update(found)
             self._messages.update(found)
             self._by_key.clear()
+            self.generation += 1
         return list(found.values())
 
     # -- inside
