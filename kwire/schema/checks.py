@@ -7,8 +7,8 @@ stands only where null is allowed, an integer default fits its type. A field tha
 What a schema names becomes Python: classes, attributes, and source that is executed (``kwire.codec``). So names, tags
 and defaults have rules here as well, and only what keeps them can come into generated source: a field is called
 ``[a-z][a-z0-9_]*``, a message or struct ``[A-Z][A-Za-z0-9]*``, neither what Python or kwire's own classes use; a number
-is of its type's exact class and range, text is printable. The classes' generator asks ``check_generated`` once more, so a
-model that was made by hand cannot bring anything else either.
+is of its type's exact class and range, text is printable. The classes' generator asks ``check_generated`` once more, so
+a model that was made by hand cannot bring anything else either.
 
 Each failure is a ``SchemaError`` at the line of the field or struct that is wrong.
 """

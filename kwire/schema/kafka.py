@@ -11,7 +11,7 @@ around it). Versions that Kafka's definition no longer has are no difference: kw
 
 Rules kept here: a definition that cannot be understood is a ``SchemaError`` that names the file; an unknown key of a
 definition is one too, because ignoring it could change the wire format silently. A definition is read in time that is
-linear in its length, within limits that have names (``LONGEST_DEFINITION``, ``MOST_BRACKETS``, and those of ``checks``),
+linear in its length, within limits that have names (``LONGEST_DEFINITION``, ``MOST_BRACKETS``, those of ``checks``),
 and what it becomes can be written as schema text that reads the same.
 """
 
