@@ -281,7 +281,10 @@ def _import(path: str) -> int:
     from kwire.schema import kafka
     from kwire.schema.format import to_text
 
-    sys.stdout.write(to_text(kafka.definitions(path)))
+    made = [one for one in kafka.definitions(path) if one.versions]
+    if not made:
+        raise SchemaError("Kafka has dropped what it defines: it has no versions", file=path)
+    sys.stdout.write(to_text(made))
     return 0
 
 

@@ -26,6 +26,7 @@ from uuid import UUID
 from kwire import wire
 from kwire.errors import EncodeError
 from kwire.schema import model
+from kwire.schema.checks import check_generated
 
 __all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "holds_numbers", "make_classes", "same"]
 
@@ -218,7 +219,8 @@ def holds_numbers(field: model.Field | model.FieldLayout) -> bool:
 def default_expression(field: model.Field | model.FieldLayout, namespace: dict[str, Any], struct: type | None) -> str:
     """Source text of an expression for what the field holds by default: a fresh list, or what can be shared.
 
-    ``struct`` is the class of a struct-typed field. Names that the expression needs are put into ``namespace``.
+    ``struct`` is the class of a struct-typed field. Names that the expression needs are put into ``namespace``, and so
+    is text of the schema: the source holds the name of a constant, never the text.
     """
     default = field.default
     if default == () and isinstance(default, tuple):
@@ -240,11 +242,18 @@ def default_expression(field: model.Field | model.FieldLayout, namespace: dict[s
         if field.type.name == "float64":
             assert isinstance(default, (int, float))
             return repr(float(default))
+        if isinstance(default, str) and default:
+            number = 0
+            while namespace.setdefault(f"TEXT_{number}", default) != default:
+                number += 1
+            return f"TEXT_{number}"
     return repr(default)
 
 
 def make_classes(message: model.Message) -> tuple[type[WireMessage], dict[str, type[WireStruct]]]:
-    """The class of ``message`` and those of its structs by name."""
+    """The class of ``message`` and those of its structs by name. Raises ``SchemaError`` before source is made of names
+    that the schema language does not have (a model can be made by hand)."""
+    check_generated(message)
     structs: dict[str, type[WireStruct]] = {}
     pending = dict(message.structs)
     while pending:
@@ -280,7 +289,8 @@ def _make_class(
     structs: dict[str, type[WireStruct]],
     base: type[WireStruct],
 ) -> type[WireStruct]:
-    namespace: dict[str, Any] = {}
+    # Capitals, because a field may be called ``list``.
+    namespace: dict[str, Any] = {"LIST": list, "TUPLE": tuple}
     own: dict[str, type[WireStruct]] = {}
     parameters: list[str] = []
     body: list[str] = []
@@ -298,7 +308,7 @@ def _make_class(
             body.append(f"self.{field.name} = {field.name}")
             if holds_numbers(field):
                 body[-1] = (
-                    f"self.{field.name} = tuple({field.name}) if {field.name}.__class__ is list else {field.name}"
+                    f"self.{field.name} = TUPLE({field.name}) if {field.name}.__class__ is LIST else {field.name}"
                 )
     parameters.append("unknown_tagged_fields=None")
     body.append("self.unknown_tagged_fields = unknown_tagged_fields")

@@ -17,8 +17,9 @@ from typing import Final
 from kwire import schema
 from kwire.codec.objects import holds_numbers
 from kwire.schema import model
+from kwire.schema.checks import check_generated
 
-__all__ = ["main", "stub_source"]
+__all__ = ["class_source", "main", "stub_source"]
 
 _TYPES: Final = {
     "bool": "bool",
@@ -71,12 +72,17 @@ def _class(message: model.Message, name: str, fields: tuple[model.Field, ...], b
     yield f"{inner}) -> None: ..."
 
 
+def class_source(message: model.Message) -> Iterator[str]:
+    """The stub's lines about one message. Raises ``SchemaError`` for names that the schema language does not have."""
+    check_generated(message)
+    yield from _class(message, message.name, message.fields, "WireMessage", "")
+
+
 def stub_source() -> str:
     """Text of the stub for all built-in schemas."""
     lines = [_HEAD]
     for name in schema.names():
-        message = schema.message(name)
-        lines += [*_class(message, name, message.fields, "WireMessage", ""), ""]
+        lines += [*class_source(schema.message(name)), ""]
     return "\n".join(lines)
 
 

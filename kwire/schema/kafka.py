@@ -10,7 +10,9 @@ layouts, because definitions may say the same thing in different ways (a range t
 around it). Versions that Kafka's definition no longer has are no difference: kwire keeps what Kafka has dropped.
 
 Rules kept here: a definition that cannot be understood is a ``SchemaError`` that names the file; an unknown key of a
-definition is one too, because ignoring it could change the wire format silently.
+definition is one too, because ignoring it could change the wire format silently. A definition is read in time that is
+linear in its length, within limits that have names (``LONGEST_DEFINITION``, ``MOST_BRACKETS``, those of ``checks``),
+and what it becomes can be written as schema text that reads the same.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from kwire.errors import SchemaError
 from kwire.schema import model
-from kwire.schema.checks import check
+from kwire.schema.checks import MOST_FIELDS, MOST_LEVELS, MOST_TAG, allowed_name, check, is_class_name, is_field_name
+from kwire.schema.format import message_to_text
 from kwire.schema.model import (
     NO_VERSIONS,
     OPEN,
@@ -40,9 +44,22 @@ from kwire.schema.model import (
     Type,
     Versions,
 )
-from kwire.schema.parser import EVERY_VERSION, camel_case, zero
+from kwire.schema.parser import EVERY_VERSION, camel_case, parse, zero
 
-__all__ = ["Difference", "compare", "definitions", "read_definition", "snake_case"]
+__all__ = [
+    "LONGEST_DEFINITION",
+    "MOST_BRACKETS",
+    "Difference",
+    "compare",
+    "definitions",
+    "read_definition",
+    "snake_case",
+]
+
+LONGEST_DEFINITION: Final = 1_000_000
+"""Bytes of a definition; Kafka's longest have 20,000."""
+MOST_BRACKETS: Final = 64
+"""Brackets of a definition that are open at once. A level of structs takes two."""
 
 _KINDS: Final[dict[str, Kind]] = {
     "request": "request",
@@ -88,8 +105,10 @@ _FIELD_KEYS: Final = frozenset(
         "zeroCopy",
     }
 )
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_RANGE: Final = re.compile(r"(\d+)(?:(\+)|-(\d+))?$")
+# What does not end is taken to the end of the text, so that it is not looked at again from each of its characters.
+_PART: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|([\[{])|([\]}])|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
+_RANGE: Final = re.compile(r"([0-9]{1,5})(?:(\+)|-([0-9]{1,5}))?")
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -118,27 +137,74 @@ def _texts(top: Path) -> Iterator[tuple[str, str]]:
     try:
         if top.is_dir():
             for file in sorted(top.rglob("*.json")):
-                yield str(file), file.read_text("utf-8")
+                with file.open("rb") as stream:
+                    yield str(file), _text(stream, str(file))
         elif zipfile.is_zipfile(top):
             with zipfile.ZipFile(top) as jar:
                 for inside in sorted(jar.namelist()):
                     if inside.endswith(".json"):
-                        yield f"{top.name}!{inside}", jar.read(inside).decode("utf-8")
+                        with jar.open(inside) as stream:
+                            yield f"{top.name}!{inside}", _text(stream, f"{top.name}!{inside}")
         else:
-            yield str(top), top.read_text("utf-8")
-    except (OSError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+            with top.open("rb") as stream:
+                yield str(top), _text(stream, str(top))
+    # zipfile lets RuntimeError through for what is encrypted, and zlib.error and EOFError for what is damaged.
+    except (OSError, UnicodeDecodeError, zipfile.BadZipFile, RuntimeError, zlib.error, EOFError) as error:
         raise SchemaError(f"cannot be read: {error}", file=str(top)) from None
 
 
+def _text(stream: IO[bytes], name: str) -> str:
+    """The text of a file; nothing, as of any file that is no definition, where a longer one is not a definition."""
+    content = stream.read(LONGEST_DEFINITION + 1)
+    if len(content) <= LONGEST_DEFINITION:
+        return content.decode("utf-8")
+    if b'"validVersions"' in content:
+        raise SchemaError(f"a definition of more than {LONGEST_DEFINITION} bytes", file=name)
+    return ""
+
+
 def read_definition(text: str, file: str = "<definition>") -> Message:
-    """One of Kafka's JSON message definitions. Raises ``SchemaError``."""
-    # A comment becomes as many blanks, so that a position in an error of json is the file's.
-    plain = _COMMENT.sub(lambda match: match[1] or " " * len(match[0]), text)
+    """One of Kafka's JSON message definitions. Raises ``SchemaError``.
+
+    Names that Python or kwire's classes use get a ``_`` at their end: the field ``Class`` is ``class_``. A message that
+    Kafka has dropped (``"validVersions": "none"``) has no versions here either, and no schema text.
+    """
+    if len(text) > LONGEST_DEFINITION:
+        raise SchemaError(f"a definition of more than {LONGEST_DEFINITION} bytes", file=file)
     try:
-        values = json.loads(plain)
+        values = json.loads(_without_comments(text, file))
     except ValueError as error:
         raise SchemaError(f"not JSON: {error}", file=file) from None
-    return _Definition(file).read(values)
+    made = _Definition(file).read(values)
+    if not made.versions:
+        return made  # Kafka keeps definitions of messages that it has dropped: nothing to write, nothing to compare
+    try:
+        again = parse(message_to_text(made), file)
+    except SchemaError as error:
+        raise SchemaError(f"kwire's schemas cannot say this: {error.message}", file=file) from None
+    if again != [made]:
+        raise SchemaError(f"kwire's schemas cannot say this: {made.name} reads differently as schema text", file=file)
+    return made
+
+
+def _without_comments(text: str, file: str) -> str:
+    """``text`` with as many blanks as each comment has characters: a position in an error of json is the file's."""
+    depth = 0
+
+    def plain(match: re.Match[str]) -> str:
+        nonlocal depth
+        string, opens, closes, unended = match.groups()
+        if opens:
+            depth += 1
+            if depth > MOST_BRACKETS:
+                raise SchemaError(f"more than {MOST_BRACKETS} brackets inside of each other", file=file)
+        elif closes:
+            depth -= 1
+        elif string is None and unended is None:
+            return " " * len(match[0])
+        return match[0]
+
+    return _PART.sub(plain, text)
 
 
 class _Definition:
@@ -149,6 +215,7 @@ class _Definition:
         self.bodies: dict[str, list[Any]] = {}
         self.reach: dict[str, Versions] = {}
         self.structs: dict[str, Struct] = {}
+        self.count = 0
 
     def fail(self, what: str) -> SchemaError:
         return SchemaError(what, file=self.file)
@@ -157,16 +224,23 @@ class _Definition:
         if not isinstance(values, dict):
             raise self.fail("not a message definition: no JSON object")
         self.known(values, _MESSAGE_KEYS, "the definition")
-        name = self.text(values, "name")
-        kind = _KINDS.get(values.get("type", "data"))
+        name = self.class_name(self.text(values, "name"), "$.name")
+        type_ = values.get("type", "data")
+        kind = _KINDS.get(type_) if isinstance(type_, str) else None
         if kind is None:
-            raise self.fail(f"unknown type {values['type']!r} of message")
+            raise self.fail(f"unknown type {type_!r} of message")
+        api_key = values.get("apiKey")
+        if api_key is not None and not (type(api_key) is int and 0 <= api_key <= OPEN):
+            raise self.fail(f"apiKey {api_key!r} is not a number from 0 to {OPEN}")
         versions = self.range(values.get("validVersions"), "validVersions")
         flexible = self.range(values.get("flexibleVersions"), "flexibleVersions")
         fields = self.items(values, "fields")
-        for one in self.items(values, "commonStructs"):
-            self.bodies[self.text(one, "name")] = self.items(one, "fields")
-        self.gather(fields)
+        for index, one in enumerate(self.items(values, "commonStructs")):
+            path = f"$.commonStructs[{index}]"
+            body = self.items(one, "fields")
+            self.bodies[self.class_name(self.text(one, "name"), f"{path}.name")] = body
+            self.gather(body, path, 1)
+        self.gather(fields, "$", 0)
         self.collect(fields, versions, ())
         made = Message(
             name=name,
@@ -175,7 +249,7 @@ class _Definition:
             flexible=Versions(max(flexible.low, versions.low), flexible.high) if flexible & versions else NO_VERSIONS,
             fields=self.fields(fields, versions, versions),
             structs=self.structs,
-            api_key=values.get("apiKey"),
+            api_key=api_key,
             file=self.file,
         )
         check(made)
@@ -194,6 +268,11 @@ class _Definition:
             raise self.fail(f"{key} is missing")
         return value
 
+    def class_name(self, name: str, path: str) -> str:
+        if not is_class_name(name):
+            raise self.fail(f"{path}: {name[:100]!r} is not a name that a message or struct can have")
+        return name
+
     def items(self, values: Any, key: str) -> list[Any]:
         value = values.get(key, []) if isinstance(values, dict) else None
         if not isinstance(value, list):
@@ -203,28 +282,38 @@ class _Definition:
     def range(self, text: Any, what: str) -> Versions:
         if text is None or text == "none":
             return NO_VERSIONS
-        match = _RANGE.match(text) if isinstance(text, str) else None
-        if match is None:
+        match = _RANGE.fullmatch(text) if isinstance(text, str) else None
+        low, high = (int(match[1]), OPEN if match[2] else int(match[3] or match[1])) if match else (0, OPEN + 1)
+        if max(low, high) > OPEN:
             raise self.fail(f"{what} {text!r} is not a range of versions")
-        low = int(match[1])
-        return Versions(low, OPEN if match[2] else int(match[3] or low))
+        return Versions(low, high)
 
     def versions(self, one: dict[str, Any]) -> Versions:
         # A field that is tagged wherever it exists may leave out its versions.
         return self.range(one.get("versions", one.get("taggedVersions")), f"versions of {one.get('name')}")
 
-    def gather(self, fields: list[Any]) -> None:
-        """Notes the fields of each struct that is defined where it is used."""
-        for one in fields:
+    def gather(self, fields: list[Any], path: str, depth: int) -> None:
+        """Notes the fields of each struct that is defined where it is used, and checks all names."""
+        for index, one in enumerate(fields):
+            here = f"{path}.fields[{index}]"
             self.known(one, _FIELD_KEYS, "a field")
+            name = self.text(one, "name")
+            if not is_field_name(snake_case(name[:200])):
+                raise self.fail(f"{here}.name: {name[:100]!r} is not a name that a field can have")
+            struct = self.text(one, "type").removeprefix("[]")
             body = self.items(one, "fields")
             if body:
-                self.bodies.setdefault(self.text(one, "type").removeprefix("[]"), body)
-                self.gather(body)
+                if depth == MOST_LEVELS:
+                    raise self.fail(f"{here}: more than {MOST_LEVELS} structs inside of each other")
+                self.bodies.setdefault(self.class_name(struct, f"{here}.type"), body)
+                self.gather(body, here, depth + 1)
 
     def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
         """Notes the versions in which anything refers to a struct."""
         for one in fields:
+            self.count += 1
+            if self.count > MOST_FIELDS:
+                raise self.fail(f"more than {MOST_FIELDS} fields, those of a struct counted wherever it is used")
             struct = self.text(one, "type").removeprefix("[]")
             if struct in model.PRIMITIVES:
                 continue
@@ -232,6 +321,8 @@ class _Definition:
                 raise self.fail(f"struct {struct} contains itself")
             if struct not in self.bodies:
                 raise self.fail(f"unknown type {struct!r}")
+            if len(inside) == MOST_LEVELS:
+                raise self.fail(f"{struct}: more than {MOST_LEVELS} structs inside of each other")
             here = self.versions(one) & within
             before = self.reach.get(struct)
             if here:
@@ -257,7 +348,7 @@ class _Definition:
         return tuple(made)
 
     def field(self, one: dict[str, Any], name: str, versions: Versions, within: Versions) -> Field:
-        snake = snake_case(name)
+        snake = allowed_name(snake_case(name))
         type_ = self.type(one)
         nullable = self.range(one.get("nullableVersions"), "nullableVersions")
         tagged = self.range(one.get("taggedVersions"), "taggedVersions")
@@ -266,8 +357,11 @@ class _Definition:
         if plain and self.range(one["flexibleVersions"], "flexibleVersions"):
             raise self.fail(f"{name}: flexibleVersions of a field can only be none")
         tag = one.get("tag")
-        if tag is not None and not str(tag).isdecimal():  # 0 or "0"
+        if tag is not None and not self.is_tag(tag):
             raise self.fail(f"{name}: tag {tag!r} is not a number")
+        ignorable = one.get("ignorable", False)
+        if ignorable not in (True, False, "true", "false"):
+            raise self.fail(f"{name}: ignorable is {ignorable!r}")
         return Field(
             name=snake,
             type=type_,
@@ -276,10 +370,14 @@ class _Definition:
             tag=None if tag is None else int(tag),
             tagged=_cut(tagged, versions, present),
             default=self.default(type_, name, one.get("default")),
-            ignorable=bool(one.get("ignorable", False)),
+            ignorable=ignorable in (True, "true"),
             plain=plain,
             kafka_name="" if camel_case(snake) == name else name,
         )
+
+    def is_tag(self, tag: Any) -> bool:
+        written = str(tag) if type(tag) is int else tag  # 0 or "0"
+        return isinstance(written, str) and _NUMBER.fullmatch(written) is not None and int(written) <= MOST_TAG
 
     def type(self, one: dict[str, Any]) -> Type:
         text = self.text(one, "type")
@@ -292,9 +390,11 @@ class _Definition:
             return zero(type_)
         if written == "null":
             return None
-        text = str(written)
         zero_value = zero(type_)
+        text = str(written) if isinstance(written, (str, int, float)) else ""
         try:
+            if text == "" and written != "":
+                raise ValueError
             if isinstance(zero_value, bool):
                 return {"true": True, "false": False}[text.lower()]
             if isinstance(zero_value, int):

@@ -9,6 +9,8 @@ Rules kept here:
 - Every mistake is a ``SchemaError`` with file and line. Nothing is guessed: an unknown word, a tab, a third space of
   indentation, an attribute given twice are errors.
 - A field without a version range exists in every version (``0+``); ``T?`` is nullable wherever the field exists.
+- Text is printable: no control character comes into a message, nor from there to a terminal. Numbers have so many
+  digits as they can need. Lines have at most ``LONGEST_LINE`` characters.
 - Defaults are resolved here, so that nobody else has to know the zero of a type.
 - What a line cannot know by itself (is the struct defined, does the tag clash) is left to ``checks``.
 """
@@ -16,11 +18,12 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from kwire.errors import SchemaError
-from kwire.schema.checks import check
+from kwire.schema.checks import MOST_TAG, check, is_field_name
 from kwire.schema.model import (
     NO_VERSIONS,
     OPEN,
@@ -47,13 +50,16 @@ KINDS: Final[dict[str, tuple[Kind, str]]] = {
 }
 """First word of a head line -> kind and the suffix that Kafka's class name has."""
 
+LONGEST_LINE: Final = 10_000
+"""Characters of a line of schema text."""
+
 EVERY_VERSION: Final = Versions(0, OPEN)
 INTEGER_TYPES: Final = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
 
 _TOKEN: Final = re.compile(r'\s*(?:(#.*)|("(?:[^"\\]|\\["\\])*")|([^\s"#]+)|(["]))')
 _RANGE: Final = re.compile(r"(\d{1,5})(?:(\+)|-(\d{1,5}))?$")
 _TYPE: Final = re.compile(r"(\[)?([A-Za-z][A-Za-z0-9]*)(\])?(?:(\?)(.*))?$")
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*$")
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _CLASS: Final = re.compile(r"[A-Z][A-Za-z0-9]*$")
 _NOTE: Final = re.compile(r"v(\d{1,5})\s+(\S.*)$")
 
@@ -111,7 +117,7 @@ class _Parser:
     def __init__(self, file: str) -> None:
         self.file = file
         self.line = 0
-        self.messages: list[Message] = []
+        self.messages: dict[str, Message] = {}
         self.comments: list[tuple[int, str]] = []
         self.head: _Head | None = None
         self.blocks: list[_Block] = []  # innermost last; blocks[0] is the message
@@ -126,7 +132,7 @@ class _Parser:
             self.line = number
             self.read_line(raw)
         self.finish()
-        return self.messages
+        return list(self.messages.values())
 
     def read_line(self, raw: str) -> None:
         stripped = raw.strip()
@@ -135,6 +141,10 @@ class _Parser:
             return
         if "\t" in raw:
             self.fail("a tab: indent and align with spaces")
+        if len(raw) > LONGEST_LINE:
+            self.fail(f"a line of more than {LONGEST_LINE} characters")
+        if not stripped.isprintable():
+            self.refuse_controls(stripped)
         indent = len(raw) - len(raw.lstrip(" "))
         if stripped.startswith("#"):
             if indent == 0:
@@ -147,6 +157,12 @@ class _Parser:
         else:
             self.read_field(indent, tokens, comment)
         self.comments.clear()
+
+    def refuse_controls(self, text: str) -> None:
+        for char in text:
+            # Control, format (bidirectional ones too), surrogate and separator characters; other blanks only look odd.
+            if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+                self.fail(f"U+{ord(char):04X}, a character that cannot be shown")
 
     def tokens(self, text: str) -> tuple[list[str], str]:
         tokens: list[str] = []
@@ -191,7 +207,7 @@ class _Parser:
         if "versions" not in said:
             self.fail("versions missing, as in 'versions 0-13'")
         key = said.get("key")
-        if key is not None and not (key.isdecimal() and int(key) <= OPEN):
+        if key is not None and not (_NUMBER.fullmatch(key) and int(key) <= OPEN):
             self.fail(f"key {key!r} is not a number from 0 to {OPEN}")
         if kind in ("request", "response") and key is None:
             self.fail(f"a {kind} needs its API key, as in 'key 0'")
@@ -268,7 +284,7 @@ class _Parser:
 
     def field(self, tokens: list[str], comment: str) -> Field:
         name = tokens[0]
-        if not _NAME.match(name):
+        if not is_field_name(name):
             self.fail(f"field name {name!r} is not snake_case")
         if len(tokens) < 2:
             self.fail(f"field {name} has no type")
@@ -293,7 +309,7 @@ class _Parser:
                 self.fail(f"{word} given twice")
             seen.add(word)
             if word == "tag":
-                if not rest or not rest[0].isdecimal():
+                if not rest or not _NUMBER.fullmatch(rest[0]) or int(rest[0]) > MOST_TAG:
                     self.fail("tag needs a number, as in 'tag 0'")
                 tag = int(rest.pop(0))
                 tagged = versions
@@ -375,11 +391,11 @@ class _Parser:
             file=self.file,
             line=head.line,
         )
-        for one in self.messages:
-            if one.name == message.name:
-                self.fail(f"{message.name} stands in this file already (line {one.line})", head.line)
+        first = self.messages.get(message.name)
+        if first is not None:
+            self.fail(f"{message.name} stands in this file already (line {first.line})", head.line)
         check(message)
-        self.messages.append(message)
+        self.messages[message.name] = message
         self.head = None
 
 
