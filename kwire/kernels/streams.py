@@ -37,6 +37,8 @@ ACKED_WAIT: Final = 200_000_000
 """Nanoseconds of capture time. Packets of one host that were captured out of order are microseconds apart."""
 LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
+EARLIEST: Final = -(1 << 63)
+"""A time before all others."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
 
@@ -187,8 +189,9 @@ def _join(
         stream.next = cursor
         stream.synced = 0
     acked = stream.acked
-    latest = first.time
-    latest_order = first.order
+    # Of the segments that are joined: one that only repeats what was dealt with says nothing about the others.
+    latest = int64(EARLIEST)
+    latest_order = int64(-1)
     lost_to = int64(-1)
     lost_time = int64(0)
     lost_order = int64(0)
