@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,8 @@ from packets import (
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import Status
 
 # TCP
 
@@ -373,3 +376,23 @@ def test_bytes_that_the_capture_cut_off_may_be_there_in_part_from_retransmission
 def test_a_syn_alone_is_a_connection_without_frames() -> None:
     packet = Packet(("10.0.0.1", 1), ("10.0.0.2", 9092), 5, flags=SYN)
     assert read(pcap([packet]), ports=[9092]) == []
+
+
+def test_one_window_may_hold_more_than_any_table_does_at_first(engine: Engine) -> None:
+    connections = [Connection(client=("10.0.0.1", 20_000 + k), mss=1 << 15).open() for k in range(100)]
+    for k, connection in enumerate(connections):
+        connection.send(*(metadata(number, f"client {k} {number // 5} " + "x" * 50) for number in range(1, 31)))
+        connection.answer(*(metadata_answer(number) for number in range(1, 31)))
+    packets = [one for together in zip(*(each.packets for each in connections), strict=True) for one in together]
+    tracker = Tracker()
+    found = Counter(
+        (frame.connection, frame.is_response, frame.client_id, frame.correlation_id, frame.status)
+        for frame in tracker.feed(pcap(packets), final=True)
+    )
+    wanted = Counter(
+        (k, is_response, f"client {k} {number // 5} " + "x" * 50, number, Status.OK)
+        for k in range(100)
+        for number in range(1, 31)
+        for is_response in (False, True)
+    )
+    assert found == wanted
