@@ -244,7 +244,7 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
     head = conn.waiting_head
     if head < 0 or capture.waiting[head].api != SASL_TOKEN:
         return NO
-    if available >= 8:
+    if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
         until = window.pieces[way.piece].time + DISORDER
         row, _ = find(capture.waiting, head, i32(window.data, at + 4), until)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from packets import (
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
+from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import Status
 
 # TCP
@@ -277,6 +279,28 @@ def test_raw_sasl_tokens_after_a_handshake_v0() -> None:
     assert brief(found)[-2:] == [("request", "Metadata", 2, "ok"), ("response", "Metadata", 2, "ok")]
 
 
+def test_an_empty_token_is_no_response_to_a_request_whose_id_is_the_size_of_what_follows() -> None:
+    mechanisms = struct.pack(">hih", 0, 1, 5) + b"PLAIN"
+    connection = Connection(step=1000).open().send(request(17, 0, 1, b"\0\x05PLAIN")).answer(response(1, mechanisms))
+    connection.send(b"\0u\0p").answer(b"")
+    number = len(metadata_answer(0))
+    connection.send(metadata(number)).answer(metadata_answer(number))
+    found = read(pcap(connection.packets))
+    assert [row["status"] for row in found] == ["ok"] * 2 + ["sasl"] * 2 + ["ok"] * 2
+
+
+def test_a_repeated_segment_does_not_make_a_later_request_late() -> None:
+    connection = exchange(Connection(step=1000).open(), 2)
+    packets = connection.packets
+    first, second = packets[3], packets[5]
+    later = packets[6].time + 10
+    # Behind the first exchange a window begins, in which the first request is there once more, after the second answer.
+    data = pcap([*packets[:5], second, packets[6], replace(first, time=later), *packets[7:]])
+    begin = 24 + sum(16 + len(link(one)) for one in packets[:5])
+    assert [row["latency_ms"] for row in read(data, window=begin)] == [row["latency_ms"] for row in read(data)]
+    assert [row["latency_ms"] for row in read(data, window=begin)][1::2] == [0.001, 0.001]
+
+
 def test_a_connection_that_opens_with_a_gssapi_token() -> None:
     token = b"\x60\x82\x02\x58\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02" + bytes(30)
     connection = Connection().open().send(token).answer(b"\x60" + bytes(20)).send(b"abcd").answer(b"")
@@ -405,3 +429,23 @@ def test_a_frame_that_is_cut_off_has_the_number_of_when_that_was_known(end: str)
     assert [status for _, _, _, status in whole].index(Status.CUT_OFF) == (6 if end == "capture" else 4)
     for cut in range(1, len(packets)):
         assert in_parts(packets, cut) == whole
+
+
+def test_one_window_may_hold_more_than_any_table_does_at_first(engine: Engine) -> None:
+    connections = [Connection(client=("10.0.0.1", 20_000 + k), mss=1 << 15).open() for k in range(100)]
+    for k, connection in enumerate(connections):
+        connection.send(*(metadata(number, f"client {k} {number // 5} " + "x" * 50) for number in range(1, 31)))
+        connection.answer(*(metadata_answer(number) for number in range(1, 31)))
+    packets = [one for together in zip(*(each.packets for each in connections), strict=True) for one in together]
+    tracker = Tracker()
+    found = Counter(
+        (frame.connection, frame.is_response, frame.client_id, frame.correlation_id, frame.status)
+        for frame in tracker.feed(pcap(packets), final=True)
+    )
+    wanted = Counter(
+        (k, is_response, f"client {k} {number // 5} " + "x" * 50, number, Status.OK)
+        for k in range(100)
+        for number in range(1, 31)
+        for is_response in (False, True)
+    )
+    assert found == wanted

@@ -153,6 +153,12 @@ def test_time_and_order_of_a_piece_are_those_of_the_latest_packet_before_its_end
     assert window.pieces["order"].tolist() == [9, 9, 9]
 
 
+def test_a_repetition_of_what_was_dealt_with_does_not_make_what_is_new_any_later(engine: Engine) -> None:
+    window = Window(engine).at(4).add(4, b"new", time=20, order=2).add(0, b"old", time=40, order=4).place()
+    assert window.joined() == [(4, b"new")]
+    assert (window.pieces["time"].tolist(), window.pieces["order"].tolist()) == ([20], [2])
+
+
 # Holes
 
 

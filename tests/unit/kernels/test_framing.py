@@ -1,0 +1,214 @@
+"""Frames in streams: where they begin when that is not known, and tables that are full, on both engines."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from joined import Run, connection, directions, scratch, state, window
+from packets import metadata, metadata_answer, request, response, sized
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.framing import Capture, frames_and_pairs, tell_the_rest
+from kwire.kernels.layouts import FRAME, Reason, Role, Status
+from kwire.kernels.names import LONGEST_NAME, NameTable
+from kwire.kernels.numbers import grown
+from kwire.protocol.facts import facts
+
+Brief = tuple[int, Status, int]
+"""0 for a request and 1 for a response, what became of it, and its correlation id; of a gap the bytes skipped."""
+
+
+def known(**fields: Any) -> Capture:
+    """A connection whose end A asks, and of neither direction is known where a frame begins."""
+    streams = directions(synced=0)
+    for name, value in fields.items():
+        streams[name] = value
+    return state(connection(role=Role.A_REQUESTS), streams)
+
+
+def read(engine: Engine, capture: Capture, a: Run = (), b: Run = (), **options: Any) -> list[Brief]:
+    """The frames of one window; everything fits."""
+    capture.room["frames"] = capture.room["active"] = capture.room["direction"] = 0
+    rows = np.empty(200, FRAME)
+    assert engine(frames_and_pairs)(window(a, b, **options), capture, facts(), scratch(), rows)
+    if options.get("final"):
+        capture.room["active"] = 0
+        assert engine(tell_the_rest)(capture, 2, rows)
+    return [
+        (
+            int(row["response"]),
+            Status(int(row["status"])),
+            int(row["size" if row["reason"] == Reason.SKIPPED else "id"]),
+        )
+        for row in rows[: int(capture.room["frames"][0])]
+    ]
+
+
+def ok(side: int, *numbers: int) -> list[Brief]:
+    return [(side, Status.OK, number) for number in numbers]
+
+
+def gap(side: int, size: int) -> Brief:
+    return (side, Status.GAP, size)
+
+
+# Numbers of which none is near 0: a body of zeros would do for one that is.
+ASKED = [sized(metadata(number)) for number in range(5100, 5110)]
+ANSWERED = [sized(metadata_answer(number)) for number in range(5100, 5110)]
+
+
+# Where the capture begins within a frame
+
+
+def test_the_first_request_is_found_wherever_the_capture_begins(engine: Engine) -> None:
+    whole = b"".join(ASKED[:3])
+    for begin in range(len(ASKED[0]) + 1):
+        found = read(engine, known(), [(0, whole[begin:])], final=True)
+        if begin == 0:
+            assert found == ok(0, 5100, 5101, 5102)
+        else:
+            left = len(ASKED[0]) - begin
+            assert found == [gap(0, left)] * bool(left) + ok(0, 5101, 5102)
+
+
+def test_the_first_response_that_is_waited_for_is_found_wherever_the_capture_begins(engine: Engine) -> None:
+    whole = b"".join(ANSWERED[:3])
+    for begin in range(1, len(ANSWERED[0]) + 1):
+        found = read(engine, known(), [(0, b"".join(ASKED[:3]))], [(0, whole[begin:])], final=True)
+        left = len(ANSWERED[0]) - begin
+        assert found == ok(0, 5100, 5101, 5102) + [gap(1, left)] * bool(left) + ok(1, 5101, 5102)
+
+
+def test_a_request_in_the_middle_of_a_segment_needs_another_behind_it_or_the_end(engine: Engine) -> None:
+    noise = b"\xff" * 10
+    assert read(engine, known(), [(0, noise + ASKED[0])], final=True) == [gap(0, 10), *ok(0, 5100)]
+    assert read(engine, known(), [(0, noise + ASKED[0] + ASKED[1])], final=True) == [gap(0, 10), *ok(0, 5100, 5101)]
+    lonely = noise + ASKED[0] + b"\xff" * 20
+    assert read(engine, known(), [(0, lonely)], final=True) == [gap(0, len(lonely))]
+    # At the beginning of a segment, one is enough.
+    assert read(engine, known(), [(0, noise), (10, ASKED[0] + b"\xff" * 20)])[:2] == [gap(0, 10), *ok(0, 5100)]
+
+
+def test_a_request_that_goes_on_in_the_next_segment_is_believed_by_its_correlation_id(engine: Engine) -> None:
+    for number, found in ((5, [gap(0, 10)]), (-5, [])):
+        long = sized(request(3, 0, number, bytes(300)))
+        assert read(engine, known(), [(0, b"\xff" * 10 + long[:100])]) == found
+
+
+def test_sizes_that_only_look_like_one_are_passed_over(engine: Engine) -> None:
+    chance = random.Random(3)
+    for _ in range(50):
+        # No byte of it is the first of a size that a frame can have.
+        noise = bytes(chance.randrange(9, 256) for _ in range(chance.randrange(1, 40)))
+        # A size with an API that there is not; one that is too small; one that is followed by nothing that fits.
+        false = [struct.pack(">ihh", 100, 999, 0), struct.pack(">i", 3), sized(request(3, 0, 1))[:-1] + b"\xff"]
+        chance.shuffle(false)
+        data = noise + b"".join(part + b"\xff" for part in false)
+        found = read(engine, known(), [(0, data), (len(data), b"".join(ASKED))], final=True)
+        assert found == [gap(0, len(data)), *ok(0, *range(5100, 5110))]
+
+
+# Where packets are missing
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_what_is_missing_within_a_frame_costs_this_frame_only(engine: Engine, lost: int) -> None:
+    long = sized(request(3, 0, 50, bytes(100)))
+    for begin in range(4, len(long)):
+        hole = [(begin, min(20, len(long) - begin))] if lost else []
+        end = min(begin + 20, len(long))
+        a = [(0, long[:begin]), *hole, (end, long[end:] + ASKED[0])]
+        found = read(engine, known(synced=1), a, final=True)
+        assert [one for one in found if one[1] != Status.GAP] == ok(0, 5100)
+        assert [one[1] for one in found] == [Status.GAP, Status.OK]
+
+
+def test_a_size_that_is_missing_is_searched_for(engine: Engine) -> None:
+    for kept in range(4):
+        a = [(0, ASKED[0] + ASKED[1][:kept]), (len(ASKED[0]) + 8, ASKED[1][8:] + b"".join(ASKED[2:4]))]
+        found = read(engine, known(synced=1), a, final=True)
+        assert [one for one in found if one[1] == Status.OK] == ok(0, 5100, 5102, 5103)
+        assert {one[1] for one in found} == {Status.OK, Status.GAP}
+
+
+def test_responses_go_on_behind_a_hole(engine: Engine) -> None:
+    whole = b"".join(ANSWERED[:5])
+    size = len(ANSWERED[0])
+    for begin, end in ((size - 5, 2 * size + 7), (size, 2 * size), (2, 3), (size, 3 * size + 1)):
+        b = [(0, whole[:begin]), (end, whole[end:])]
+        found = read(engine, known(synced=1), [(0, b"".join(ASKED[:5]))], b, final=True)
+        assert found[:5] == ok(0, 5100, 5101, 5102, 5103, 5104)
+        touched = range(begin // size, (end - 1) // size + 1)
+        wanted = [5100 + k for k in range(5) if k not in touched]
+        assert [one[2] for one in found[5:] if one[1] == Status.OK] == wanted
+        assert Status.UNPAIRED not in {one[1] for one in found}
+
+
+def test_a_segment_that_begins_with_a_response_is_believed_without_another(engine: Engine) -> None:
+    noise = b"\xff" * 10
+    alone = sized(response(5103, bytes(500)))[:100]
+    for pieces, synced in (([(0, noise + alone)], 0), ([(0, noise), (10, alone)], 1)):
+        capture = known()
+        read(engine, capture, [(0, b"".join(ASKED[:5]))], pieces)
+        assert capture.streams["synced"][1] == synced
+
+
+def test_bytes_that_were_searched_in_vain_are_told_at_the_end_once(engine: Engine) -> None:
+    capture = known()
+    assert read(engine, capture, [(0, b"\xff" * 50)]) == []
+    capture.streams["next"][0] = 50
+    assert read(engine, capture, [(50, b"\xff" * 30)], final=True) == [gap(0, 80)]
+    assert read(engine, capture, final=True) == []
+
+
+# Tables that are full
+
+
+def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine: Engine) -> None:
+    names = [b"client %d" % k + b"x" * (k * 37 % 500) for k in range(300)]
+    asked = b"".join(sized(request(3, 0, k, bytes(4), name.decode())) for k, name in enumerate(names))
+    answered = b"".join(sized(metadata_answer(k)) for k in range(0, 300, 3))
+    table = NameTable()
+    table.pool = np.zeros(LONGEST_NAME + 100, np.uint8)
+    capture = state(connection(role=Role.A_REQUESTS), directions(synced=1), waiting=1)
+    rows = np.empty(1, FRAME)
+    made = window([(0, asked)], [(0, answered)])
+    stops = 0
+    while not engine(frames_and_pairs)(
+        made,
+        capture := capture._replace(names=table.names, pool=table.pool, lookup=table.lookup, names_used=table.used),
+        facts(),
+        scratch(),
+        rows,
+    ):
+        stops += 1
+        assert stops < 1000
+        if capture.room["frames"][0] == len(rows):
+            rows = grown(rows)
+        elif capture.room["waiting"][0] == len(capture.waiting) and capture.room["free"][0] < 0:
+            capture = capture._replace(waiting=grown(capture.waiting))
+        else:
+            table.make_room(LONGEST_NAME, engine)
+    assert stops > 10
+    found = rows[: int(capture.room["frames"][0])]
+    assert found["id"].tolist() == [*range(300), *range(0, 300, 3)]
+    assert [table.values()[number] for number in found["client"].tolist()] == [*names, *names[::3]]
+    assert set(found["status"].tolist()) == {Status.OK}
+    assert capture.connections["waiting"][0] == 2
+
+
+def test_the_rest_is_told_in_a_table_that_grows(engine: Engine) -> None:
+    connections = np.concatenate([connection(role=Role.A_REQUESTS) for _ in range(20)]).view(connection().dtype)
+    streams = np.concatenate([directions(synced=0) for _ in range(20)]).view(directions().dtype)
+    streams["skipped"] = range(40)
+    capture = state(connections, streams)
+    rows = np.empty(1, FRAME)
+    while not engine(tell_the_rest)(capture, 40, rows):
+        rows = grown(rows)
+    found = rows[: int(capture.room["frames"][0])]
+    assert found["size"].tolist() == list(range(1, 40))
+    assert found["response"].tolist() == [k & 1 for k in range(1, 40)]

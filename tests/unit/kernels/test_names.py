@@ -1,0 +1,111 @@
+"""Byte strings as numbers, in tables that grow, on both engines."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from packets import buffer
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.names import LONGEST_NAME, NameTable, has_room, intern
+from kwire.kernels.numbers import SLACK
+
+
+def numbers(engine: Engine, table: NameTable, names: list[bytes | None]) -> list[int]:
+    """The numbers of some names that stand in one array; None for null."""
+    data = b"".join(name or b"" for name in names)
+    lengths = np.array([-1 if name is None else len(name) for name in names], np.int64)
+    offsets = np.concatenate(([0], np.cumsum(np.maximum(lengths, 0))))[:-1]
+    return [int(one) for one in table.numbers(buffer(data + bytes(SLACK)), offsets, lengths, engine)]
+
+
+def test_equal_names_have_the_same_number_and_others_the_next(engine: Engine) -> None:
+    table = NameTable()
+    assert numbers(engine, table, [b"a", b"b", b"a", None, b"ab", b"b"]) == [0, 1, 0, -1, 2, 1]
+    assert table.add(b"ab", engine) == 2
+    assert table.add(b"c", engine) == 3
+    assert table.values() == [b"a", b"b", b"ab", b"c"]
+    assert len(table) == 4
+
+
+def test_an_empty_name_is_a_name_and_null_is_none(engine: Engine) -> None:
+    table = NameTable()
+    assert numbers(engine, table, [b"", None, b"\0", b""]) == [0, -1, 1, 0]
+    assert table.add(b"", engine) == 0
+    assert table.values() == [b"", b"\0"]
+
+
+def test_names_pool_and_lookup_grow_as_they_have_to(engine: Engine) -> None:
+    chance = random.Random(1)
+    names = [b"%d " % k + chance.randbytes(chance.randint(0, 60)) for k in range(1000)]
+    table = NameTable()
+    before = [len(table.names), len(table.pool), len(table.lookup)]
+    first = numbers(engine, table, [name for name in names for _ in range(2)])
+    assert first == [k for k in range(1000) for _ in range(2)]
+    now = [len(table.names), len(table.pool), len(table.lookup)]
+    assert all(one > other for one, other in zip(now, before, strict=True))
+    # At most half full, and a power of two: otherwise names would be searched for ever, or not found.
+    assert len(table.lookup) >= 2 * len(table)
+    assert len(table.lookup) & (len(table.lookup) - 1) == 0
+    assert table.values() == names
+    chance.shuffle(names)
+    again = numbers(engine, table, list(names))
+    assert [table.values()[number] for number in again] == names
+    assert len(table) == 1000
+
+
+def test_the_longest_names_fit_and_differ_in_their_last_byte(engine: Engine) -> None:
+    names: list[bytes | None] = [b"x" * (LONGEST_NAME - 1) + bytes([k]) for k in range(5)]
+    table = NameTable()
+    assert numbers(engine, table, names * 2) == [0, 1, 2, 3, 4] * 2
+    assert table.values() == names
+
+
+def test_names_that_collide_are_told_apart(engine: Engine) -> None:
+    def small() -> NameTable:
+        table = NameTable()
+        table.lookup = np.full(128, -1, np.int64)
+        return table
+
+    names = [b"name %d" % k for k in range(60)]
+    places = []
+    for name in names:
+        alone = small()
+        alone.add(name, engine)
+        places.append(int(np.flatnonzero(alone.lookup >= 0)[0]))
+    assert len(set(places)) < len(names), "some of them belong at the same place"
+    together = small()
+    for _ in range(2):
+        assert [together.add(name, engine) for name in names] == list(range(60))
+    assert len(together.lookup) == 128
+    assert sorted(together.lookup[together.lookup >= 0].tolist()) == list(range(60))
+
+
+def test_there_is_room_until_one_of_the_tables_is_full(engine: Engine) -> None:
+    def fits(table: NameTable, length: int) -> bool:
+        return bool(engine(has_room)(table.used[0], table.names, table.pool, table.lookup, length))
+
+    table = NameTable()
+    assert fits(table, len(table.pool))
+    assert not fits(table, len(table.pool) + 1)
+    table.used["count"] = len(table.names)
+    assert not fits(table, 1)
+    table.make_room(1, engine)
+    assert fits(table, 1)
+    table = NameTable()
+    table.lookup = np.full(2, -1, np.int64)
+    assert fits(table, 1)
+    table.add(b"a", engine)
+    assert not fits(table, 1)
+
+
+def test_a_table_that_grew_keeps_the_numbers_of_its_names(engine: Engine) -> None:
+    table = NameTable()
+    data = buffer(b"abcdef" + bytes(SLACK))
+    for k in range(6):
+        assert engine(intern)(data, k, 1, table.names, table.pool, table.lookup, table.used[0]) == k
+    for length in (1, 10_000, 1_000_000):
+        table.make_room(length, engine)
+        assert engine(has_room)(table.used[0], table.names, table.pool, table.lookup, length)
+        assert numbers(engine, table, [b"f", b"a", b"c"]) == [5, 0, 2]

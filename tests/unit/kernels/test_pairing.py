@@ -1,0 +1,212 @@
+"""Responses to their requests: the lists of requests that wait, on both engines."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from joined import connection, window
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import AT_THE_END, ROOM, WAITING
+from kwire.kernels.pairing import (
+    DISORDER,
+    MOST_UNANSWERED,
+    NEAR,
+    SASL_TOKEN,
+    find,
+    find_request,
+    forget,
+    given_up,
+    plausible_response,
+    wait_for,
+)
+from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES
+from kwire.protocol.facts import facts
+from kwire.schema.keys import ApiKey
+
+
+class Lists:
+    """The requests that wait of some connections, in one table."""
+
+    def __init__(self, engine: Engine, connections: int = 1, rows: int = 100) -> None:
+        self.engine = engine
+        self.connections = np.concatenate([connection() for _ in range(connections)])
+        self.table = np.zeros(rows, WAITING)
+        self.room = np.zeros(1, ROOM)
+        self.room["free"] = -1
+
+    def add(self, number: int, *, slot: int = 0, api: int = 3, version: int = 0, time: int = 0) -> Lists:
+        conn = self.connections.view(connection().dtype)[slot]
+        self.engine(wait_for)(conn, self.table, self.room[0], number, api, version, -1, time, time)
+        return self
+
+    def forget(self, count: int, slot: int = 0) -> Lists:
+        self.engine(forget)(self.connections.view(connection().dtype)[slot], self.table, self.room[0], count)
+        return self
+
+    def numbers(self, slot: int = 0) -> list[int]:
+        """The correlation ids of a connection's list, which must be as long as it says."""
+        found = []
+        row = last = int(self.connections["waiting_head"][slot])
+        while row >= 0:
+            found.append(int(self.table["id"][row]))
+            last, row = row, int(self.table["next"][row])
+        assert self.connections["waiting"][slot] == len(found)
+        assert self.connections["waiting_tail"][slot] == last
+        return found
+
+    def find(self, number: int, until: int = 0, which: Any = find) -> tuple[int, int]:
+        row, before = self.engine(which)(self.table, int(self.connections["waiting_head"][0]), number, until)
+        return int(row), int(before)
+
+
+def test_requests_wait_in_order_and_those_in_front_are_forgotten(engine: Engine) -> None:
+    lists = Lists(engine)
+    assert lists.numbers() == []
+    for number in range(5):
+        lists.add(number)
+    assert lists.numbers() == [0, 1, 2, 3, 4]
+    assert lists.forget(2).numbers() == [2, 3, 4]
+    assert lists.forget(0).numbers() == [2, 3, 4]
+    assert lists.forget(99).numbers() == []
+    assert lists.add(7).numbers() == [7]
+
+
+def test_rows_are_used_again_and_connections_do_not_mix(engine: Engine) -> None:
+    lists = Lists(engine, connections=3)
+    for number in range(9):
+        lists.add(number, slot=number % 3)
+    lists.forget(2, slot=1).forget(1, slot=0)
+    assert [lists.numbers(slot) for slot in range(3)] == [[3, 6], [7], [2, 5, 8]]
+    for number in (10, 11, 12):
+        lists.add(number, slot=2)
+    assert lists.room["waiting"][0] == 9
+    lists.add(13, slot=1)
+    assert lists.room["waiting"][0] == 10
+    assert [lists.numbers(slot) for slot in range(3)] == [[3, 6], [7, 13], [2, 5, 8, 10, 11, 12]]
+
+
+def test_what_is_never_answered_is_bounded(engine: Engine) -> None:
+    lists = Lists(engine, rows=MOST_UNANSWERED)
+    for number in range(MOST_UNANSWERED + 3):
+        lists.add(number)
+    numbers = lists.numbers()
+    assert (len(numbers), numbers[0], numbers[-1]) == (MOST_UNANSWERED, 3, MOST_UNANSWERED + 2)
+
+
+def test_the_first_request_with_the_correlation_id_is_found_if_it_is_old_enough(engine: Engine) -> None:
+    lists = Lists(engine).add(5, time=10).add(6, time=20).add(5, time=30)
+    assert lists.find(5, until=30) == (0, 0)
+    assert lists.find(6, until=20) == (1, 1)
+    assert lists.find(6, until=19) == (-1, 3)
+    assert lists.find(9, until=99) == (-1, 3)
+    lists.forget(1)
+    assert lists.find(5, until=29)[0] == -1
+    assert lists.find(5, until=30) == (2, 1)
+
+
+def test_a_token_waits_without_a_correlation_id(engine: Engine) -> None:
+    lists = Lists(engine).add(0, api=SASL_TOKEN).add(0)
+    assert lists.find(0) == (1, 1)
+
+
+def test_find_coordinator_v0_may_be_answered_with_0_where_it_is_first(engine: Engine) -> None:
+    old = ApiKey.FIND_COORDINATOR
+    lists = Lists(engine).add(5, api=old).add(6)
+    assert lists.find(0, which=find_request) == (0, 0)
+    assert lists.find(6, which=find_request) == (1, 1)
+    assert lists.find(1, which=find_request)[0] == -1
+    # A request that has 0 itself is the one that is meant.
+    assert Lists(engine).add(5, api=old).add(0).find(0, which=find_request) == (1, 1)
+    assert Lists(engine).add(5, api=old, version=1).find(0, which=find_request)[0] == -1
+    assert Lists(engine).add(6).add(5, api=old).find(0, which=find_request)[0] == -1
+    assert Lists(engine).find(0, which=find_request)[0] == -1
+
+
+@pytest.mark.parametrize(
+    ("clock", "order"),
+    [
+        ([], AT_THE_END),
+        ([0, 5, DISORDER - 1], AT_THE_END),
+        ([0, 5, DISORDER], 102),
+        ([DISORDER], 100),
+        ([0, DISORDER, DISORDER, DISORDER + 9], 101),
+    ],
+)
+def test_a_response_without_a_request_is_given_up_with_the_first_packet_that_is_young_enough(
+    engine: Engine, clock: list[int], order: int
+) -> None:
+    made = window(clock=np.array(clock, np.int64), first_order=100)
+    assert engine(given_up)(made, connection()[0], 0) == order
+    assert engine(given_up)(made, connection(closed_order=50)[0], 0) == order
+    # Or when the connection ended, if that was before.
+    assert engine(given_up)(made, connection(closed=1, closed_order=50)[0], 0) == 50
+    assert engine(given_up)(made, connection(closed=1, closed_order=101)[0], 0) == min(order, 101)
+
+
+# Where no frame is known to begin
+
+
+def plausible(
+    engine: Engine, data: bytes, *waits: tuple[int, int], first: int = -1, touching: bool = False, until: int = 0
+) -> int:
+    """What ``plausible_response`` says of ``data`` where these requests wait: correlation id and API key."""
+    lists = Lists(engine)
+    for number, api in waits:
+        lists.add(number, api=api)
+    lists.connections["first_id"] = first
+    conn = lists.connections.view(connection().dtype)[0]
+    made = window([], [(0, data)])
+    return int(engine(plausible_response)(made, conn, lists.table, facts().apis, 0, len(data), touching, until))
+
+
+def frame(number: int, size: int = 12) -> bytes:
+    return struct.pack(">ii", size, number) + bytes(size - 4)
+
+
+def test_a_response_that_is_waited_for_is_believed_if_what_follows_fits(engine: Engine) -> None:
+    waits = [(7, ApiKey.METADATA), (8, ApiKey.METADATA)]
+    assert plausible(engine, frame(7), *waits) == YES
+    assert plausible(engine, frame(7) + frame(8), *waits) == YES
+    assert plausible(engine, frame(7) + frame(7 + NEAR), *waits) == YES
+    assert plausible(engine, frame(7) + frame(8 + NEAR), *waits) == NO
+    assert plausible(engine, frame(7) + frame(7), *waits) == NO
+    assert plausible(engine, frame(7) + struct.pack(">ii", 3, 8), *waits) == NO
+    assert plausible(engine, frame(7) + struct.pack(">ii", LARGEST_FRAME + 1, 8), *waits) == NO
+    # Where it cannot be seen what follows, it has to begin a segment.
+    for rest in (frame(8)[:7], b""):
+        assert plausible(engine, frame(7, 100)[:50] + rest, *waits) == NO
+        assert plausible(engine, frame(7, 100)[:50] + rest, *waits, touching=True) == YES
+
+
+def test_a_response_needs_a_size_that_its_api_can_have(engine: Engine) -> None:
+    least = int(facts().apis["least_response"][ApiKey.METADATA])
+    assert least > 5
+    assert plausible(engine, frame(7, least), (7, ApiKey.METADATA)) == YES
+    assert plausible(engine, frame(7, least - 1), (7, ApiKey.METADATA)) == NO
+    for size in (-1, 3, LARGEST_FRAME + 1):
+        assert plausible(engine, struct.pack(">ii", size, 7), (7, ApiKey.METADATA)) == NO
+    assert plausible(engine, frame(7)[:3], (7, ApiKey.METADATA)) == NEED_MORE
+    assert plausible(engine, frame(7)[:7], (7, ApiKey.METADATA)) == NEED_MORE
+
+
+def test_a_response_that_is_not_waited_for_is_believed_at_the_beginning_of_a_segment_only(engine: Engine) -> None:
+    assert plausible(engine, frame(7)) == NO
+    assert plausible(engine, frame(7), touching=True) == YES
+    assert plausible(engine, frame(-7), touching=True) == NO
+    # Where a request was seen, only those shortly before it can be answered now.
+    for first, said in ((7, NO), (8, YES), (7 + NEAR, YES), (8 + NEAR, NO), (6, NO)):
+        assert plausible(engine, frame(7), first=first, touching=True) == said
+
+
+def test_a_request_that_is_younger_than_the_response_is_not_answered_by_it(engine: Engine) -> None:
+    lists = Lists(engine).add(7, time=50)
+    for until, said in ((49, NO), (50, YES)):
+        data = frame(7)
+        made = window([], [(0, data)])
+        conn = lists.connections.view(connection().dtype)[0]
+        found = engine(plausible_response)(made, conn, lists.table, facts().apis, 0, len(data), False, until)
+        assert found == said

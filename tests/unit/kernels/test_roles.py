@@ -1,0 +1,264 @@
+"""What a connection is and which end asks, told by what it carries, on both engines."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from joined import Run, connection, directions, window
+from packets import buffer, metadata, metadata_answer, request, sized
+
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import Role
+from kwire.kernels.roles import (
+    LARGEST_FRAME,
+    LONGEST_CLIENT_ID,
+    NEED_MORE,
+    NO,
+    UNDECIDED,
+    YES,
+    plausible_request,
+    settle,
+)
+from kwire.protocol.facts import facts
+from kwire.schema.keys import ApiKey
+
+STRONG = sized(metadata(7))
+WEAK = sized(metadata(7, None))
+ANSWER = sized(metadata_answer(7))
+HELLO = b"\x16\x03\x01\x00\x2e" + bytes(46)
+GSSAPI = sized(b"\x60\x82\x02\x58\x06\x09" + bytes(40))
+TEXT = b"GET / HTTP/1.1\r\n\r\n"
+
+
+def settled(engine: Engine, known: Any, a: Run = (), b: Run = (), streams: Any = None, **fields: Any) -> Role:
+    """The role of ``known``, a table of one connection, after these pieces."""
+    streams = directions() if streams is None else streams
+    made = window(a, b, **fields)
+    engine(settle)(made, facts(), streams, known[0], 0, len(made.active))
+    return Role(int(known["role"][0]))
+
+
+# Which end asks
+
+
+@pytest.mark.parametrize("opener", [0, 1])
+def test_the_end_that_opened_the_connection_asks_even_if_the_other_looks_more_like_it(
+    engine: Engine, opener: int
+) -> None:
+    asks = (Role.A_REQUESTS, Role.B_REQUESTS)[opener]
+    sides = ([(0, WEAK)], [(0, STRONG)])
+    assert settled(engine, connection(opener=opener), *(sides if opener == 0 else sides[::-1])) == asks
+
+
+def test_a_client_id_counts_more_than_none(engine: Engine) -> None:
+    for ports in ((40000, 9092), (9092, 40000)):
+        assert settled(engine, connection(ports=ports), [(0, WEAK)], [(0, STRONG)]) == Role.B_REQUESTS
+        assert settled(engine, connection(ports=ports), [(0, STRONG)], [(0, WEAK)]) == Role.A_REQUESTS
+
+
+@pytest.mark.parametrize("look", [WEAK, STRONG])
+def test_where_both_look_alike_the_lower_port_is_the_brokers(engine: Engine, look: bytes) -> None:
+    assert settled(engine, connection(ports=(40000, 9092)), [(0, look)], [(0, look)]) == Role.A_REQUESTS
+    assert settled(engine, connection(ports=(9092, 40000)), [(0, look)], [(0, look)]) == Role.B_REQUESTS
+
+
+def test_requests_from_the_lower_port_need_a_client_id_and_something_from_the_other_end(engine: Engine) -> None:
+    ports = (9092, 40000)
+    # No request begins like this answer, whose correlation id would be an API key.
+    answer = sized(metadata_answer(0x7FFF0001))
+    assert settled(engine, connection(ports=ports), [(0, STRONG)], [(0, answer)]) == Role.A_REQUESTS
+    assert settled(engine, connection(ports=ports), [(0, WEAK)], [(0, answer)]) == Role.UNKNOWN
+    assert settled(engine, connection(ports=ports), [(0, STRONG)]) == Role.UNKNOWN
+    assert settled(engine, connection(ports=ports), [(0, STRONG)], final=True) == Role.A_REQUESTS
+    assert settled(engine, connection(ports=(40000, 9092)), [(0, WEAK)]) == Role.A_REQUESTS
+
+
+def test_a_role_is_settled_by_the_piece_that_told_it(engine: Engine) -> None:
+    known = connection(settled_order=-1)
+    cut = STRONG[:12], STRONG[12:]
+    assert settled(engine, known, [(0, b"no request")], orders=[3]) == Role.UNKNOWN
+    a = [(0, b"no request"), (10, cut[0]), (22, cut[1]), (10 + len(STRONG), STRONG)]
+    assert settled(engine, known, a, orders=[3, 5, 8, 9]) == Role.A_REQUESTS
+    assert known["settled_order"][0] == 8
+
+
+def test_a_header_that_a_segment_cuts_is_put_together_unless_something_is_missing(engine: Engine) -> None:
+    whole = [(k, STRONG[k : k + 1]) for k in range(len(STRONG))]
+    assert settled(engine, connection(), whole) == Role.A_REQUESTS
+    assert settled(engine, connection(), whole[:13]) == Role.UNKNOWN
+    assert settled(engine, connection(), [*whole[:8], *whole[9:]]) == Role.UNKNOWN
+    assert settled(engine, connection(), [*whole[:8], (8, 1), *whole[9:]]) == Role.UNKNOWN
+
+
+def test_a_role_that_is_known_does_not_change(engine: Engine) -> None:
+    for role in (Role.B_REQUESTS, Role.OTHER, Role.ENCRYPTED):
+        known = connection(role=role, first_id=7)
+        assert settled(engine, known, [(0, STRONG)], [(0, TEXT)]) == role
+
+
+# What is not Kafka
+
+
+def test_a_client_that_does_not_begin_with_a_request_is_something_else(engine: Engine) -> None:
+    from_start = directions(start=0)
+    assert settled(engine, connection(opener=0), [(0, TEXT)], streams=from_start) == Role.OTHER
+    # Without the beginning of the stream, or without knowing who opened it, it may become Kafka yet.
+    assert settled(engine, connection(opener=0), [(50, TEXT)], streams=directions(start=0)) == Role.UNKNOWN
+    assert settled(engine, connection(), [(0, TEXT)], streams=directions(start=0)) == Role.UNKNOWN
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_tls_is_seen_at_the_beginning_of_a_stream_or_segment(engine: Engine, side: int) -> None:
+    both: list[Run] = [[], []]
+    both[side] = [(0, HELLO)]
+    assert settled(engine, connection(), *both) == Role.ENCRYPTED
+    both[side] = [(0, TEXT), (len(TEXT), HELLO)]
+    assert settled(engine, connection(), *both) == Role.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("head", "is_tls"),
+    [
+        (b"\x14\x03\x00\x00\x01", True),
+        (b"\x17\x03\x04\x48\x00", True),
+        (b"\x13\x03\x01\x00\x10", False),
+        (b"\x18\x03\x01\x00\x10", False),
+        (b"\x16\x02\x01\x00\x10", False),
+        (b"\x16\x03\x05\x00\x10", False),
+        (b"\x16\x03\x01\x00\x00", False),
+        (b"\x16\x03\x01\x48\x01", False),
+        (b"\x16\x03\x01\x00", False),
+    ],
+)
+def test_the_header_of_a_tls_record_has_a_type_a_version_and_a_length(
+    engine: Engine, head: bytes, is_tls: bool
+) -> None:
+    assert settled(engine, connection(), [(0, head)]) == (Role.ENCRYPTED if is_tls else Role.UNKNOWN)
+
+
+def test_tls_is_seen_on_ports_that_were_asked_for_too(engine: Engine) -> None:
+    known = connection(role=Role.A_REQUESTS)
+    assert settled(engine, known, [], [(0, HELLO)]) == Role.ENCRYPTED
+    assert settled(engine, connection(role=Role.A_REQUESTS, first_id=7), [(0, HELLO)]) == Role.A_REQUESTS
+
+
+# GSSAPI
+
+
+def test_a_gssapi_token_in_front_makes_tokens_of_what_follows(engine: Engine) -> None:
+    for known in (connection(), connection(opener=0), connection(role=Role.A_REQUESTS)):
+        streams = directions(start=0)
+        assert settled(engine, known, [(0, GSSAPI)], [(0, ANSWER)], streams=streams) == Role.A_REQUESTS
+        assert known["raw_tokens"][0] == 1
+    # The token of an end that asks begins a frame, wherever the capture begins.
+    streams = directions(start=0)
+    assert settled(engine, connection(), [(100, GSSAPI)], streams=streams) == Role.A_REQUESTS
+    assert (streams["next"][0], streams["synced"][0]) == (100, 1)
+
+
+def test_a_token_of_the_broker_is_none_where_ports_were_given(engine: Engine) -> None:
+    known = connection(role=Role.A_REQUESTS)
+    settled(engine, known, [], [(0, GSSAPI)], streams=directions(start=0))
+    assert known["raw_tokens"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "found"),
+    [
+        (b"\x60\x20\x06\x09" + bytes(40), True),
+        (b"\x60\x81\x90\x06\x09" + bytes(40), True),
+        (b"\x60\x82\x02\x58\x06\x09" + bytes(40), True),
+        (b"\x60\x83\x00\x02\x58\x06\x09" + bytes(40), True),
+        (b"\x60\x84\x00\x00\x02\x58\x06\x09" + bytes(40), False),
+        (b"\x60\x20\x07\x09" + bytes(40), False),
+        (b"\x61\x20\x06\x09" + bytes(40), False),
+        (b"\x60\x05\x06\x00\x00\x00\x00", False),
+    ],
+)
+def test_a_gssapi_token_is_a_der_length_and_an_oid(engine: Engine, token: bytes, found: bool) -> None:
+    assert settled(engine, connection(), [(0, sized(token))]) == (Role.A_REQUESTS if found else Role.UNKNOWN)
+
+
+# What is let go
+
+
+def test_a_little_is_held_of_a_connection_of_unknown_kind_and_the_rest_let_go(engine: Engine) -> None:
+    noise = b"\xff" * UNDECIDED
+    streams = directions()
+    assert settled(engine, connection(), [(0, noise)], streams=streams) == Role.UNKNOWN
+    assert (streams["next"][0], streams["skipped"][0]) == (0, 0)
+    settled(engine, connection(), [(0, noise), (UNDECIDED, b"x")], [(0, b"y")], streams=streams)
+    assert streams["next"].tolist() == [UNDECIDED + 1, 0]
+    assert streams["skipped"].tolist() == [UNDECIDED + 1, 0]
+    assert streams["synced"].tolist() == [0, -1]
+    # Once: then every byte is let go as it comes.
+    settled(engine, connection(), [(UNDECIDED + 1, b"abc")], streams=streams)
+    assert (streams["next"][0], streams["skipped"][0]) == (UNDECIDED + 4, UNDECIDED + 4)
+
+
+# The header of a request
+
+
+def plausible(engine: Engine, data: bytes, end: int | None = None) -> int:
+    return int(
+        engine(plausible_request)(buffer(b"before" + data), 6, 6 + (len(data) if end is None else end), facts().apis)
+    )
+
+
+def header(api: int = 3, version: int = 0, *, size: int = 18, client: int = 4, name: bytes = b"test") -> bytes:
+    return struct.pack(">ihhih", size, api, version, 7, client) + name + bytes(4)
+
+
+def test_a_request_is_told_as_soon_as_its_client_id_is_there(engine: Engine) -> None:
+    data = header()
+    said = [plausible(engine, data, end) for end in range(len(data) + 1)]
+    assert said == [NEED_MORE] * 18 + [YES] * 5
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (header(size=LARGEST_FRAME), YES),
+        (header(size=LARGEST_FRAME + 1), NO),
+        (header(size=-1), NO),
+        (header(size=7), NO),
+        (header(size=9, client=-1), NO),
+        (header(size=10, client=-1), YES),
+        (header(size=10, client=0), YES),
+        (header(size=10, client=1), NO),
+        (header(size=13, client=4), NO),
+        (header(size=14, client=4), YES),
+        (header(client=-2), NO),
+        (header(size=LONGEST_CLIENT_ID + 10, client=LONGEST_CLIENT_ID, name=b"n" * 50)[:-4], NEED_MORE),
+        (header(size=LONGEST_CLIENT_ID + 11, client=LONGEST_CLIENT_ID + 1, name=b"n" * 50)[:-4], NO),
+        (header(name=b"te\x1ft"), NO),
+        (header(name=b"te\x7ft"), NO),
+        (header(name="té".encode() + b" "), YES),
+        (header(api=-1), NO),
+        (header(api=3, version=-1), NO),
+        (header(api=3, version=14), NO),
+        (header(api=ApiKey.API_VERSIONS, version=63), YES),
+        (header(api=ApiKey.API_VERSIONS, version=64), NO),
+        (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=12), YES),
+        (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=13), NO),
+    ],
+)
+def test_the_bounds_of_a_plausible_request(engine: Engine, data: bytes, said: int) -> None:
+    assert plausible(engine, data) == said
+
+
+def test_every_version_of_every_api_is_plausible_and_the_next_is_not(engine: Engine) -> None:
+    apis = facts().apis
+    known = np.flatnonzero(apis["latest"] >= 0).tolist()
+    assert len(known) > 70
+    for api in known:
+        for version in range(int(apis["latest"][api]) + 1):
+            if (api, version) != (ApiKey.CONTROLLED_SHUTDOWN, 0):
+                assert plausible(engine, sized(request(api, version, 1))) == YES
+        newer = sized(request(api, int(apis["latest"][api]) + 1, 1))
+        assert plausible(engine, newer) == (YES if api == ApiKey.API_VERSIONS else NO)
+    for api in (len(apis), 32767, *(set(range(len(apis))) - set(known))):
+        assert plausible(engine, sized(request(api, 0, 1))) == NO
