@@ -14,7 +14,7 @@ Rules kept here, for all kernels:
 - ``_nrt=False``: no reference is counted, nothing can be allocated.
 - Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
-  code that was compiled is used all the same.
+  code that was compiled is used all the same. A file that is damaged is as good as none.
 """
 
 from __future__ import annotations
@@ -78,6 +78,14 @@ class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Implementation
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # what unpickling of damaged bytes raises may be anything
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
 
     @contextlib.contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:

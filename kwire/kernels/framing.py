@@ -564,9 +564,9 @@ def _read_way(
         after = _begin_run(window, capture, way, first)
         said = _read_run(window, capture, facts, scratch, rows, way)
         stream.next = max(stream.next, way.pos)
-        _remember_when(window, way, stream)
         if said == FULL:
             return False
+        _remember_when(window, way, stream)
         if said == BLOCKED or way.ends_here == 0:
             break
         first = after

@@ -476,7 +476,11 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     count, at = _header_size(source, at, after)
     used.count = count
     used.detail = count
-    if at < 0 or at > after or count < 0 or count > (after - at) // 2:
+    if at < 0 or at > after:
+        # No number to be told: its last bytes, if there are any, are those of something else.
+        used.detail = 0
+        return int64(ProblemCode.RECORD_FIELD)
+    if count < 0 or count > (after - at) // 2:
         return int64(ProblemCode.HEADER_COUNT)
     header = used.header
     key_pos = used.key

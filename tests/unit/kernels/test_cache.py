@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kwire.kernels import cache
+from kwire.kernels import cache, compiling
 
 PACKAGE = Path(cache.__file__).parent.parent
 
@@ -143,3 +144,27 @@ def test_a_link_to_a_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     planted.symlink_to(tmp_path / "elsewhere")
     assert cache.private_folder() != planted
+
+
+@pytest.mark.parametrize("damaged", ["*.nbi", "*.nbc"])
+@pytest.mark.parametrize("content", [b"", b"garbage\n"])
+def test_a_damaged_file_of_machine_code_is_as_good_as_none(
+    damaged: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+
+    def one(value: int) -> int:
+        return value + 1
+
+    def made() -> Any:
+        found = compiling.njit(one)
+        found._cache = compiling._Cache(one)
+        return found
+
+    assert made()(1) == 2
+    (path,) = tmp_path.glob(damaged)
+    path.write_bytes(content)
+    assert made()(1) == 2
+    again = made()
+    assert again(1) == 2
+    assert sum(again.stats.cache_hits.values()) == 1

@@ -13,6 +13,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from record_sets import batch, gzipped, message, record
 
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
+from kwire.kernels.engine import Engine
 from kwire.records import CODECS, SCHEMA, Codec, Limits, Record, decode, decode_sets, encode, to_arrow
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -252,6 +253,14 @@ def test_what_is_wrong_is_said_and_what_is_around_it_is_kept(bad: bytes, where: 
     for read in (lambda: to_arrow(data), lambda: list(decode(data))):
         with pytest.raises(DecodeError, match="record set"):
             read()
+
+
+@pytest.mark.parametrize("behind", [b"", b"\1" * 20, b"\xff" * 20])
+def test_nothing_is_told_of_bytes_behind_a_header_count_that_is_cut_off(engine: Engine, behind: bytes) -> None:
+    data = batch(b"\x0c\0\0\0\1\1\x80", 1)
+    problems: list[DecodeError] = []
+    assert to_arrow(data + behind, problems=problems).num_rows == 0
+    assert str(problems[0]) == "record set $ at byte 61: record 0: a field is longer than the record"
 
 
 def test_a_bad_record_costs_only_itself() -> None:
