@@ -48,7 +48,7 @@ class Reading:
     bytes are read at once. ``progress`` is called with the number of bytes read so far. ``name`` is what errors call
     the capture.
 
-    Iterating raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after
+    Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after
     the frames of what stands before the damage.
     """
 
@@ -63,7 +63,9 @@ class Reading:
     ) -> None:
         self.tracker = Tracker(ports=ports)
         self._source = source
-        self._window = max(window or WINDOW, 1)
+        if window is not None and window < 1:
+            raise ValueError(f"a window of {window} bytes")
+        self._window = window or WINDOW
         self._progress = progress
         self._name = name
         self._bytes_read = 0

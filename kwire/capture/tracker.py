@@ -134,7 +134,8 @@ class Connection:
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
-    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
+    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. Raises
+    ``ValueError`` for a number that is no port.
 
     ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
     more will come.
@@ -142,7 +143,10 @@ class Tracker:
 
     def __init__(self, *, ports: Iterable[int] | None = None) -> None:
         self.error: CaptureError | None = None
-        self._ports: Array = np.array(sorted(set(ports or ())), np.int64)
+        wanted = sorted(set(ports or ()))
+        if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
+            raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
+        self._ports: Array = np.array(wanted, np.int64)
         self._counts: Array = np.zeros(len(Count), np.int64)
         self._container = Container(self._counts)
         self._known = tracking.nothing_known()
@@ -350,12 +354,15 @@ class Tracker:
             if len(slots) < len(wanted):
                 raise ValueError(f"no connection {np.setdiff1d(wanted, numbers)[0]}")
         client_ids = self._client_ids.values()
-        rows = known.connections[slots]
+        rows = known.connections.take(slots)
+        clients = rows["client"].tolist()
+        # Rows of tables that are not part of the state: whoever restores it makes his own.
+        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = -1
         columns = [
             _structs(rows),
-            _structs(known.streams[2 * slots]),
-            _structs(known.streams[2 * slots + 1]),
-            pa.array([None if one < 0 else client_ids[one] for one in rows["client"].tolist()], pa.binary()),
+            _structs(known.streams.take(2 * slots)),
+            _structs(known.streams.take(2 * slots + 1)),
+            pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
             pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
             pa.array(self._segments_of(slots), _HELD),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from packets import (
 )
 
 from kwire import capture
+from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 
 
@@ -74,3 +76,9 @@ def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut(
     with pytest.raises(CaptureError, match="cannot be read any further"):
         count()
     assert whole // 2 < rows < whole
+
+
+@pytest.mark.parametrize("wrong", [{"ports": [1 << 70]}, {"ports": [-1, 9092]}, {"window": 0}, {"window": -5}])
+def test_what_is_no_port_or_no_window_is_a_value_error(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="port|window"):
+        list(Reading(io.BytesIO(pcap([])), **wrong))

@@ -91,3 +91,11 @@ def test_the_order_of_the_rows_of_a_state_does_not_matter() -> None:
     other.restore(saved.take([1, 0]))
     found = [(one.connection, one.correlation_id, one.status) for one in other.feed(data[ends:], final=True)]
     assert found == expected == [(1, 1, Status.OK)]
+
+
+def test_equal_states_are_equal_tables() -> None:
+    first, saved, _ = half()
+    again = Tracker()
+    again.restore(saved)
+    assert again.save().equals(saved, check_metadata=True)
+    assert first.save().equals(saved, check_metadata=True)
