@@ -80,5 +80,5 @@ def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut(
 
 @pytest.mark.parametrize("wrong", [{"ports": [1 << 70]}, {"ports": [-1, 9092]}, {"window": 0}, {"window": -5}])
 def test_what_is_no_port_or_no_window_is_a_value_error(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="port|window"):
+    with pytest.raises(ValueError, match=r"port|window"):
         list(Reading(io.BytesIO(pcap([])), **wrong))
