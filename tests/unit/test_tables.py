@@ -21,7 +21,7 @@ from kwire import capture, log, records, tables
 from kwire.capture.frames import Frames
 from kwire.errors import DecodeError
 from kwire.kernels.layouts import Status
-from kwire.records import verdicts
+from kwire.records import columnar, verdicts
 from kwire.tables.definition import Table
 from kwire.tables.reading import of_capture
 from kwire.tables.records import RecordStatus
@@ -290,7 +290,7 @@ def test_topics_are_learnt_where_their_names_are_wanted(monkeypatch: pytest.Monk
 
 
 def test_of_a_record_nothing_is_copied_that_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = Calls(monkeypatch, verdicts, "decode_sets")
+    decoded = Calls(monkeypatch, columnar, "decode_pieces")
     for columns, wanted in (
         (["offset", "topic"], ["offset"]),
         (["frame", "partition"], []),
@@ -306,7 +306,7 @@ def test_events_ask_records_for_what_they_are_made_from_only(monkeypatch: pytest
     from kwire.tables import records as module
 
     learnt = Calls(monkeypatch, module._Topics, "learn")
-    decoded = Calls(monkeypatch, verdicts, "decode_sets")
+    decoded = Calls(monkeypatch, columnar, "decode_pieces")
     read(EVENTS.read_bytes(), "cloudevents", columns=["id", "type"])
     assert set(decoded.arguments[-1]["columns"]) == {"headers", "value", "magic"}
     assert len(learnt) == 0
