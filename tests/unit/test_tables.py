@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from packets import Connection, metadata, metadata_answer, pcap, produce, sized
+from valid import valid
 
 from kwire import capture, log, records, tables
 from kwire.capture.frames import Frames
@@ -58,7 +59,7 @@ CAPTURES: dict[str, Callable[[], bytes]] = {
 def read(data: bytes, table: str, **options: Any) -> pa.Table:
     """A table of a capture, as far as it can be read."""
     schema = of_capture(table).chosen(options.get("columns"))
-    return pa.Table.from_batches(list(capture.read(io.BytesIO(data), table, name="x", **options)), schema)
+    return pa.Table.from_batches(list(valid(capture.read(io.BytesIO(data), table, name="x", **options))), schema)
 
 
 def same(one: Any, other: Any) -> bool:
