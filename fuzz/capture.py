@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kwire import capture, tables
 from kwire.errors import CaptureError
+from kwire.tables.reading import of_capture
 from kwire.testing.mutation import mutate
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
@@ -30,11 +31,11 @@ def _seeds() -> list[bytes]:
 def run(rng: random.Random) -> None:
     """One round."""
     data = mutate(rng.choice(_seeds()), rng, rng.choice((1, 3, 20, 200)))
-    table = rng.choice(("frames", "messages", "records"))
+    table = rng.choice((*tables.names(tables.CAPTURE), *tables.names(tables.EVENTS)))
     window = rng.choice((None, None, 4096, 50_000))
     try:
         for batch in capture.read(io.BytesIO(data), table, name="fuzz", window=window):  # type: ignore[arg-type]
-            assert batch.schema.equals(tables.table(table).schema)
+            assert batch.schema.equals(of_capture(table).schema)
             batch.validate(full=True)
     except CaptureError:
         return

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, overload
 
+import numpy as np
+
 from kwire.kernels.layouts import ABSENT, Reason, Status
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 
@@ -123,6 +125,13 @@ class Frames:
             return None
         off, length = self._names[number].tolist()
         return text_of(self._pool[off : off + length].tobytes())
+
+    def client_sizes(self, numbers: Array) -> Array:
+        """How many bytes the client_ids with these numbers have; 0 for -1."""
+        sizes = np.zeros(len(numbers), np.int64)
+        known = numbers >= 0
+        sizes[known] = self._names["len"][numbers[known]]
+        return sizes
 
     def bytes_of(self, row: int) -> bytes:
         """What the capture has of a frame, without its size."""

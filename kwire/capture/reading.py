@@ -48,8 +48,8 @@ class Reading:
     bytes are read at once. ``progress`` is called with the number of bytes read so far. ``name`` is what errors call
     the capture.
 
-    Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError`` for
-    what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before the
+    Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
+    for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before the
     damage.
     """
 

@@ -163,6 +163,10 @@ TOPICS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | None]]]
 """Kafka's own topics, and what decodes their records."""
 
 
+LONGEST_TEXT: Final = 1 << 28
+"""Characters of a record as JSON: one that has more is not shown decoded. Arrow can hold 2 GiB in one batch."""
+
+
 def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
@@ -188,9 +192,10 @@ def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
         except DecodeError:
             continue
         if found is not None:
-            types[row] = found[0]
-            keys[row] = None if found[1] is None else dump_json(found[1])
-            values[row] = None if found[2] is None else dump_json(found[2])
+            key, value = (None if one is None else dump_json(one) for one in found[1:])
+            if len(key or "") + len(value or "") > LONGEST_TEXT:
+                continue
+            types[row], keys[row], values[row] = found[0], key, value
     fields = [*batch.schema, *(pa.field(name, pa.string()) for name in DECODED)]
     columns = [*batch.columns, *(pa.array(column, pa.string()) for column in (types, keys, values))]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -44,11 +44,12 @@ from kwire.kernels.records import (
 from kwire.kernels.segments import framed, read_headers, resync
 from kwire.log.files import Segment, find, named
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.records.columnar import POSITION, SCHEMA
+from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
 from kwire.records.limits import DEFAULT_LIMITS, Limits
 from kwire.records.objects import TIMESTAMP_TYPES
-from kwire.records.verdicts import among, decode_together, problem_rows, verdict
+from kwire.records.portions import text_size
+from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict
 from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "read", "regions"]
@@ -109,6 +110,9 @@ the message there.
 """
 
 WINDOW: Final = 8 << 20
+
+_OTHER_TEXT: Final = 48
+"""Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
 
 
 @dataclass(slots=True)
@@ -204,16 +208,19 @@ def read(
         for region in regions(stream, progress=progress, on_note=on_note):
             begin = np.zeros(1, np.int64)
             length = np.array([region.data.size], np.int64)
-            found = decode_together(region.data, begin, length, limits=limits, columns=inner)
-            problems = [(at, text) for at, _, text in region.skipped]
-            problems += [(region.position + at, text) for _, at, text in found.problems]
-            rows = found.batch
-            values = {one: rows.column(one) for one in inner}
-            values["position"] = pc.add(values["position"], region.position)
-            values["status"], values["error"] = verdict(rows.column("crc_ok"))
-            made = _filled(values, rows.num_rows, problems, facts, schema)
-            if made.num_rows:
-                yield made
+            waiting = Waiting()
+            for at, _, text in region.skipped:
+                waiting.tell((at,), text)
+            for found, after in decode_pieces(region.data, begin, length, limits=limits, columns=inner):
+                for _, at, text in found.problems:
+                    waiting.tell((region.position + at,), text)
+                rows = found.batch
+                values = {one: rows.column(one) for one in inner}
+                values["position"] = pc.add(values["position"], region.position)
+                values["status"], values["error"] = verdict(rows.column("crc_ok"))
+                problems = waiting.before(None if after is None else (region.position + after[1],))
+                told = [(at, text) for (at,), text in problems]
+                yield from _filled(values, rows.num_rows, told, facts, schema)
 
 
 def batches(
@@ -238,9 +245,8 @@ def batches(
                 for at, size, magic in table[["position", "size", "magic"]][unknown].tolist()
             ]
             table = table.take(np.flatnonzero(~unknown))
-            made = _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
-            if made.num_rows:
-                yield made
+            problems.sort(key=lambda one: one[0])
+            yield from _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
 
 
 def headers(data: Bytes) -> Any:
@@ -285,20 +291,31 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 def _filled(
     values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], facts: dict[str, Any], schema: pa.Schema
-) -> pa.RecordBatch:
-    """``values`` and the columns that are the same for the file, with a row for each problem at its place."""
-    columns = [
-        pa.repeat(pa.scalar(facts[one.name], one.type), rows) if one.name in facts else values[one.name].cast(one.type)
-        for one in schema
-    ]
-    made = pa.RecordBatch.from_arrays(columns, schema=schema)
-    if not problems:
-        return made
-    at = [at for at, _ in problems]
-    own = {**facts, "position": at, "error": [text for _, text in problems], "size": 0}
-    return among(
-        made, problem_rows(schema, len(at), own), np.concatenate([values["position"].to_numpy(), at]).astype(np.int64)
-    )
+) -> Iterator[pa.RecordBatch]:
+    """``values`` and the columns that are the same for the file, with a row for each problem at its place.
+
+    Problems are in order. Batches are not empty.
+    """
+    at = np.array([at for at, _ in problems], np.int64)
+    texts = [text for _, text in problems]
+    costs = np.full(rows + len(at), _OTHER_TEXT, np.int64)
+    costs += sum(text_size(value) for name, value in facts.items() if isinstance(value, str) and name in schema.names)
+    costs[rows:] += np.array([text_size(text) for text in texts], np.int64)
+    places = np.concatenate([values["position"].to_numpy(), at])
+    for part in shared_out(costs, rows, places):
+        count = part.rows.stop - part.rows.start
+        columns = [
+            pa.repeat(pa.scalar(facts[one.name], one.type), count)
+            if one.name in facts
+            else values[one.name].slice(part.rows.start, count).cast(one.type)
+            for one in schema
+        ]
+        made = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if part.problems.stop > part.problems.start:
+            wrong = at[part.problems]
+            own = {**facts, "position": wrong, "error": texts[part.problems], "size": 0}
+            made = placed(made, problem_rows(schema, len(wrong), own), part.order)
+        yield made
 
 
 def _header_columns(table: Any, position: int) -> dict[str, pa.Array]:

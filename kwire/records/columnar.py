@@ -1,8 +1,8 @@
 """Record sets to Arrow columns, without an object per record.
 
 ``decode_sets`` is what captures and log segments use: any number of record sets in one buffer, one
-``pyarrow.RecordBatch`` out. ``to_arrow`` is the same for one record set. Magic 0, 1 and 2 may follow each other in any
-mixture.
+``pyarrow.RecordBatch`` out. ``to_arrow`` is the same for one record set. ``decode_pieces`` and ``decode_groups`` give
+several batches, each of which is small whatever the sets hold. Magic 0, 1 and 2 may follow each other in any mixture.
 
 Strategy, a window at a time (4 to 16 MB is a good size):
 
@@ -22,6 +22,7 @@ Rules kept here:
   is cut off is no problem: brokers cut Fetch responses where the size limit falls.
 - A wrong checksum is ``crc_ok`` false, nothing more. The messages inside a wrapper are right only if the wrapper is.
 - Memory stays in proportion to the input: counts are bounded by bytes, decompression by ``limits``.
+- Rows and bytes are counted before columns are made of them: no offset of an Arrow array can pass 2**31 - 1.
 - Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
 
 Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/records.md`` for what each column means.
@@ -30,11 +31,12 @@ Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/rec
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kwire.errors import DecodeError, LimitError, MissingExtraError
 
@@ -70,8 +72,19 @@ from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
 from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import TIMESTAMP_TYPES
+from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
 
-__all__ = ["POSITION", "SCHEMA", "RecordColumns", "decode_sets", "to_arrow"]
+__all__ = [
+    "POSITION",
+    "SCHEMA",
+    "Group",
+    "Piece",
+    "RecordColumns",
+    "decode_groups",
+    "decode_pieces",
+    "decode_sets",
+    "to_arrow",
+]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -137,6 +150,10 @@ _SENTENCES: Final = {
 _PACKED: Final = ["body", "end", "magic", "attributes"]
 _CHECKED: Final = ["pos", "end", "magic", "crc"]
 _NO_CONTROL: Final = -100_000
+
+MOST_ROWS_TOGETHER: Final = 1 << 25
+"""Rows of one batch where it cannot be cut. With the longest text that is the same for all of them (64 bytes; the words
+of this module have a quarter of that), columns stay below 2 GiB."""
 _GUESSED: Final = ["key", "header", "header_key", "header_value", "null_header_values"]
 
 
@@ -156,6 +173,28 @@ class RecordColumns:
     set_index: np.ndarray[Any, np.dtype[np.int32]]
     problems: list[tuple[int, int, str]]
     consumed: Ints
+
+
+class Piece(NamedTuple):
+    """Some of the records of some sets, in their order.
+
+    ``after`` is where the records of the next piece begin, (record set, byte in that set), None behind the last one.
+    Problems are told as soon as they are found: they may belong behind records of later pieces.
+    """
+
+    found: RecordColumns
+    after: tuple[int, int] | None
+
+
+class Group(NamedTuple):
+    """Record sets that became one batch: ``sets`` of them, the first of which is number ``first``.
+
+    ``found`` counts sets from that one.
+    """
+
+    first: int
+    sets: int
+    found: RecordColumns
 
 
 def to_arrow(
@@ -200,8 +239,84 @@ def decode_sets(
     Set ``i`` is ``buffer[starts[i] : starts[i] + lengths[i]]``; ``buffer`` is a uint8 array of at most 1 GiB,
     ``starts`` and ``lengths`` are int64 arrays. Sets may lie anywhere in the buffer. ``columns`` chooses columns by
     name, in the order given; what is not chosen is not copied. Never raises for what is in the buffer, with one
-    exception: ``LimitError`` when one batch of columns cannot hold it (2 GiB of keys and values).
+    exception: ``LimitError`` when one batch of columns cannot hold it (2 GiB of keys and values, or 33,554,432
+    records).
     """
+    window, names = _opened(buffer, starts, lengths, limits, columns)
+    made = _Columns(window, names, window.table).whole()
+    window.close()
+    return made
+
+
+def decode_pieces(
+    buffer: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Piece]:
+    """``decode_sets`` as batches of at most ``MOST_ROWS`` records and about ``MOST_BYTES`` bytes: at least one piece.
+
+    Columns of a piece are made when it is asked for. Nothing in the buffer raises: a record that no Arrow array can
+    hold is left out, and told as a problem.
+    """
+    window, names = _opened(buffer, starts, lengths, limits, columns)
+    table = window.table
+    runs = list(portions(_sizes(table), _counts(table))) or [(0, 0)]
+    for first, last in runs:
+        made = _Columns(window, names, table[first:last])
+        after = _place(window, table[last]) if last < len(table) else None
+        made.read()
+        if last == len(table):
+            window.close()
+        yield from made.pieces(after)
+
+
+def decode_groups(
+    buffer: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Group]:
+    """``decode_sets`` as batches of whole sets, as small as ``decode_pieces`` where sets are: at least one group.
+
+    A set that is too large for one batch has no rows, and a problem at its byte 0.
+    """
+    window, names = _opened(buffer, starts, lengths, limits, columns)
+    table, sets = window.table, len(window.starts)
+    of_set = table["record_set"]
+    totals = [np.bincount(of_set, each, minlength=sets).astype(np.int64) for each in (_sizes(table), _counts(table))]
+    found = sorted(window.problems, key=lambda one: one[:2])
+    places = [one[0] for one in found]
+    for first, last in list(portions(*totals)) or [(0, 0)]:
+        low, high = np.searchsorted(of_set, (first, last)).tolist()
+        window.problems = found[bisect_left(places, first) : bisect_left(places, last)]
+        try:
+            made = _Columns(window, names, table[low:high]).whole()
+        except LimitError as error:
+            window.problems = []
+            made = _Columns(window, names, table[:0]).whole()
+            made.problems.append((first, 0, error.message))
+        yield Group(
+            first,
+            last - first,
+            RecordColumns(
+                made.batch,
+                made.set_index - np.int32(first),
+                [(number - first, at, text) for number, at, text in made.problems],
+                made.consumed[first:last],
+            ),
+        )
+    window.close()
+
+
+def _opened(
+    buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits, columns: Sequence[str] | None
+) -> tuple[_Window, tuple[str, ...]]:
+    """The batches of all sets, and the names of the columns that are wanted."""
     names = _NAMES if columns is None else tuple(columns)
     for name in names:
         if name not in _FIELDS:
@@ -213,10 +328,25 @@ def decode_sets(
         raise ValueError("starts and lengths must be arrays of the same length")
     window = _Window(buffer, starts, lengths, limits)
     window.find()
-    made = _Columns(window, names).made()
-    if window.arena.size <= _Scratch.KEPT:
-        _scratch.arena = window.arena
+    return window, names
+
+
+def _sizes(table: Table) -> Ints:
+    """The bytes of each row of a batch table."""
+    made: Ints = table["end"] - table["body"]
     return made
+
+
+def _counts(table: Table) -> Ints:
+    """The most records that each row of a batch table can have: one has 7 bytes at least."""
+    made: Ints = np.where(table["magic"] == 2, np.clip(table["count"], 0, _sizes(table) // 7), table["count"])
+    return np.maximum(made, 0)
+
+
+def _place(window: _Window, row: Any) -> tuple[int, int]:
+    """Where a row of the batch table stands: its record set, and the byte in that."""
+    record_set = int(row["record_set"])
+    return record_set, int(row["origin"]) - int(window.starts[record_set])
 
 
 class _Memory:
@@ -282,7 +412,9 @@ class _Window:
         self.limits = limits
         self.consumed: Ints = np.zeros(starts.size, np.int64)
         self.problems: list[tuple[int, int, str]] = []
+        # Its own until it is closed: between two pieces, somebody else may decode in this thread.
         self.arena: Bytes = _scratch.arena
+        _scratch.arena = np.empty(0, np.uint8)
         self._used = 0
         self.table: Table = _NO_TABLE
         self._budget = Budget(limits)
@@ -319,6 +451,11 @@ class _Window:
             which = table["parent"]
             path = [*(one[wrappers][which] for one in path), np.arange(len(table))]
         self._merge(tables, paths)
+
+    def close(self) -> None:
+        """Gives the arena back. What was read does not refer to it."""
+        if self.arena.size <= _Scratch.KEPT:
+            _scratch.arena = self.arena
 
     def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints) -> Table:
         size = int(lengths.sum())
@@ -436,9 +573,6 @@ class _Constants:
     few: nulls, names, flags and the magic.
     """
 
-    LIMIT: Final = 1 << 20
-    """Rows: for more, an array is made and not kept."""
-
     def __init__(self) -> None:
         self._made: dict[tuple[Any, Any], Any] = {}
 
@@ -446,8 +580,16 @@ class _Constants:
         made = self._made.get((kind, value))
         if made is None or len(made) < rows:
             size = max(rows, 1024)
-            made = pa.nulls(size, kind) if value is None else pa.repeat(pa.scalar(value, kind), size)
-            if rows <= self.LIMIT:
+            if value is None:
+                made = pa.nulls(size, kind)
+            elif kind == HEADERS:
+                # Arrow would make a scalar of each row. Lists without elements are offsets of zero.
+                ends = pa.py_buffer(np.zeros(size + 1, np.int32))
+                made = pa.Array.from_buffers(kind, size, [None, ends], 0, children=[pa.array([], kind.value_type)])
+            else:
+                made = pa.repeat(pa.scalar(value, kind), size)
+            # For more rows than a piece has, an array is made and not kept.
+            if rows <= MOST_ROWS:
                 self._made[kind, value] = made
         return made.slice(0, rows)
 
@@ -456,36 +598,96 @@ _CONSTANTS: Final = _Constants()
 
 
 class _Columns:
-    """Reads the records of a window and puts their columns together."""
+    """Reads the records of some batches of a window and puts their columns together."""
 
-    def __init__(self, window: _Window, names: tuple[str, ...]) -> None:
+    def __init__(self, window: _Window, names: tuple[str, ...], table: Table) -> None:
         self.window = window
         self.names = names
+        self.table = table
 
-    def made(self) -> RecordColumns:
-        window, names = self.window, self.names
-        table = window.table
-        body = table["end"] - table["body"]
-        counts = np.where(table["magic"] == 2, np.clip(table["count"], 0, body // 7), table["count"])
-        rows = int(counts.sum()) if len(table) else 0
+    def read(self) -> None:
+        """Reads the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
+        body = _sizes(self.table)
+        rows = int(_counts(self.table).sum())
         size = int(body.sum()) + SLACK
         if size >= 1 << 31:
             raise LimitError(
                 f"{size} bytes of records are beyond the limit of one Arrow batch: decode fewer sets at a time"
             )
         self._make_room(rows, size)
-        self._read(table, body, size)
-        window.problems.sort(key=lambda one: one[:2])
-        self.table = table
-        self.rows = self.used["row"]
+        self._read(body, size)
+
+    def whole(self) -> RecordColumns:
+        """All records as one batch. Raises ``LimitError`` where that cannot hold them."""
+        # Bytes of batches that are whole: what is claimed and not there does not count.
+        rows = int(_counts(self.table).sum())
+        if rows > MOST_ROWS_TOGETHER:
+            raise LimitError(f"{rows} records are beyond the limit of one Arrow batch: decode fewer sets at a time")
+        self.read()
+        return self._between(0, self.used["row"], self.table)
+
+    def pieces(self, after: tuple[int, int] | None) -> Iterator[Piece]:
+        """What was read; ``after`` is where the next piece behind it begins."""
+        rows = self.used["row"]
+        cuts = list(self._cuts(rows)) or [(0, 0)]
+        table = self.table
+        for first, last in cuts:
+            part, then = table, after
+            if len(cuts) > 1:
+                # One batch has more than a piece may have: pieces of one batch.
+                part = table[:1].copy()
+                part["rows"] = last - first
+                if last < rows:
+                    number, at = _place(self.window, table[0])
+                    if self.columns.position.size:
+                        at = int(self.columns.position[last]) - int(self.window.starts[number])
+                    then = number, at
+            try:
+                found = self._between(first, last - first, part)
+            except LimitError as error:
+                number, at = _place(self.window, part[0])
+                self.window.problems.append((number, at, error.message))
+                part = part.copy()
+                part["rows"] = 0
+                found = self._between(first, 0, part)
+            yield Piece(found, then)
+
+    def _cuts(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Where to cut the records that were read."""
+        if rows <= MOST_ROWS and int(_sizes(self.table).sum()) <= MOST_BYTES:
+            return iter([(0, rows)])
+        costs = np.zeros(rows, np.int64)
+        for wanted, at in ((self.wanted.key, self.keys.at), (self.wanted.value, self.values.at)):
+            if wanted:
+                costs += np.diff(at[: rows + 1])
+        if self.wanted.headers:
+            of_row = self.headers.at[: rows + 1]
+            for at in (self.headers.key_at, self.headers.value_at):
+                costs += np.diff(at[of_row])
+            costs += 8 * np.diff(of_row)
+        return portions(costs)
+
+    def _between(self, first: int, rows: int, table: Table) -> RecordColumns:
+        """The batch of ``rows`` records from ``first`` on; ``table`` has the rows of the batch table that they are of,
+        with as many records."""
+        window, names = self.window, self.names
+        self.first, self.rows, self.table = first, rows, table
         self._uniform: dict[str, bool] = {}
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
-        return RecordColumns(batch, self._spread("record_set", np.int32), window.problems, window.consumed)
+        problems, window.problems = sorted(window.problems, key=lambda one: one[:2]), []
+        return RecordColumns(batch, self._spread("record_set", np.int32), problems, window.consumed)
+
+    def _of(self, whole: pa.Array) -> pa.Array:
+        """The rows that are wanted, of a column of all that were read."""
+        return whole if len(whole) == self.rows else whole.slice(self.first, self.rows)
+
+    def _slice(self, values: Any) -> Any:
+        return values[self.first : self.first + self.rows]
 
     def _make_room(self, rows: int, size: int) -> None:
         """Makes the outputs for ``rows`` records in ``size`` bytes; those of headers and keys as large as they were per
         byte in the window before."""
-        names, table = self.names, self.window.table
+        names, table = self.names, self.table
         self.wanted = Wanted("key" in names, "value" in names, "headers" in names)
         controls = "control_type" in names and bool((table["attributes"] & CONTROL).any())
         timestamp_valid, crc_ok, key_valid, value_valid = np.full((4, (rows + 7) // 8), 0xFF, np.uint8)
@@ -521,7 +723,7 @@ class _Columns:
             value=np.empty(header_values + SLACK, np.uint8),
         )
 
-    def _read(self, table: Table, body: Ints, size: int) -> None:
+    def _read(self, body: Ints, size: int) -> None:
         """Fills the outputs, and makes those larger that turn out too small."""
         window = self.window
         read = choose(size)(read_records)
@@ -532,7 +734,7 @@ class _Columns:
             said = read(
                 window.buffer,
                 window.arena,
-                table,
+                self.table,
                 self.wanted,
                 self.columns,
                 self.keys,
@@ -584,63 +786,73 @@ class _Columns:
     # --- columns that differ from record to record ---
 
     def _offset(self) -> pa.Array:
-        return pa.Array.from_buffers(pa.int64(), self.rows, [None, pa.py_buffer(self.columns.offset)], 0)
+        every = self.used["row"]
+        return self._of(pa.Array.from_buffers(pa.int64(), every, [None, pa.py_buffer(self.columns.offset)], 0))
 
     def _timestamp(self) -> pa.Array:
-        nulls = self.used["null_timestamps"]
+        every, nulls = self.used["row"], self.used["null_timestamps"]
         valid = _bitmap(self.columns.timestamp_valid, nulls)
-        return pa.Array.from_buffers(TIMESTAMP, self.rows, [valid, pa.py_buffer(self.columns.timestamp)], nulls)
+        return self._of(pa.Array.from_buffers(TIMESTAMP, every, [valid, pa.py_buffer(self.columns.timestamp)], nulls))
 
     def _key(self) -> pa.Array:
-        nulls = self.used["null_keys"]
-        return _binary(pa.binary(), self.rows, self.keys.valid, nulls, self.keys.at, self.keys.data[: self.used["key"]])
+        return self._of(self._bytes(self.keys, self.used["null_keys"], self.used["key"]))
 
     def _value(self) -> pa.Array:
-        nulls = self.used["null_values"]
-        return _binary(
-            pa.binary(), self.rows, self.values.valid, nulls, self.values.at, self.values.data[: self.used["value"]]
-        )
+        return self._of(self._bytes(self.values, self.used["null_values"], self.used["value"]))
+
+    def _bytes(self, texts: Texts, nulls: int, size: int) -> pa.Array:
+        return _binary(pa.binary(), self.used["row"], texts.valid, nulls, texts.at, texts.data[:size])
 
     def _headers(self) -> pa.Array:
-        count = self.used["header"]
-        if not count:
+        if not self.used["header"]:
             return _CONSTANTS.get(HEADERS, (), self.rows)
-        nulls = self.used["null_header_values"]
+        ends = self.headers.at[self.first : self.first + self.rows + 1]
+        low, high = int(ends[0]), int(ends[-1])
+        keys = self._header_keys
+        if keys is None:
+            keys = _text(self.headers.key, self.headers.key_at[low:], high - low)
+        else:
+            keys = keys.slice(low, high - low)
+        values = self._header_values.slice(low, high - low)
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
+        buffers = [None, pa.py_buffer(ends - np.int32(low) if low else ends)]
+        return pa.Array.from_buffers(HEADERS, self.rows, buffers, 0, children=[pairs])
+
+    @cached_property
+    def _header_keys(self) -> pa.Array | None:
+        """The keys of all headers, where all are ASCII."""
         names = self.headers.key[: self.used["header_key"]]
         if names.size and names.max() >= 128:
-            keys = _text(names, self.headers.key_at, count)
-        else:
-            keys = _binary(pa.string(), count, None, 0, self.headers.key_at, names)
+            return None
+        return _binary(pa.string(), self.used["header"], None, 0, self.headers.key_at, names)
+
+    @cached_property
+    def _header_values(self) -> pa.Array:
+        count, nulls = self.used["header"], self.used["null_header_values"]
         valid = None
         if nulls:
             flags = np.ones(count, np.uint8)
             flags[self.headers.null[:nulls]] = 0
             valid = np.packbits(flags, bitorder="little")
-        values = _binary(
-            pa.binary(),
-            count,
-            valid,
-            nulls,
-            self.headers.value_at,
-            self.headers.value[: self.used["header_value"]],
-        )
-        pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
-        return pa.Array.from_buffers(HEADERS, self.rows, [None, pa.py_buffer(self.headers.at)], 0, children=[pairs])
+        data = self.headers.value[: self.used["header_value"]]
+        return _binary(pa.binary(), count, valid, nulls, self.headers.value_at, data)
 
     def _crc_ok(self) -> pa.Array:
         if not self.used["wrong_crcs"]:
             return _CONSTANTS.get(pa.bool_(), True, self.rows)
-        return pa.Array.from_buffers(pa.bool_(), self.rows, [None, pa.py_buffer(self.columns.crc_ok)], 0)
+        every = self.used["row"]
+        return self._of(pa.Array.from_buffers(pa.bool_(), every, [None, pa.py_buffer(self.columns.crc_ok)], 0))
 
     def _sequence(self) -> pa.Array:
         if not (self.table["sequence"] >= 0).any():
             return _CONSTANTS.get(pa.int32(), None, self.rows)
-        return _nullable(pa.int32(), self.columns.sequence[: self.rows], self.columns.sequence[: self.rows] >= 0)
+        numbers = self._slice(self.columns.sequence)
+        return _nullable(pa.int32(), numbers, numbers >= 0)
 
     def _control_type(self) -> pa.Array:
         if not self.columns.control.size:
             return _CONSTANTS.get(pa.string(), None, self.rows)
-        numbers, which = np.unique(self.columns.control[: self.rows], return_inverse=True)
+        numbers, which = np.unique(self._slice(self.columns.control), return_inverse=True)
         names = [None if number == _NO_CONTROL else control_type_name(number) for number in numbers.tolist()]
         return pa.array(names, pa.string()).take(pa.array(which))
 
@@ -697,7 +909,7 @@ class _Columns:
         return self._number("base", pa.int64(), None)
 
     def _position(self) -> pa.Array:
-        position = self.columns.position[: self.rows] - self.window.starts[self._spread("record_set", np.int64)]
+        position = self._slice(self.columns.position) - self.window.starts[self._spread("record_set", np.int64)]
         return _nullable(pa.int64(), position, None)
 
     def _producer_id(self) -> pa.Array:
@@ -752,5 +964,9 @@ def _nullable(kind: pa.DataType, values: Any, valid: Any) -> pa.Array:
 def _text(data: Bytes, at: Any, count: int) -> pa.Array:
     """Header keys of which some are not ASCII: as they are when they are UTF-8, else with U+FFFD where they are not."""
     bounds = at[: count + 1].tolist()
-    raw = data.tobytes()
-    return pa.array([raw[low:high].decode("utf-8", "replace") for low, high in pairwise(bounds)], pa.string())
+    raw = data.data
+    texts = [str(raw[low:high], "utf-8", "replace") for low, high in pairwise(bounds)]
+    # Each byte may become a character of three.
+    if 3 * (bounds[-1] - bounds[0]) >= 1 << 31 and sum(map(text_size, texts)) >= 1 << 31:
+        raise LimitError("the keys of headers as text are beyond the limit of one Arrow batch")
+    return pa.array(texts, pa.string())

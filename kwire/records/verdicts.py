@@ -8,16 +8,16 @@ Rules kept here:
 - A record whose checksum is wrong stays a row, with ``status`` ``corrupt``.
 - A problem is a row of its own behind the rows of the same place: what could be read of a batch comes before the word
   that the rest could not be.
-- Record sets that are too large for one Arrow batch together are decoded in smaller groups; one that is too large
-  alone is a problem, never an exception.
+- Rows and problems together are cut into batches before anything is written for them: what they are to hold is counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kwire.errors import LimitError, MissingExtraError
+from kwire.errors import MissingExtraError
 
 try:
     import numpy as np
@@ -26,13 +26,22 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
-from kwire.records.columnar import RecordColumns, decode_sets
 from kwire.records.crc import WRONG_CHECKSUM
-from kwire.records.limits import DEFAULT_LIMITS, Limits
+from kwire.records.portions import portions
 
-__all__ = ["CORRUPT", "MALFORMED", "OK", "Part", "among", "decode_parts", "decode_together", "problem_rows", "verdict"]
+__all__ = [
+    "CORRUPT",
+    "MALFORMED",
+    "OK",
+    "Portion",
+    "Waiting",
+    "among",
+    "placed",
+    "problem_rows",
+    "shared_out",
+    "verdict",
+]
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 
@@ -73,74 +82,67 @@ def among(rows: Rows, problems: Rows, *places: Any) -> Rows:
     ``places`` are integer arrays, the most significant first, with the place of each row and then of each problem. In
     the same place rows come before problems, and both keep their order.
     """
+    return placed(rows, problems, np.lexsort(places[::-1]))
+
+
+def placed(rows: Rows, problems: Rows, order: Ints) -> Rows:
+    """``rows`` and ``problems`` in ``order``: numbers of rows, and behind those of problems."""
     if not len(problems):
         return rows
     if isinstance(rows, pa.RecordBatch):
         both = pa.concat_batches([rows, problems])
     else:
         both = pa.concat_arrays([rows, problems])
-    return both.take(pa.array(np.lexsort(places[::-1])))
+    return both.take(pa.array(order))
 
 
-class Part(NamedTuple):
-    """Record sets that were decoded together: ``sets`` of them, the first of which is number ``first``.
+class Portion(NamedTuple):
+    """Rows and problems for one batch: ``rows`` and ``problems`` are which of all, ``order`` is for ``placed``."""
 
-    ``found`` counts sets from that one.
+    rows: slice
+    problems: slice
+    order: Ints
+
+
+def shared_out(costs: Ints, rows: int, *places: Any) -> Iterator[Portion]:
+    """``rows`` and the problems behind them, shared out to batches of a size that Arrow can hold.
+
+    ``costs``: about the bytes of text that each row and then each problem will have; ``places`` as for ``among``, in
+    which rows and problems are both in order.
+    """
+    order = np.lexsort(places[::-1]) if len(costs) > rows else np.arange(rows)
+    told = 0
+    for first, last in portions(costs[order]):
+        part = order[first:last]
+        of_problem = part >= rows
+        count = int(np.count_nonzero(of_problem))
+        begin = first - told
+        end = begin + len(part) - count
+        within = np.where(of_problem, part - rows - told + (end - begin), part - begin)
+        yield Portion(slice(begin, end), slice(told, told + count), within)
+        told += count
+
+
+class Waiting:
+    """Problems that are known before the rows they stand behind are there.
+
+    Each is told with its place, a tuple of integers of one length. They are given in the order of their places, and in
+    the same place in the order in which they were told.
     """
 
-    first: int
-    sets: int
-    found: RecordColumns
+    def __init__(self) -> None:
+        self._heap: list[tuple[tuple[int, ...], int, Any]] = []
+        self._told = 0
 
+    def tell(self, place: tuple[int, ...], problem: Any) -> None:
+        """One more problem."""
+        heapq.heappush(self._heap, (place, self._told, problem))
+        self._told += 1
 
-def decode_parts(
-    buffer: Bytes,
-    starts: Ints,
-    lengths: Ints,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    columns: Sequence[str] | None = None,
-) -> Iterator[Part]:
-    """``decode_sets`` (which says what the arguments are) for any amount of data: at least one part.
-
-    A set that is too large alone has no rows, and a problem at its byte 0.
-    """
-    yield from _parts(buffer, starts, lengths, limits, columns, 0)
-
-
-def _parts(
-    buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits, columns: Sequence[str] | None, first: int
-) -> Iterator[Part]:
-    count = len(starts)
-    try:
-        found = decode_sets(buffer, starts, lengths, limits=limits, columns=columns)
-    except LimitError as error:
-        if count > 1:
-            half = count // 2
-            yield from _parts(buffer, starts[:half], lengths[:half], limits, columns, first)
-            yield from _parts(buffer, starts[half:], lengths[half:], limits, columns, first + half)
-            return
-        found = decode_sets(buffer, starts, np.zeros_like(lengths), limits=limits, columns=columns)
-        found = RecordColumns(found.batch, found.set_index, [(0, 0, error.message)], found.consumed)
-    yield Part(first, count, found)
-
-
-def decode_together(
-    buffer: Bytes,
-    starts: Ints,
-    lengths: Ints,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    columns: Sequence[str] | None = None,
-) -> RecordColumns:
-    """All parts of ``decode_parts`` as one."""
-    parts = list(decode_parts(buffer, starts, lengths, limits=limits, columns=columns))
-    if len(parts) == 1:
-        return parts[0].found
-    batches = pa.Table.from_batches([one.found.batch for one in parts]).combine_chunks().to_batches()
-    return RecordColumns(
-        batches[0] if batches else parts[0].found.batch,
-        np.concatenate([one.found.set_index + one.first for one in parts]).astype(np.int32),
-        [(index + one.first, offset, text) for one in parts for index, offset, text in one.found.problems],
-        np.concatenate([one.found.consumed for one in parts]),
-    )
+    def before(self, place: tuple[int, ...] | None) -> list[tuple[tuple[int, ...], Any]]:
+        """Those in front of a place, with their own; None: all that are left."""
+        found = []
+        while self._heap and (place is None or self._heap[0][0] < place):
+            own, _, problem = heapq.heappop(self._heap)
+            found.append((own, problem))
+        return found

@@ -235,14 +235,14 @@ def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
     """The records of each payload of a window, as one array of lists; several where one cannot hold them."""
     import numpy as np
 
-    from kwire.records.verdicts import decode_parts
+    from kwire.records.columnar import decode_groups
 
     ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + len(payload) + 1]
     ends = ends.astype(np.int64)
     data = payload.buffers()[2]
     buffer = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     # The window's own bytes only: the column's buffer can be larger than the decoder takes.
-    for part in decode_parts(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1]):
+    for part in decode_groups(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1]):
         yield _lists(payload.slice(part.first, part.sets), part.found)
 
 

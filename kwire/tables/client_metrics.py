@@ -36,6 +36,7 @@ from kwire.events.telemetry import (
 from kwire.kernels.layouts import Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.compression import CODECS
+from kwire.records.portions import text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker
@@ -199,7 +200,7 @@ class _Maker(Maker):
         text = 0
         for row in self._rows(frames):
             waiting.append(row)
-            text += row.pop("", 0)
+            text += row.pop("", 0) + sum(text_size(row.get(one)) for one in ("capture", "client_id", "error"))
             if len(waiting) >= BATCH_ROWS or text >= BATCH_TEXT:
                 yield self._batch(waiting)
                 waiting, text = [], 0
@@ -259,7 +260,7 @@ class _Maker(Maker):
         if subscription is not None:
             row["push_interval_ms"] = subscription.push_interval_ms
             row["requested_metrics"] = list(subscription.requested_metrics)
-            size = _size_of(subscription.requested_metrics)
+            row[""] = size = _size_of(subscription.requested_metrics)
         try:
             found = points(unpack(body.compression_type, body.metrics))
         except LimitError as error:

@@ -1,6 +1,10 @@
 """What the tables make columns with: numbers of kernels as Arrow arrays, and values that are spread over many rows.
 
-Rule kept here: what is the same for many rows is made once and spread over them with ``take`` or ``repeat``.
+Rules kept here:
+
+- What is the same for many rows is made once and spread over them with ``take`` or ``repeat``.
+- Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
+  (``kwire.records.portions``).
 """
 
 from __future__ import annotations
@@ -11,18 +15,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire.kernels.layouts import ABSENT
 from kwire.records.arrow_types import TIMESTAMP
 
 __all__ = [
-    "Spread",
+    "Texts",
     "constant",
     "filled",
     "milliseconds",
     "numbers",
     "pick",
+    "spread",
     "status_words",
     "timestamps",
 ]
@@ -70,21 +74,37 @@ def milliseconds(nanoseconds: Array) -> pa.Array:
     return pa.array(np.maximum(np.where(absent, 0, nanoseconds), 0) / 1e6, mask=absent)
 
 
-class Spread:
-    """Values of a few things as columns of many rows: ``which`` is the thing of each row, -1 for none."""
+class Texts:
+    """Texts of which each of many things has one: ``numbers`` says which, -1 for none.
 
-    def __init__(self, which: Array) -> None:
-        self._index = pa.array(np.maximum(which, 0), mask=which < 0)
+    ``values`` and their ``sizes`` in bytes are by that number. Nothing is copied before ``column`` is called.
+    """
 
-    def text(self, values: pa.Array) -> pa.Array:
-        """A column of text."""
-        # Often all things of a window have the same value, and none is missing.
-        if len(values) and self._index.null_count == 0 and values.null_count in (0, len(values)):
-            only = values[0]
-            if pc.all(pc.equal(values, only), skip_nulls=False).as_py() is not False:
-                return pa.repeat(only, len(self._index))
-        return values.take(self._index)
+    def __init__(self, values: Sequence[str | None], sizes: Sequence[int], numbers_: Array) -> None:
+        self._values = values
+        self._sizes = sizes
+        self._numbers = numbers_
 
-    def number(self, values: Array, type_: pa.DataType) -> pa.Array:
-        """A column of numbers, null where ABSENT."""
-        return pa.array(values, mask=values == ABSENT).cast(type_).take(self._index)
+    def sizes(self) -> Array:
+        """The bytes that each thing's text has, and 0 at the end: what -1, for no thing, finds."""
+        made = np.array([*self._sizes, 0], np.int64)
+        return np.append(made[self._numbers], 0)
+
+    def column(self, which: Array) -> pa.Array:
+        """The texts of the things ``which`` (-1: null) as a column."""
+        number = np.append(self._numbers, -1)[which]
+        if len(number) and number.min() == number.max():
+            value = None if number[0] < 0 else self._values[int(number[0])]
+            return pa.repeat(pa.scalar(value, pa.string()), len(number))
+        # Only those that occur: all together may be more than an Arrow array can hold.
+        there = np.zeros(len(self._values) + 1, bool)
+        there[number] = True
+        place = np.cumsum(there) - 1
+        values = pa.array([self._values[one] for one in np.flatnonzero(there[:-1]).tolist()], pa.string())
+        return values.take(pa.array(place[number], mask=number < 0))
+
+
+def spread(values: Array, type_: pa.DataType, which: Array) -> pa.Array:
+    """Numbers of a few things as a column of many rows: ``which`` is the thing of each, -1 for none; ABSENT is null."""
+    index = pa.array(np.maximum(which, 0), mask=which < 0)
+    return pa.array(values, mask=values == ABSENT).cast(type_).take(index)

@@ -3,7 +3,8 @@
 ``FrameColumns`` makes its columns, for ``messages`` too: a column is a method of the same name.
 
 Strategy: numbers become columns without a loop. What is the same for many rows (addresses, API names, client ids) is
-made into text once and spread over the rows. Python looks at single frames only where something is wrong with them.
+made into text once and spread over the rows, in batches of a size that Arrow can hold: what text they will have is
+counted before. Python looks at single frames only where something is wrong with them.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from kwire import schema
 from kwire.capture.frames import Frames, sentence
 from kwire.kernels.layouts import Status
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.portions import portions, text_size
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, words
 from kwire.tables.showing import Column
 
-__all__ = ["KEY", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns"]
+__all__ = ["KEY", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
 
 Array = Any
 
@@ -78,6 +80,9 @@ STATUSES: Final = {
 DIRECTIONS: Final = ("request", "response")
 WORDS: Final = columns.status_words(Status)
 
+_OTHER_TEXT: Final = 192
+"""Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
+
 
 class Capture:
     """What is the same for all frames of a capture: its name, and texts that were made once."""
@@ -101,19 +106,31 @@ class Capture:
         return found
 
 
+def text_sizes(capture: Capture, frames: Frames) -> Array:
+    """About how many bytes of text the row of each frame has, in all columns."""
+    return frames.client_sizes(frames["client"]) + (_OTHER_TEXT + text_size(capture.name))
+
+
 class FrameColumns:
-    """The columns of some frames, each made when it is asked for.
+    """The columns of the frames from ``first`` on and before ``last``, each made when it is asked for.
 
     ``statuses`` and ``errors`` are what somebody found out about the frames beyond what ``frames`` says of them: a
     column of numbers of ``Status``, and sentences by row.
     """
 
     def __init__(
-        self, capture: Capture, frames: Frames, statuses: Array | None = None, errors: Mapping[int, str] | None = None
+        self,
+        capture: Capture,
+        frames: Frames,
+        first: int,
+        last: int,
+        statuses: Array | None = None,
+        errors: Mapping[int, str] | None = None,
     ) -> None:
         self._capture = capture
         self._frames = frames
-        self._statuses = frames["status"] if statuses is None else statuses
+        self._rows = slice(first, last)
+        self._statuses = (frames["status"] if statuses is None else statuses)[self._rows]
         self._more = errors or {}
 
     def column(self, name: str) -> pa.Array:
@@ -121,15 +138,22 @@ class FrameColumns:
         made: pa.Array = getattr(self, name)()
         return made
 
+    @property
+    def _count(self) -> int:
+        return self._rows.stop - self._rows.start
+
+    def _of(self, name: str) -> Array:
+        return self._frames[name][self._rows]
+
     @cached_property
     def _by_a(self) -> Array:
         """Whether A is the client."""
-        return self._frames["client_side"] == 0
+        return self._of("client_side") == 0
 
     @cached_property
     def _connections(self) -> tuple[Array, Array]:
         """The slots that occur, and for each frame which of them it has."""
-        used, index = np.unique(self._frames["slot"], return_inverse=True)
+        used, index = np.unique(self._of("slot"), return_inverse=True)
         return used, index
 
     @cached_property
@@ -151,20 +175,20 @@ class FrameColumns:
     # The columns, by their names.
 
     def capture(self) -> pa.Array:
-        return columns.constant(self._capture.name, len(self._frames))
+        return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
         used, index = self._connections
         return pa.array(self._frames.of_connections("number", used)[index])
 
     def frame(self) -> pa.Array:
-        return pa.array(self._frames.numbers)
+        return pa.array(self._frames.numbers[self._rows])
 
     def timestamp(self) -> pa.Array:
-        return columns.timestamps(self._frames["time"])
+        return columns.timestamps(self._of("time"))
 
     def direction(self) -> pa.Array:
-        return columns.pick(DIRECTIONS, self._frames["response"])
+        return columns.pick(DIRECTIONS, self._of("response"))
 
     def client_host(self) -> pa.Array:
         return self._hosts(~self._by_a)
@@ -179,42 +203,43 @@ class FrameColumns:
         return self._ports(~self._by_a)
 
     def api_key(self) -> pa.Array:
-        return columns.numbers(self._frames["api"], pa.int16(), -0x8000, 0x7FFF)
+        return columns.numbers(self._of("api"), pa.int16(), -0x8000, 0x7FFF)
 
     def api_name(self) -> pa.Array:
-        api, names = self._frames["api"], self._capture.api_names
+        api, names = self._of("api"), self._capture.api_names
         return names.take(pa.array(np.clip(api, -1, len(names) - 1), mask=(api < 0) | (api >= len(names))))
 
     def api_version(self) -> pa.Array:
-        return columns.numbers(self._frames["version"], pa.int16(), -0x8000, 0x7FFF)
+        return columns.numbers(self._of("version"), pa.int16(), -0x8000, 0x7FFF)
 
     def correlation_id(self) -> pa.Array:
-        return columns.numbers(self._frames["id"], pa.int32(), -0x80000000, 0x7FFFFFFF)
+        return columns.numbers(self._of("id"), pa.int32(), -0x80000000, 0x7FFFFFFF)
 
     def client_id(self) -> pa.Array:
-        used, index = np.unique(self._frames["client"], return_inverse=True)
+        used, index = np.unique(self._of("client"), return_inverse=True)
         texts = [self._frames.client_id(number) for number in used.tolist()]
         return pa.array(texts, pa.string()).take(pa.array(index))
 
     def size(self) -> pa.Array:
-        return pa.array(np.ascontiguousarray(self._frames["size"]))
+        return pa.array(np.ascontiguousarray(self._of("size")))
 
     def latency_ms(self) -> pa.Array:
-        return columns.milliseconds(self._frames["latency"])
+        return columns.milliseconds(self._of("latency"))
 
     def status(self) -> pa.Array:
         return columns.pick(WORDS, self._statuses)
 
     def error(self) -> pa.Array:
-        reason, detail = self._frames["reason"], self._frames["detail"]
+        reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason).tolist()
         if not wrong and not self._more:
-            return pa.nulls(len(self._frames), pa.string())
-        texts: list[str | None] = [None] * len(self._frames)
+            return pa.nulls(self._count, pa.string())
+        texts: list[str | None] = [None] * self._count
         for row in wrong:
             texts[row] = sentence(int(reason[row]), int(detail[row]))
         for row, text in self._more.items():
-            texts[row] = text
+            if self._rows.start <= row < self._rows.stop:
+                texts[row - self._rows.start] = text
         return pa.array(texts, pa.string())
 
 
@@ -224,7 +249,8 @@ class _Maker(Maker):
         self._schema = schema_
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        yield columns.filled(self._schema, FrameColumns(self._capture, frames).column)
+        for first, last in portions(text_sizes(self._capture, frames)):
+            yield columns.filled(self._schema, FrameColumns(self._capture, frames, first, last).column)
 
 
 TABLE: Final = CaptureTable(

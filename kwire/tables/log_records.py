@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire import log
 from kwire.log.internal import DECODED, decoded
 from kwire.log.reading import STATUSES
+from kwire.records.portions import portions
 from kwire.tables import records, showing
 from kwire.tables.definition import LogTable
 from kwire.tables.showing import Column
@@ -22,6 +24,9 @@ __all__ = ["DEEP", "TABLE"]
 _FROM: Final = ("topic", "key", "value", "is_control")
 """What ``decoded`` needs."""
 
+_MOST_DECODED: Final = 4 << 20
+"""Bytes of keys and values that are decoded for one batch: as JSON, they may be many times as much."""
+
 
 def _deep(source: Any, *, columns: Sequence[str] | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
     wanted = DEEP.chosen(columns).names
@@ -30,7 +35,12 @@ def _deep(source: Any, *, columns: Sequence[str] | None = None, **options: Any) 
     if decodes:
         needed += [one for one in _FROM if one not in needed]
     for batch in log.read(source, columns=needed, **options):
-        yield (decoded(batch) if decodes else batch).select(wanted)
+        if not decodes:
+            yield batch.select(wanted)
+            continue
+        sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
+        for first, last in portions(sizes, most=_MOST_DECODED):
+            yield decoded(batch.slice(first, last - first)).select(wanted)
 
 
 _SHOWN: Final = tuple(column for column in records.SHOWN if column.title != "source")

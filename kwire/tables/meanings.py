@@ -18,6 +18,9 @@ __all__ = ["PLACE_FIELDS", "OfRecords", "renamed", "rows_of", "said"]
 PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name)) for name in PLACE)
 """``PLACE`` of ``kwire.events.columns`` as Arrow fields, under the names that they have here."""
 
+MOST_ROWS: Final = 1 << 16
+"""Records that are read at once: those that are not taken apart by the column become Python objects."""
+
 _NAMES: Final = {RENAMED.get(name, name): name for name in PLACE}
 
 
@@ -41,7 +44,8 @@ class OfRecords(Maker):
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         for records in self._records.batches(frames):
-            yield self.of_records(records)
+            for first in range(0, records.num_rows, MOST_ROWS):
+                yield self.of_records(records.slice(first, MOST_ROWS))
 
 
 def said(own: str | None, status: str, error: str | None) -> str | None:

@@ -7,27 +7,34 @@ which say so where a body is not what its version says.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
-from kwire.errors import KwireError, UnsupportedVersionError
+from kwire.errors import KwireError, LimitError, UnsupportedVersionError
 from kwire.kernels.layouts import Status
 from kwire.protocol.describe import to_json
 from kwire.protocol.headers import decode_request, decode_response
+from kwire.records.portions import MOST_BYTES, portions, text_size
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, words
 from kwire.tables.frames import SCHEMA as FRAMES
-from kwire.tables.frames import STATUSES, Capture, FrameColumns
+from kwire.tables.frames import STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.showing import Column
 
 __all__ = ["SCHEMA", "TABLE"]
 
+Array = Any
+
 SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
 """The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is
 ok."""
+
+LONGEST_BODY: Final = 1 << 30
+"""Bytes of one body as text: Arrow can hold 2 GiB in one batch."""
 
 _DECODED: Final = frozenset(("body", "status", "error"))
 
@@ -40,35 +47,74 @@ class _Maker(Maker):
         self._writes = "body" in schema.names
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        costs = text_sizes(self._capture, frames)
         if not self._decodes:
-            yield columns.filled(self._schema, FrameColumns(self._capture, frames).column)
+            for first, last in portions(costs):
+                yield columns.filled(self._schema, FrameColumns(self._capture, frames, first, last).column)
             return
         statuses = frames["status"].copy()
-        bodies: list[str | None] = [None] * len(frames)
+        bodies: dict[int, str | None] = {}
         errors: dict[int, str] = {}
         rows = np.flatnonzero(statuses == Status.OK)
         about = (frames[name][rows].tolist() for name in ("response", "api", "version"))
+        begin = text = 0
         for row, *of_frame in zip(rows.tolist(), *about, strict=True):
             try:
-                bodies[row] = self._body(frames.bytes_of(row), *of_frame)
+                bodies[row] = body = self._body(frames.bytes_of(row), *of_frame)
+                size = text_size(body)
             except UnsupportedVersionError as error:
                 errors[row] = str(error)
                 statuses[row] = Status.UNSUPPORTED
+                size = text_size(errors[row])
             except KwireError as error:
                 errors[row] = str(error)
                 statuses[row] = Status.MALFORMED
-        made = FrameColumns(self._capture, frames, statuses, errors)
-        yield columns.filled(
-            self._schema, lambda name: pa.array(bodies, pa.string()) if name == "body" else made.column(name)
-        )
+                size = text_size(errors[row])
+            costs[row] += size
+            text += size
+            if text >= MOST_BYTES:
+                # Before more bodies become text.
+                yield from self._made(frames, begin, row + 1, costs, statuses, errors, bodies)
+                begin, text = row + 1, 0
+                bodies.clear()
+                errors.clear()
+        yield from self._made(frames, begin, len(frames), costs, statuses, errors, bodies)
+
+    def _made(
+        self,
+        frames: Frames,
+        begin: int,
+        end: int,
+        costs: Array,
+        statuses: Array,
+        errors: dict[int, str],
+        bodies: dict[int, str | None],
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the frames from ``begin`` on and before ``end``."""
+        for low, high in portions(costs[begin:end]):
+            first, last = begin + low, begin + high
+            made = FrameColumns(self._capture, frames, first, last, statuses, errors)
+            texts = [bodies.get(row) for row in range(first, last)]
+            yield columns.filled(self._schema, partial(_column, made, texts))
 
     def _body(self, data: bytes, response: int, api: int, version: int) -> str | None:
         """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
         if response:
             answer = decode_response(data, api_key=api, api_version=version)
-            return to_json(answer.body, answer.api_version) if self._writes else None
+            return _checked(to_json(answer.body, answer.api_version)) if self._writes else None
         body = decode_request(data).body
-        return to_json(body, version) if self._writes else None
+        return _checked(to_json(body, version)) if self._writes else None
+
+
+def _column(made: FrameColumns, bodies: list[str | None], name: str) -> pa.Array:
+    return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
+
+
+def _checked(body: str) -> str:
+    size = text_size(body)
+    if size > LONGEST_BODY:
+        raise LimitError(f"the body is {size} bytes as JSON text, beyond the limit of {LONGEST_BODY}")
+    return body
 
 
 TABLE: Final = CaptureTable(

@@ -6,6 +6,8 @@ both (Metadata, CreateTopics and so on), by such programs too.
 
 Rules kept here:
 
+- Names of topics, of up to 32 kB each, stand in every row: their bytes are counted before they are written, and batches
+  are cut by them.
 - Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
 - What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
   topics not learnt.
@@ -15,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire import schema
 from kwire.capture.frames import Frames, text_of
@@ -37,6 +38,9 @@ from kwire.tables.frames import KEY
 from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
 from kwire.wire import uuid_text
+
+if TYPE_CHECKING:
+    from kwire.records import RecordColumns
 
 __all__ = ["SCHEMA", "SHOWN", "STATUSES", "TABLE", "RecordStatus", "Records"]
 
@@ -128,6 +132,11 @@ R_NAME, R_ID = range(2)
 """Registers of the programs that find a topic's name and id together."""
 
 _NO_TOPIC_ID: Final = bytes(16)
+_LAST: Final = int(np.iinfo(np.int64).max)
+"""Behind all record sets of a frame."""
+
+_OTHER_TEXT: Final = 48
+"""Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
 
 
 class Records(Maker):
@@ -144,7 +153,8 @@ class Records(Maker):
         self._topics = _Topics()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        from kwire.records.verdicts import among, decode_together, problem_rows, verdict
+        from kwire.records.columnar import decode_pieces
+        from kwire.records.verdicts import Waiting
 
         if "topic" in self._wanted:
             self._topics.learn(frames)
@@ -152,42 +162,49 @@ class Records(Maker):
         of_job = rows[job_column(sets)]
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
-        found = decode_together(frames.data, starts, lengths, columns=self._decoded)
+        place = _Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        waiting = Waiting()
+        for failure in failures:
+            waiting.tell((failure.row, _LAST), failure)
+        for found, after in decode_pieces(frames.data, starts, lengths, columns=self._decoded):
+            for one, offset, text in found.problems:
+                waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
+            told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
+            yield from self._made(frames, place, found, told)
 
-        place = _Place(self._name, self._topics, frames, sets)
-        index = found.set_index.astype(np.int64)
-        made = place.columns(self._wanted, index, of_job[index])
-        made |= {name: found.batch.column(name) for name in self._decoded}
-        if "crc_ok" in self._decoded:
-            made["status"], made["error"] = verdict(made["crc_ok"])
-        batch = columns.filled(self._schema, made.__getitem__)
-        if not found.problems and not failures:
+    def _made(
+        self, frames: Frames, place: _Place, found: RecordColumns, told: list[tuple[tuple[int, ...], Any]]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of some records and of what is told among them."""
+        from kwire.records.portions import text_size
+        from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
+
+        own = {name: found.batch.column(name) for name in self._decoded}
+        if "crc_ok" in own:
+            own["status"], own["error"] = verdict(own["crc_ok"])
+        errors = [one.sentence(frames) if isinstance(one, Failure) else one for _, one in told]
+        bad_frames, bad_sets = np.array([at for at, _ in told], np.int64).reshape(-1, 2).T
+        row = np.concatenate([place.of_job[found.set_index], bad_frames])
+        order = np.concatenate([found.set_index, bad_sets])
+        index = np.where(order == _LAST, -1, order)
+        costs = place.costs(index)
+        n_rows = len(found.set_index)
+        costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
+        for part in shared_out(costs, n_rows, row, order):
+            good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
+            made = place.columns(index[good], row[good])
+            made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}
+            batch = columns.filled(self._schema, made.__getitem__)
+            if bad.stop > bad.start:
+                values: dict[str, Any] = place.columns(index[bad], row[bad])
+                values["status"] = columns.pick(WORDS, self._statuses(frames, index[bad], row[bad]))
+                values["error"] = errors[part.problems]
+                batch = placed(batch, problem_rows(self._schema, bad.stop - bad.start, values), part.order)
             yield batch
-            return
 
-        of_set = np.array([one for one, _, _ in found.problems], np.int64)
-        of_frame = np.array([failure.row for failure in failures], np.int64)
-        bad_sets = np.concatenate([of_set, np.full(len(failures), -1, np.int64)])
-        bad_frames = np.concatenate([of_job[of_set], of_frame])
-        values: dict[str, Any] = place.columns(self._wanted, bad_sets, bad_frames)
-        values["status"] = columns.pick(WORDS, self._statuses(frames, len(of_set), of_frame))
-        values["error"] = self._errors(frames, found.problems, failures)
-        last = np.iinfo(np.int64).max
-        yield among(
-            batch,
-            problem_rows(self._schema, len(bad_sets), values),
-            np.concatenate([of_job[index], bad_frames]),
-            np.concatenate([index, np.where(bad_sets < 0, last, bad_sets)]),
-        )
-
-    def _statuses(self, frames: Frames, n_sets: int, of_frame: Array) -> Array:
-        whole = frames["status"][of_frame] == Status.OK
-        of_frames = np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
-        return np.concatenate([np.full(n_sets, int(RecordStatus.MALFORMED), np.int64), of_frames])
-
-    def _errors(self, frames: Frames, problems: list[tuple[int, int, str]], failures: list[Failure]) -> list[str]:
-        texts = [f"at byte {offset} of the record set: {text}" for _, offset, text in problems]
-        return texts + [failure.sentence(frames) for failure in failures]
+    def _statuses(self, frames: Frames, of_set: Array, of_frame: Array) -> Array:
+        whole = (of_set >= 0) | (frames["status"][of_frame] == Status.OK)
+        return np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
 
 
 def _with_records(frames: Frames) -> Array:
@@ -202,28 +219,45 @@ def _with_records(frames: Frames) -> Array:
 class _Place:
     """Where records stand: the columns of their frame and of their record set."""
 
-    def __init__(self, name: str, topics: _Topics, frames: Frames, sets: Array) -> None:
+    def __init__(
+        self, name: str, topics: _Topics, frames: Frames, sets: Array, of_job: Array, wanted: frozenset[str]
+    ) -> None:
         self._name = name
-        self._topics = topics
         self._frames = frames
         self._sets = sets
+        self._wanted = wanted
+        self.of_job = of_job
+        """The frame of each record set."""
+        self._texts: dict[str, columns.Texts] = {}
+        if "topic" in wanted:
+            self._texts["topic"] = topics.names(frames.data, sets)
+        if "topic_id" in wanted:
+            self._texts["topic_id"] = topics.ids(frames.data, sets)
 
-    def columns(self, wanted: frozenset[str], of_set: Array, row: Array) -> dict[str, pa.Array]:
+    def costs(self, of_set: Array) -> Array:
+        """The bytes of text in the rows of things in the sets ``of_set`` (-1: in none)."""
+        from kwire.records.portions import text_size
+
+        costs = np.full(len(of_set), _OTHER_TEXT + (text_size(self._name) if "capture" in self._wanted else 0))
+        for one in self._texts.values():
+            costs += one.sizes()[of_set]
+        return costs
+
+    def columns(self, of_set: Array, row: Array) -> dict[str, pa.Array]:
         """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``."""
-        frames, sets = self._frames, self._sets
-        spread = columns.Spread(of_set)
+        frames, texts = self._frames, self._texts
         make: dict[str, Callable[[], pa.Array]] = {
             "capture": lambda: columns.constant(self._name, len(row)),
             "connection": lambda: pa.array(frames.of_connections("number", frames["slot"][row])),
             "frame": lambda: pa.array(frames.numbers[row]),
             "frame_timestamp": lambda: columns.timestamps(frames["time"][row]),
             "source": lambda: columns.pick(SOURCES, frames["response"][row]),
-            "topic": lambda: spread.text(self._topics.names(frames.data, sets)),
-            "topic_id": lambda: spread.text(self._topics.ids(frames.data, sets)),
-            "partition": lambda: spread.number(value_column(sets, R_PARTITION), pa.int32()),
+            "topic": lambda: texts["topic"].column(of_set),
+            "topic_id": lambda: texts["topic_id"].column(of_set),
+            "partition": lambda: columns.spread(value_column(self._sets, R_PARTITION), pa.int32(), of_set),
         }
         assert tuple(make) == OF_PLACE
-        return {name: one() for name, one in make.items() if name in wanted}
+        return {name: one() for name, one in make.items() if name in self._wanted}
 
 
 def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array:
@@ -238,26 +272,33 @@ class _Topics:
     def __init__(self) -> None:
         self._names = NameTable()
         self._ids = NameTable()
+        self._texts: list[str] = []
+        self._sizes: list[int] = []
         self._name_of: dict[bytes, str] = {}
         self._pairs = Programs(_pair_program, 2)
 
-    def names(self, data: Array, sets: Array) -> pa.Array:
+    def names(self, data: Array, sets: Array) -> columns.Texts:
         """The topic's name of each record set; one that is not in the frame is looked up by the id."""
-        number = _numbers(self._names, data, sets, R_TOPIC)
-        texts = pa.array([text_of(one) for one in self._names.values()], pa.string())
-        named = texts.take(pa.array(number, mask=number < 0))
-        if (number < 0).any():
-            by_id = self._numbers_of_ids(data, sets)
-            learnt = pa.array([self._name_of.get(one) for one in self._ids.values()], pa.string())
-            named = pc.coalesce(named, learnt.take(pa.array(by_id, mask=by_id < 0)))
-        return named
+        from kwire.records.portions import text_size
 
-    def ids(self, data: Array, sets: Array) -> pa.Array:
+        number = _numbers(self._names, data, sets, R_TOPIC)
+        new = [text_of(one) for one in self._names.values()[len(self._texts) :]]
+        self._texts += new
+        self._sizes += map(text_size, new)
+        unnamed = number < 0
+        if not unnamed.any():
+            return columns.Texts(self._texts, self._sizes, number)
+        by_id = self._numbers_of_ids(data, sets)
+        learnt = [self._name_of.get(one) for one in self._ids.values()]
+        number = np.where(unnamed & (by_id >= 0), len(self._texts) + by_id, number)
+        return columns.Texts([*self._texts, *learnt], [*self._sizes, *map(text_size, learnt)], number)
+
+    def ids(self, data: Array, sets: Array) -> columns.Texts:
         """The topic's id of each record set, as text."""
-        number = self._numbers_of_ids(data, sets)
         # A version that has names and ids may send the zero id: no id.
+        number = self._numbers_of_ids(data, sets)
         texts = [None if one == _NO_TOPIC_ID else uuid_text(UUID(bytes=one)) for one in self._ids.values()]
-        return pa.array(texts, pa.string()).take(pa.array(number, mask=number < 0))
+        return columns.Texts(texts, [0 if one is None else len(one) for one in texts], number)
 
     def _numbers_of_ids(self, data: Array, sets: Array) -> Array:
         return _numbers(self._ids, data, sets, R_TOPIC_ID)

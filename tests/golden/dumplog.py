@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from valid import valid
+
 from kwire import log
 from kwire.codec.objects import dump_json
 from kwire.log.internal import decode_control, decode_record
@@ -40,7 +42,7 @@ def printed(file: Path) -> str:
 
 def rows(batches: Any) -> list[Row]:
     """All rows of some Arrow batches."""
-    return [row for batch in batches for row in batch.to_pylist()]
+    return [row for batch in valid(batches) for row in batch.to_pylist()]
 
 
 def ms(time: datetime | None) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from valid import valid
 
 from kwire import capture
 
@@ -38,7 +39,7 @@ def capture_of(path: Path) -> Path:
 def rows(path: Path, table: Any) -> list[dict[str, Any]]:
     ports = json.loads(path.read_text())["ports"]
     with capture_of(path).open("rb") as file:
-        return [row for batch in capture.read(file, table, ports=ports) for row in batch.to_pylist()]
+        return [row for batch in valid(capture.read(file, table, ports=ports)) for row in batch.to_pylist()]
 
 
 def text(value: str | None) -> bytes | None:

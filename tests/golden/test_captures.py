@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from valid import valid
 
 import kwire
 from kwire import capture, schema
@@ -43,7 +44,7 @@ def test_there_are_captures() -> None:
 
 def rows(path: Path, table: Any, **options: Any) -> list[dict[str, Any]]:
     with path.open("rb") as file:
-        return [row for batch in capture.read(file, table, **options) for row in batch.to_pylist()]
+        return [row for batch in valid(capture.read(file, table, **options)) for row in batch.to_pylist()]
 
 
 def about(path: Path) -> dict[str, Any]:

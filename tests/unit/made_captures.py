@@ -10,6 +10,7 @@ from packets import (
     metadata,
     metadata_answer,
 )
+from valid import valid
 
 from kwire import capture
 
@@ -17,7 +18,7 @@ Row = dict[str, Any]
 
 
 def read(data: bytes, table: Any = "frames", **options: Any) -> list[Row]:
-    return [row for batch in capture.read(io.BytesIO(data), table, **options) for row in batch.to_pylist()]
+    return [row for batch in valid(capture.read(io.BytesIO(data), table, **options)) for row in batch.to_pylist()]
 
 
 def brief(rows: list[Row]) -> list[tuple[Any, ...]]:

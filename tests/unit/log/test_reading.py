@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from segments_made import segment_bytes
+from valid import valid
 
 from kwire import log
 from kwire.log import reading
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("engine")
 
 
 def table(source: Any, **options: Any) -> pa.Table:
-    found = list(log.read(source, **options))
+    found = list(valid(log.read(source, **options)))
     return pa.Table.from_batches(found, schema=found[0].schema if found else log.RECORDS)
 
 
@@ -47,11 +48,11 @@ def test_the_records_of_a_segment_become_rows(partition: Path) -> None:
 def test_windows_do_not_show(monkeypatch: pytest.MonkeyPatch, magic: int, codec: Codec, size: int) -> None:
     data = segment_bytes(codec=codec, magic=magic)
     whole = table(io.BytesIO(data))
-    batches = pa.Table.from_batches(log.batches(io.BytesIO(data)))
+    batches = pa.Table.from_batches(valid(log.batches(io.BytesIO(data))))
     small_windows(monkeypatch, size)
     notes: list[str] = []
     assert table(io.BytesIO(data), on_note=notes.append).combine_chunks() == whole.combine_chunks()
-    again = pa.Table.from_batches(log.batches(io.BytesIO(data)))
+    again = pa.Table.from_batches(valid(log.batches(io.BytesIO(data))))
     assert again.combine_chunks() == batches.combine_chunks()
     assert notes == []
 

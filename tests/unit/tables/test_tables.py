@@ -23,12 +23,13 @@ from packets import (
     produce_answer,
     sized,
 )
+from valid import valid
 
 from kwire import capture, log, records, tables
 from kwire.capture.frames import Frames
 from kwire.errors import DecodeError
 from kwire.kernels.layouts import Status
-from kwire.records import verdicts
+from kwire.records import columnar, verdicts
 from kwire.tables.definition import Table
 from kwire.tables.reading import of_capture
 from kwire.tables.records import RecordStatus
@@ -65,7 +66,7 @@ CAPTURES: dict[str, Callable[[], bytes]] = {
 def read(data: bytes, table: str, **options: Any) -> pa.Table:
     """A table of a capture, as far as it can be read."""
     schema = of_capture(table).chosen(options.get("columns"))
-    return pa.Table.from_batches(list(capture.read(io.BytesIO(data), table, name="x", **options)), schema)
+    return pa.Table.from_batches(list(valid(capture.read(io.BytesIO(data), table, name="x", **options))), schema)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -274,7 +275,7 @@ def test_topics_are_learnt_where_their_names_are_wanted(monkeypatch: pytest.Monk
 
 
 def test_of_a_record_nothing_is_copied_that_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = Calls(monkeypatch, verdicts, "decode_sets")
+    decoded = Calls(monkeypatch, columnar, "decode_pieces")
     for columns, wanted in (
         (["offset", "topic"], ["offset"]),
         (["frame", "partition"], []),
@@ -290,7 +291,7 @@ def test_events_ask_records_for_what_they_are_made_from_only(monkeypatch: pytest
     from kwire.tables import records as module
 
     learnt = Calls(monkeypatch, module._Topics, "learn")
-    decoded = Calls(monkeypatch, verdicts, "decode_sets")
+    decoded = Calls(monkeypatch, columnar, "decode_pieces")
     read(EVENTS.read_bytes(), "cloudevents", columns=["id", "type"])
     assert set(decoded.arguments[-1]["columns"]) == {"headers", "value", "magic"}
     assert len(learnt) == 0
