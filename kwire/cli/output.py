@@ -7,7 +7,8 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
 - A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
-  file, and an existing one is replaced only by a whole one.
+  file, and an existing one is replaced only by a whole one. The temporary name cannot be guessed and must not exist,
+  so whoever else may write to the folder cannot lead the output elsewhere.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import contextlib
 import json
 import math
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow as pa
 
@@ -108,6 +110,7 @@ def open_output(format_: str, path: str | None, shown: Sequence[Column], schema:
 
     ``shown`` is what a person is shown, ``schema`` what all batches have.
     """
+    output: Output
     if path is None:
         output = TableOutput(sys.stdout, shown) if format_ == "table" else JsonLinesOutput(sys.stdout)
         yield output
@@ -116,26 +119,38 @@ def open_output(format_: str, path: str | None, shown: Sequence[Column], schema:
     final = Path(path)
     if final.exists() and not final.is_file():
         # A device or a pipe has no neighbour to be renamed from.
-        partial = final
-    else:
-        partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
+        with _opened(final, "w", format_, shown, schema) as output:
+            yield output
+        return
+    partial = final.with_name(f".{secrets.token_hex(16)}.partial")
     try:
-        if format_ == "parquet":
-            with partial.open("wb") as binary, contextlib.closing(ParquetOutput(binary, schema)) as parquet:
-                yield parquet
-        else:
-            with partial.open("w", encoding="utf-8") as file:
-                output = TableOutput(file, shown) if format_ == "table" else JsonLinesOutput(file)
-                yield output
-                output.flush()
-    except BaseException as error:
-        if partial != final:
-            partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial):
-            error.filename = path
-        raise
-    if partial != final:
+        # "x" is O_CREAT and O_EXCL: what is there already is neither opened nor followed.
+        with _opened(partial, "x", format_, shown, schema) as output:
+            yield output
         partial.replace(final)
+    except BaseException as error:
+        ours = isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial)
+        if not (ours and isinstance(error, FileExistsError)):
+            partial.unlink(missing_ok=True)
+        if ours and isinstance(error, OSError):
+            error.filename, error.filename2 = path, None
+        raise
+
+
+@contextlib.contextmanager
+def _opened(path: Path, mode: str, format_: str, shown: Sequence[Column], schema: pa.Schema) -> Iterator[Output]:
+    if format_ == "parquet":
+        with (
+            path.open(mode + "b") as binary,
+            contextlib.closing(ParquetOutput(cast("IO[bytes]", binary), schema)) as it,
+        ):
+            yield it
+        return
+    with path.open(mode, encoding="utf-8") as file:
+        text = cast("IO[str]", file)
+        output = TableOutput(text, shown) if format_ == "table" else JsonLinesOutput(text)
+        yield output
+        output.flush()
 
 
 def _base64(value: object) -> str:
