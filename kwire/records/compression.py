@@ -326,8 +326,6 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
         _zstd = _Zstd()
     if not len(data):
         raise DecodeError("zstd data is empty")
-    if _zstd_is_cut(data):
-        raise DecodeError("zstd data is cut off")
     # More frames than one may follow each other (RFC 8878, 3.1). The first read is for the usual case: text that
     # shrinks to a quarter; a hostile frame costs at most one read more than the limit.
     with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
@@ -340,6 +338,8 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
             got += len(part)
     if got > limit:
         raise _too_much("zstd", limit)
+    if _zstd_is_cut(data):
+        raise DecodeError("zstd data is cut off")
     return b"".join(parts)
 
 
