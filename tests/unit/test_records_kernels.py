@@ -17,7 +17,7 @@ import pytest
 from kwire.kernels import checksums, intrinsics
 from kwire.kernels.engine import KERNELS, MACHINE, PYTHON, Engine, using
 from kwire.kernels.layouts import HEADER
-from kwire.kernels.segments import framed, read_headers, resync
+from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.records import CODECS, Record, decode_sets, encode
 
 LENGTHS = [*range(70), 127, 128, 129, 255, 256, 257, 767, 768, 769, 1535, 1536, 1537, 4096, 10_000]
@@ -111,8 +111,8 @@ def test_python_and_machine_code_find_the_same_entries_of_a_segment() -> None:
         return (
             table[:rows].tolist(),
             engine(framed)(whole, 0),
-            engine(resync)(broken, 0),
-            engine(resync)(broken[:200].copy(), 0),
+            engine(resync)(broken, 0, EFFORT),
+            engine(resync)(broken[:200].copy(), 0, 0),
         )
 
     python, machine = walked(PYTHON), walked(MACHINE)
