@@ -49,8 +49,8 @@ class Reading:
     the capture.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
-    for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before the
-    damage.
+    for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
+    the damage.
     """
 
     def __init__(

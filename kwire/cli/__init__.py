@@ -6,6 +6,8 @@ takes the parsed arguments and returns the exit code. Rules kept here:
 - ``kwire --help`` imports nothing heavy: a command imports what it needs when it runs.
 - Bad input is one line on standard error, ``kwire: what``, and exit code 2, as is a mistake in the arguments; a
   traceback is a bug.
+- Nothing that kwire did not write reaches the terminal as it is: not of captures, schemas and definitions, not the
+  names of files (``kwire.tables.showing.readable``).
 - A reader of the output that goes away (``kwire ... | head``) and Ctrl-C end the program silently, with the exit codes
   that a shell expects: 141 and 130.
 """
@@ -18,17 +20,24 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from kwire import __version__
 from kwire.cli import compile as compile_
 from kwire.cli import decode, explain, schema
 from kwire.errors import KwireError
+from kwire.tables.showing import readable
 
-__all__ = ["main", "report"]
+__all__ = ["main", "report", "say"]
 
 COMMANDS = (decode, explain, schema, compile_)
 
 BAD_INPUT = 2
+
+
+def say(line: str) -> None:
+    """Writes a line to standard error. What a terminal would obey in it, of a file's name or contents, is escaped."""
+    print(f"kwire: {readable(' '.join(line.split()), None)}", file=sys.stderr)
 
 
 def report(error: KwireError | OSError, file: str | None = None) -> None:
@@ -39,12 +48,20 @@ def report(error: KwireError | OSError, file: str | None = None) -> None:
         name = file if error.filename is None else os.fspath(error.filename)
         if name is not None:
             said = f"{name}: {said}"
-    print(f"kwire: {' '.join(said.split())}", file=sys.stderr)
+    say(said)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its complaints quote arguments, which can be names of files that somebody else has made."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program."""
+        super().error(readable(message, None))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
     )
     parser.add_argument("--version", action="version", version=f"kwire {__version__}")

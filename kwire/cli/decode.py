@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -246,8 +245,10 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
 
 
 def _say(line: str, output: Output) -> None:
+    from kwire.cli import say
+
     output.flush()
-    print(f"kwire: {line}", file=sys.stderr)
+    say(line)
 
 
 def _bytes_below(path: str) -> int:
@@ -257,6 +258,7 @@ def _bytes_below(path: str) -> int:
 
 
 def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], memory: dict[str, Any]) -> None:
+    from kwire.cli import say
     from kwire.tables import reading
 
     name = "standard input" if file == "-" else file
@@ -276,7 +278,7 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
         for output in outputs.values():
             output.flush()
         for note in notes:
-            print(f"kwire: {name}: note: {note}", file=sys.stderr)
+            say(f"{name}: note: {note}")
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output]) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
+from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -162,7 +163,9 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
     try:
         for part in _parts(data, position, response, version, message):
             node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
-            tree = Tree(Text.assemble((part.title, "bold"), (f"  {_range(part.start, node.end)}", "dim")))
+            tree = Tree(
+                Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
+            )
             _add(tree, node, data)
             console.print(tree)
             if error is not None:
@@ -170,8 +173,10 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
     except KwireError as error:
         failed = error
     if failed is not None:
-        print(f"kwire: {failed}", file=sys.stderr)
-        return 2
+        from kwire.cli import BAD_INPUT, report
+
+        report(failed)
+        return BAD_INPUT
     return 0
 
 
@@ -211,10 +216,10 @@ def _add(tree: Tree, node: Node, data: bytes) -> None:
     from rich.text import Text
 
     for child in node.children:
-        line = Text(child.step.removeprefix("."), "bold cyan")
+        line = Text(readable(child.step.removeprefix("."), None), "bold cyan")
         if child.end >= 0 and not child.children:
             line.append(f" = {_value(child.value)}", "none")
-        line.append(f"  {child.type}", "green")
+        line.append(f"  {readable(child.type, None)}", "green")
         line.append(f"  {_range(child.start, child.end)}", "dim")
         if child.end >= 0 and not child.children:
             line.append(f"  {_hex(data[child.start : child.end])}", "yellow")
@@ -228,7 +233,7 @@ def _value(value: object) -> str:
         return f"{len(value)} bytes"
     if isinstance(value, str):
         text = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        return repr(text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "...")
+        return readable(repr(text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."), None)
     if value is None:
         return "null"
     return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)

@@ -4,10 +4,14 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
 
 - JSON lines: one object per row with every column; bytes are base64, as Kafka's own JSON converters write them; times
   are ISO 8601 in UTC with microseconds; ``body``, JSON text in the tables, is a nested object.
+- JSON lines are lines to every reader and text to every terminal: what ends a line elsewhere (U+0085, U+2028, U+2029),
+  what a terminal may obey (U+007F to U+009F) and what changes the direction of writing is escaped, other characters
+  beyond ASCII only where the output has another encoding than UTF-8.
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
 - A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
-  file, and an existing one is replaced only by a whole one.
+  file, and an existing one is replaced only by a whole one. The temporary name cannot be guessed and must not exist,
+  so whoever else may write to the folder cannot lead the output elsewhere.
 """
 
 from __future__ import annotations
@@ -17,10 +21,12 @@ import contextlib
 import json
 import math
 import os
+import re
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
@@ -29,6 +35,11 @@ from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US
 
 __all__ = ["Output", "open_output", "texts_of_times"]
+
+
+_OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
+"""What JSON need not escape and a terminal may obey: DEL, the C1 controls, and those of lines and of directions."""
+_NO_ASCII: Final = re.compile(r"[^\x20-\x7e]+")
 
 
 class Output:
@@ -68,17 +79,25 @@ class JsonLinesOutput(Output):
         self.to_terminal = file.isatty()
         self._file = file
         self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_base64).encode
+        utf_8 = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
+        self._unsafe = _OBEYED if utf_8 else _NO_ASCII
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
         for row in _rows(batch):
             if "body" not in row:
-                self._file.write(self._encode(row) + "\n")
+                self._write(self._encode(row))
                 continue
             # The body is JSON already; it goes in as it is, as the last member.
             body = row.pop("body")
             others = self._encode(row)[:-1] + ("," if row else "")
-            self._file.write(f'{others}"body":{"null" if body is None else body}}}\n')
+            self._write(f'{others}"body":{"null" if body is None else body}}}')
+
+    def _write(self, text: str) -> None:
+        # Outside of its strings JSON has ASCII only, so an escape stands in a string wherever it is put.
+        if "\x7f" in text or not text.isascii():
+            text = self._unsafe.sub(_escaped, text)
+        self._file.write(text + "\n")
 
     def flush(self) -> None:
         """Empties the buffer."""
@@ -108,6 +127,7 @@ def open_output(format_: str, path: str | None, shown: Sequence[Column], schema:
 
     ``shown`` is what a person is shown, ``schema`` what all batches have.
     """
+    output: Output
     if path is None:
         output = TableOutput(sys.stdout, shown) if format_ == "table" else JsonLinesOutput(sys.stdout)
         yield output
@@ -116,26 +136,43 @@ def open_output(format_: str, path: str | None, shown: Sequence[Column], schema:
     final = Path(path)
     if final.exists() and not final.is_file():
         # A device or a pipe has no neighbour to be renamed from.
-        partial = final
-    else:
-        partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
+        with _opened(final, "w", format_, shown, schema) as output:
+            yield output
+        return
+    partial = final.with_name(f".{secrets.token_hex(16)}.partial")
     try:
-        if format_ == "parquet":
-            with partial.open("wb") as binary, contextlib.closing(ParquetOutput(binary, schema)) as parquet:
-                yield parquet
-        else:
-            with partial.open("w", encoding="utf-8") as file:
-                output = TableOutput(file, shown) if format_ == "table" else JsonLinesOutput(file)
-                yield output
-                output.flush()
-    except BaseException as error:
-        if partial != final:
-            partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial):
-            error.filename = path
-        raise
-    if partial != final:
+        # "x" is O_CREAT and O_EXCL: what is there already is neither opened nor followed.
+        with _opened(partial, "x", format_, shown, schema) as output:
+            yield output
         partial.replace(final)
+    except BaseException as error:
+        ours = isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial)
+        if not (ours and isinstance(error, FileExistsError)):
+            partial.unlink(missing_ok=True)
+        if ours and isinstance(error, OSError):
+            error.filename, error.filename2 = path, None
+        raise
+
+
+@contextlib.contextmanager
+def _opened(path: Path, mode: str, format_: str, shown: Sequence[Column], schema: pa.Schema) -> Iterator[Output]:
+    if format_ == "parquet":
+        with (
+            path.open(mode + "b") as binary,
+            contextlib.closing(ParquetOutput(cast("IO[bytes]", binary), schema)) as it,
+        ):
+            yield it
+        return
+    with path.open(mode, encoding="utf-8") as file:
+        text = cast("IO[str]", file)
+        output = TableOutput(text, shown) if format_ == "table" else JsonLinesOutput(text)
+        yield output
+        output.flush()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 def _base64(value: object) -> str:

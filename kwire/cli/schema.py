@@ -17,6 +17,7 @@ from typing import Any, Final
 from kwire import schema
 from kwire.errors import SchemaError
 from kwire.schema import model
+from kwire.tables.showing import readable
 
 __all__ = ["grammar", "messages_of", "register", "since"]
 
@@ -120,10 +121,17 @@ def _table(*, as_json: bool) -> int:
     widths = [max(len(row[column]) for row in texts) for column in range(len(heads))]
     for row in texts:
         cells = [row[0].rjust(widths[0]), *(one.ljust(width) for one, width in zip(row[1:], widths[1:], strict=True))]
-        print("  ".join(cells).rstrip())
+        print(readable("  ".join(cells).rstrip(), None))
     embedded = len(schema.names()) - 2 * len(rows)
     print(f"\n{len(rows)} APIs; {embedded} headers and embedded schemas beside them: kwire schema RequestHeader")
     return 0
+
+
+def _print_exactly(text: str) -> None:
+    """Writes ``text``, which a program is to read: as it is, but for what a terminal would obey."""
+    if sys.stdout.isatty():
+        text = "\n".join(readable(line, None) for line in text.split("\n"))
+    sys.stdout.write(text)
 
 
 def _blank(text: str) -> str:
@@ -171,16 +179,17 @@ def _show(messages: list[model.Message], args: argparse.Namespace) -> int:
         for message in messages:
             codec = registry.codec(message, message.versions.high if args.api_version is None else args.api_version)
             assert isinstance(codec, registry.CompiledCodec)
-            print(codec.source())
+            _print_exactly(codec.source() + "\n")
         return 0
     for number, message in enumerate(messages):
         if number:
             print()
         if args.api_version is None:
             for line in _history(message):
-                print(line)
+                print(readable(line, None))
         version = message.versions.high if args.api_version is None else args.api_version
-        print("\n".join(grammar(message, version)))
+        for line in grammar(message, version):
+            print(readable(line, None))
     return 0
 
 
@@ -284,7 +293,7 @@ def _import(path: str) -> int:
     made = [one for one in kafka.definitions(path) if one.versions]
     if not made:
         raise SchemaError("Kafka has dropped what it defines: it has no versions", file=path)
-    sys.stdout.write(to_text(made))
+    _print_exactly(to_text(made))
     return 0
 
 
@@ -302,6 +311,6 @@ def _compare(path: str, *, as_json: bool) -> int:
         print(json.dumps([{key: getattr(one, key) for key in keys} for one in found], indent=1))
     else:
         for one in found:
-            print(one)
+            print(readable(str(one), None))
         print(f"{compared} definitions compared, {len(found) or 'no'} difference{'' if len(found) == 1 else 's'}")
     return 1 if found else 0

@@ -16,7 +16,7 @@ from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import i16, i32, i64, int64, u32
 from kwire.kernels.records import LEAST_BATCH, LEAST_MESSAGE, LOG_OVERHEAD
 
-__all__ = ["LARGEST", "framed", "read_headers", "resync"]
+__all__ = ["EFFORT", "LARGEST", "framed", "read_headers", "resync"]
 
 Array = Any
 Row = Any
@@ -24,8 +24,12 @@ Row = Any
 LARGEST: Final = 256 << 20
 """An entry that claims more bytes is damage: brokers refuse batches above ``message.max.bytes``, 1 MiB by default."""
 
-_EFFORT: Final = 64
-"""How many times its own size ``resync`` may checksum of an array: what looks like an entry everywhere ends there."""
+EFFORT: Final = 32 << 20
+"""Bytes that ``resync`` may checksum in vain before it has looked at any position."""
+_EFFORT_PER_POSITION: Final = 256
+"""Bytes more for each position that it looks at: work is in proportion to the input, whatever looks like an entry."""
+_ALWAYS: Final = 1024
+"""An entry of so many bytes or fewer is tried in any case: many that are larger cannot be in its way."""
 
 
 @kernel
@@ -50,17 +54,22 @@ def _right(data: Array, pos: int, end: int, magic: int) -> Any:
 
 
 @kernel
-def resync(data: Array, start: int) -> tuple[int, int]:
+def resync(data: Array, start: int, effort: int) -> tuple[int, int, int]:
     """The first position from ``start`` at which a whole entry stands whose checksum is right; -1 if there is none.
 
     The second number is where a search in this data with more behind it should begin: everything before it is no
     entry, or one that would be longer than half of what is here.
+
+    ``effort`` is how many bytes may be checksummed in vain (of a file: ``EFFORT`` at first), the third number what the
+    next search may. What looks like an entry and is more than that is passed over, and the search goes on behind it: a
+    batch that was passed over so is lost, those after it are not.
     """
     length = int64(data.shape[0])
-    budget = _EFFORT * length
+    effort = int64(effort)
     keep = int64(-1)
     for at in range(start, length - 16):
         pos = int64(at)
+        effort += _EFFORT_PER_POSITION
         magic = int64(data[pos + 16])
         # The offset is not negative, the magic is known: nothing else costs more than a look.
         if magic > 2 or data[pos] > 127:
@@ -73,14 +82,15 @@ def resync(data: Array, start: int) -> tuple[int, int]:
             if keep < 0 and pos >= length // 2:
                 keep = pos
             continue
-        budget -= size
-        if budget < 0:
-            return int64(-1), length
+        if size > _ALWAYS:
+            if size > effort:
+                continue
+            effort -= size
         if _right(data, pos, pos + LOG_OVERHEAD + size, magic):
-            return pos, keep
+            return pos, keep, effort
     if keep < 0:
         keep = max(int64(start), length - 16)
-    return int64(-1), keep
+    return int64(-1), keep, effort
 
 
 @kernel

@@ -32,7 +32,7 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
-from kwire.kernels.engine import choose
+from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import HEADER
 from kwire.kernels.records import (
     CODEC,
@@ -41,7 +41,7 @@ from kwire.kernels.records import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
 )
-from kwire.kernels.segments import framed, read_headers, resync
+from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.log.files import Segment, find, named
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
@@ -135,26 +135,40 @@ def regions(
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Region]:
     """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for."""
-    buffer: Bytes = np.empty(size, np.uint8)
-    filled = position = 0
-    last = False
+    # The buffer is larger than a window, so that what is left in it is moved once for each window, and not once for
+    # each damaged place.
+    buffer: Bytes = np.empty(2 * size, np.uint8)
+    begin = filled = position = 0
+    ended = False
+    engine = PYTHON
     lost: int | None = None
+    ahead: int | None = None
+    effort = EFFORT
     zeros = True
     while True:
-        while filled < buffer.size and not last:
-            got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
-            last = not got
-            filled += got or 0
-        if progress is not None:
-            progress(position + filled)
-        data = buffer[:filled]
-        engine = choose(filled)
+        if not ended and filled - begin < size:
+            filled -= begin
+            buffer[:filled] = buffer[begin : begin + filled].copy()
+            begin, before = 0, filled
+            while filled < buffer.size and not ended:
+                got = stream.readinto(memoryview(buffer.data)[filled:])  # type: ignore[attr-defined]
+                ended = not got
+                filled += got or 0
+            engine = choose(filled - before)
+            if progress is not None:
+                progress(position + filled)
+        data = buffer[begin : min(filled, begin + size)]
+        last = ended and begin + data.size == filled
         used = 0
         skipped: list[tuple[int, int, str]] = []
         if lost is not None:
             # Between entries: a length was wrong at byte ``lost``.
-            found, keep = engine(resync)(data, min(max(lost + 1 - position, 0), filled))
-            used = found if found >= 0 else filled if last else keep
+            if ahead is None:
+                found, keep, effort = engine(resync)(data, min(max(lost + 1 - position, 0), data.size), effort)
+                used = found if found >= 0 else data.size if last else keep
+            else:
+                found = used = ahead - position
+                ahead = None
             zeros = zeros and not data[:used].any()
             if found >= 0 or (last and not zeros):
                 skipped.append((lost, position + used - lost, f"{position + used - lost} bytes that are no entry"))
@@ -165,23 +179,26 @@ def regions(
             used, wrong = engine(framed)(data, start)
             if wrong:
                 lost, zeros = position + used, True
-            elif last and used < filled and engine(resync)(data, used + 1)[0] >= 0:
-                # The last entry goes on behind the end of the file, but there are entries in it: its length is wrong.
-                lost, zeros = position + used, False
+            elif last and used < data.size:
+                found, _, effort = engine(resync)(data, used + 1, effort)
+                if found >= 0:
+                    # The last entry goes on behind the end of the file, but there are entries in it: its length is
+                    # wrong.
+                    lost, ahead, zeros = position + used, position + found, False
         if skipped or used > start:
             yield Region(data[start:used], position + start, skipped)
-        left = filled - used
+        left = data.size - used
         if last and (lost is None or not left):
             if left and on_note is not None:
                 on_note(f"{left} bytes at the end belong to an entry that was not written to its end")
             return
         if not used and not last:
-            # The entry is longer than the buffer. It grows as bytes arrive, not as lengths promise.
-            buffer = np.concatenate([buffer, np.empty(buffer.size, np.uint8)])
-        elif used:
-            buffer[:left] = buffer[used:filled].copy()
+            # The entry is longer than the window. It grows as bytes arrive, not as lengths promise.
+            size *= 2
+            if buffer.size < 2 * size:
+                buffer = np.concatenate([buffer, np.empty(buffer.size, np.uint8)])
+        begin += used
         position += used
-        filled = left
 
 
 def read(

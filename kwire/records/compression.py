@@ -4,6 +4,8 @@ Rules kept here:
 
 - ``decompress`` never makes more than ``limit`` bytes, and stops while decompressing, not afterwards. A declared size
   is compared with the limit before anything is allocated for it, and is otherwise not trusted.
+- Data that is cut off is an error, and never as much of it as there is; only a xerial stream that ends between two
+  blocks, where that framing has no mark of its end, cannot be told from a whole one.
 - What a library says about bad input becomes a ``DecodeError``; nothing else leaves this module.
 - The libraries are imported on first use: a program that never meets a codec does not load it.
 
@@ -47,6 +49,9 @@ _GZIP_LARGE: Final = 8 << 20
 _GZIP_MEMBERS: Final = 100
 _LZ4_RATIO: Final = 256
 """No LZ4 block expands by more than this: each byte of a length adds at most 255 bytes of output."""
+_ZSTD_MAGIC: Final = 0xFD2FB528
+_ZSTD_SKIPPED: Final = 0x184D2A50
+"""The first of 16 magic numbers of frames that readers skip."""
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that zstd's own strongest level asks for; more is refused, since it is allocated up front."""
 
@@ -333,7 +338,44 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
             got += len(part)
     if got > limit:
         raise _too_much("zstd", limit)
+    if _zstd_is_cut(data):
+        raise DecodeError("zstd data is cut off")
     return b"".join(parts)
+
+
+def _zstd_is_cut(data: Data) -> bool:
+    """Whether ``data`` ends within a frame, by the lengths of its blocks (RFC 8878, 3.1).
+
+    The library's reader gives what it has and does not say that a frame goes on. What is no frame, or has a block that
+    is none, is left to the library.
+    """
+    size = len(data)
+    pos = 0
+    while pos < size:
+        magic = int.from_bytes(data[pos : pos + 4], "little")
+        if magic & 0xFFFFFFF0 == _ZSTD_SKIPPED:
+            pos += 8 + int.from_bytes(data[pos + 4 : pos + 8], "little")
+            continue
+        if magic != _ZSTD_MAGIC:
+            return size - pos < 4
+        if size - pos < 5:
+            return True
+        flags = data[pos + 4]
+        single = flags >> 5 & 1
+        # Magic and flags, the window unless it is a single segment, the dictionary's id, the content size.
+        pos += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        last = 0
+        while not last:
+            header = int.from_bytes(data[pos : pos + 3], "little")
+            last, kind = header & 1, header >> 1 & 3
+            if kind == 3:
+                return False
+            # Of a block that repeats one byte only that byte is there.
+            pos += 3 + (1 if kind == 1 else header >> 3)
+            if pos > size:
+                return True
+        pos += 4 * (flags >> 2 & 1)
+    return pos > size
 
 
 def _write_zstd(data: Data, level: int | None, magic: int) -> bytes:

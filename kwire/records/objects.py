@@ -146,9 +146,10 @@ class Batch:
         self.size = 0
 
     @property
-    def compression(self) -> Codec:
-        """Name of the codec (one of ``kwire.records.CODECS``)."""
-        return CODECS[self.attributes & CODEC_MASK]
+    def compression(self) -> Codec | None:
+        """Name of the codec (one of ``kwire.records.CODECS``); None for the numbers 5 to 7, which are not defined."""
+        codec = self.attributes & CODEC_MASK
+        return CODECS[codec] if codec < len(CODECS) else None
 
     @property
     def timestamp_type(self) -> TimestampType | None:
@@ -208,9 +209,8 @@ class Batch:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        known = CODECS[self.attributes & CODEC_MASK] if self.attributes & CODEC_MASK < len(CODECS) else "unknown"
         return (
-            f"Batch(magic={self.magic}, compression={known}, base_offset={self.base_offset}, "
+            f"Batch(magic={self.magic}, compression={self.compression or 'unknown'}, base_offset={self.base_offset}, "
             f"last_offset={self.last_offset}, crc_ok={self.crc_ok}, records={len(self.records)})"
         )
 

@@ -11,6 +11,9 @@ A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``
 
 The driver lists, the workers open. A ``File`` carries its file system, which pickles as its options; so the workers
 need no settings of their own, and credentials come from where the worker's environment has them.
+
+Some give credentials in a URI all the same. They are used, and are in no name of a file and in no error: names have no
+user information and no options, and what a library says is left out where it quotes from them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -31,7 +35,7 @@ __all__ = ["File", "find", "visible"]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that was found. ``name`` is what the user knows it as: a local path, or a URI."""
+    """A file that was found. ``name`` is what the user knows it as: a local path, or a URI (without credentials)."""
 
     filesystem: Any
     path: str
@@ -71,9 +75,13 @@ def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible) -> list[
         try:
             files = _find(path, wanted)
         except (OSError, pa.ArrowException) as error:
-            raise CaptureError(" ".join(str(error).split()), file=path) from None
+            name, secrets = _public(path)
+            said = " ".join(str(error).split())
+            if any(one in said for one in secrets):
+                said = f"the file system cannot be reached ({type(error).__name__})"
+            raise CaptureError(said, file=name) from None
         if not files:
-            raise CaptureError("no such file", file=path)
+            raise CaptureError("no such file", file=_public(path)[0])
         for file in files:
             found.setdefault(file.name, file)
     return list(found.values())
@@ -109,6 +117,34 @@ OPTIONS = re.compile(r"\?\w+=.*$", re.DOTALL)
 """The options of a file system at the end of a URI (``?region=eu-west-1``), told from the wildcard by their form."""
 
 
+USER = re.compile(r"[^/]*@|(?!\[)[^/@:]*:(?!\d*(?:/|$))[^@]*(?:@|$)")
+"""What stands before the host in the rest of a URI. A secret whose slashes are not escaped ends at its ``@`` too."""
+HARMLESS = frozenset(("allow_bucket_creation", "allow_bucket_deletion", "endpoint_override", "region", "scheme"))
+"""Options whose values errors may quote."""
+
+
+def _public(path: str) -> tuple[str, set[str]]:
+    """``path`` without user information and options, where it is a URI, and the texts that nobody is to be shown."""
+    scheme, colon, rest = path.partition("://")
+    if not colon or scheme == "file":
+        return path, set()
+    secrets = []
+    if found := OPTIONS.search(rest):
+        rest = rest[: found.start()]
+        for option in found.group()[1:].split("&"):
+            name, _, value = option.partition("=")
+            if name not in HARMLESS:
+                secrets.append(value)
+    if found := USER.match(rest):
+        user, rest = found.group(), rest[found.end() :]
+        if scheme.startswith("abfs"):
+            # The container stands before the account, and is no secret.
+            container, _, user = user.rstrip("@").partition(":")
+            rest = f"{container}@{rest}"
+        secrets += re.split("[:/@]", user)
+    return f"{scheme}://{rest}", {form for one in secrets for form in (one, unquote(one)) if one}
+
+
 def _filesystem(path: str) -> tuple[Any, str, str]:
     """The file system of ``path``, the path in it, and what stands before such a path in a file's name."""
     scheme, colon, rest = path.partition("://")
@@ -126,7 +162,8 @@ def _filesystem(path: str) -> tuple[Any, str, str]:
     base = base.strip("/")
     if base:  # the bucket or container is the first part of a path in it
         return filesystem, f"{base}/{below}".rstrip("/"), f"{scheme}://"
-    return filesystem, f"/{below}".rstrip("/") or "/", f"{scheme}://{authority}"
+    host = _public(f"{scheme}://{authority}")[0]
+    return filesystem, f"/{below}".rstrip("/") or "/", host
 
 
 WILD = re.compile(r"[*?\[{]")

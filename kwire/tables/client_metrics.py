@@ -42,7 +42,7 @@ from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker
 from kwire.tables.frames import KEY
 from kwire.tables.showing import Column
-from kwire.wire import ZERO_UUID, uuid_text
+from kwire.wire import ZERO_UUID, printable, uuid_text
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -259,7 +259,7 @@ class _Maker(Maker):
         size = 0
         if subscription is not None:
             row["push_interval_ms"] = subscription.push_interval_ms
-            row["requested_metrics"] = list(subscription.requested_metrics)
+            row["requested_metrics"] = list(map(printable, subscription.requested_metrics))
             row[""] = size = _size_of(subscription.requested_metrics)
         try:
             found = points(unpack(body.compression_type, body.metrics))

@@ -62,8 +62,12 @@ class Column:
     """A column of nothing else than this text is left out. ``None``: it is shown in any case."""
 
 
-def readable(value: bytes | str) -> str:
-    """``value`` for people: text with what is not printable escaped, or hexadecimal after ``0x``."""
+def readable(value: bytes | str, most: int | None = SHOWN) -> str:
+    """``value`` for people: text with what is not printable escaped, or hexadecimal after ``0x``.
+
+    All that a terminal is given and kwire did not write goes through here: messages and file names too. ``most``: how
+    many characters of a text are shown (``None``: all); of bytes it is always ``SHOWN``.
+    """
     if isinstance(value, bytes):
         head = value[:SHOWN]
         try:
@@ -77,8 +81,8 @@ def readable(value: bytes | str) -> str:
             return _hex(value)
         cut = len(value) > SHOWN
     else:
-        text = value[:SHOWN]
-        cut = len(value) > SHOWN
+        text = value[:most]
+        cut = len(text) < len(value)
     if not text.isprintable() or not text.isascii():
         text = "".join(map(_visible, text))
     return text + "…" if cut else text

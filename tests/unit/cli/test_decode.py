@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import io
 import json
@@ -301,6 +302,57 @@ def test_an_existing_file_is_kept_when_writing_fails(
     assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 128 + signal.SIGINT
     assert out.read_text() == "before"
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("format_", ["table", "jsonl", "parquet"])
+def test_a_link_planted_beside_the_output_is_not_followed(tmp_path: Path, format_: str) -> None:
+    treasure, out = tmp_path / "treasure", tmp_path / "out"
+    treasure.write_text("kept")
+    (tmp_path / f".out.{os.getpid()}.partial").symlink_to(treasure)
+    assert cli.main(["decode", str(CAPTURE), "--format", format_, "-o", str(out)]) == 0
+    assert treasure.read_text() == "kept"
+    assert out.stat().st_size
+    assert not out.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_link_whose_name_was_guessed_is_an_error_and_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    treasure, out, link = tmp_path / "treasure", tmp_path / "out", tmp_path / ".guessed.partial"
+    monkeypatch.setattr("secrets.token_hex", lambda size: "guessed")
+    for content in ("kept", None):  # a link to a file, and one to nothing, which would be made
+        treasure.write_text(content) if content else treasure.unlink()
+        link.unlink(missing_ok=True)
+        link.symlink_to(treasure)
+        assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 2
+        assert capsys.readouterr().err == f"kwire: {out}: File exists\n"
+        assert treasure.exists() == bool(content)
+        assert link.is_symlink()
+        assert not out.exists()
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(pipe)]) == 0
+        assert reader.stdout is not None
+        assert len(reader.stdout.read().splitlines()) == 208
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_an_output_that_cannot_take_its_name_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(self: Path, target: Path) -> None:
+        raise OSError(errno.EACCES, "Permission denied", str(self), None, str(target))
+
+    monkeypatch.setattr(Path, "replace", refused)
+    out = tmp_path / "out.jsonl"
+    assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]) == 2
+    assert capsys.readouterr().err == f"kwire: {out}: Permission denied\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_goes_away_ends_the_command_silently() -> None:

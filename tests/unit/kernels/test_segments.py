@@ -10,7 +10,7 @@ from record_sets import record_sets
 
 from kwire.kernels.engine import MACHINE, PYTHON, Engine
 from kwire.kernels.layouts import HEADER
-from kwire.kernels.segments import framed, read_headers, resync
+from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 
 
 def test_python_and_machine_code_find_the_same_entries_of_a_segment() -> None:
@@ -25,8 +25,8 @@ def test_python_and_machine_code_find_the_same_entries_of_a_segment() -> None:
         return (
             table[:rows].tolist(),
             engine(framed)(whole, 0),
-            engine(resync)(broken, 0),
-            engine(resync)(broken[:200].copy(), 0),
+            engine(resync)(broken, 0, EFFORT),
+            engine(resync)(broken[:200].copy(), 0, 0),
         )
 
     python, machine = walked(PYTHON), walked(MACHINE)

@@ -6,12 +6,15 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from segments_made import segment_bytes
 from valid import valid
 
 from kwire import log
+from kwire.kernels.engine import Engine
+from kwire.kernels.segments import resync
 from kwire.log import reading
 from kwire.records import Codec, Record, decode, encode
 
@@ -104,6 +107,33 @@ def test_after_a_wrong_length_the_next_entry_is_found(
     assert wrong["error"] == f"{starts[3] - starts[2]} bytes that are no entry"
     again = pa.Table.from_batches(log.batches(io.BytesIO(bad))).to_pylist()
     assert [one["base_offset"] for one in again] == [0, 20, None, 60, 80, 100]
+
+
+def test_what_looks_like_entries_everywhere_does_not_end_the_search() -> None:
+    """Around such bytes 5 of 1,005 good records were found."""
+    good = segment_bytes(205, each=1)
+    fifth = [each.position for each in decode(good)][5]
+    looks = b"\0\2\0\0\0\1" * 15_000
+    made = table(io.BytesIO(good[:fifth] + looks + good[fifth:]), columns=["offset", "status", "position"]).to_pylist()
+    assert [one["offset"] for one in made] == [*range(5), None, *range(5, 205)]
+    assert (made[5]["status"], made[5]["position"]) == ("malformed", fifth)
+    assert {one["status"] for one in made[6:]} == {"ok"}
+
+
+def test_searching_for_entries_costs_no_more_than_its_effort(engine: Engine) -> None:
+    """All that can be checksummed in vain is what is given and 256 bytes for each position, and 1 kB in any case."""
+    looks = np.frombuffer(bytearray(b"\0\2\0\0\0\1" * 10_000), np.uint8)
+    found, keep, left = engine(resync)(looks, 0, 0)
+    assert (found, keep > 0, left >= 0) == (-1, True, True)
+    assert left < 256 * looks.size
+    good = segment_bytes(3, each=1)
+    data = np.frombuffer(bytearray(b"\xff" * 10 + good), np.uint8)
+    assert engine(resync)(data, 0, 0)[::2] == (10, 256 * 11)
+    # A batch that is larger than the effort allows is passed over, and the next one is found.
+    large = encode([Record(None, bytes(100_000))])
+    data = np.frombuffer(bytearray(large + good), np.uint8)
+    assert engine(resync)(data, 0, 0)[0] == len(large)
+    assert engine(resync)(data, 0, len(large))[0] == 0
 
 
 def test_noise_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
 
 import lz4.frame
@@ -12,6 +13,7 @@ from cramjam import snappy
 from record_sets import GZIP, LZ4, SNAPPY, ZSTD, bomb
 
 from kwire.errors import DecodeError, EncodeError, LimitError
+from kwire.events.telemetry import unpack
 from kwire.records.compression import CODECS, compress, decompress, xxh32
 
 TEXT = b"".join(b"line %d\n" % each for each in range(20_000))
@@ -36,16 +38,59 @@ def test_the_limit_is_exact(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
-def test_data_of_a_codec_cut_anywhere_is_an_error_or_shorter(codec: int) -> None:
-    packed = compress(codec, TEXT[:5000])
-    for cut in range(len(packed)):
-        try:
-            made = decompress(codec, packed[:cut], LIMIT)
-        except DecodeError:
-            continue
-        # zstd and xerial snappy can end between two blocks without a sign of it.
-        assert codec in (SNAPPY, ZSTD)
-        assert TEXT.startswith(made)
+def test_data_of_a_codec_cut_anywhere_is_an_error(codec: int) -> None:
+    noise = random.Random(1).randbytes(3000)
+    for data in (b"", TEXT[:5000], noise + bytes(200_000) + noise):
+        packed = compress(codec, data)
+        for cut in range(0, len(packed), 1 if len(packed) < 5000 else 7):
+            try:
+                made = decompress(codec, packed[:cut], LIMIT)
+            except DecodeError:
+                continue
+            # xerial snappy can end between two blocks without a sign of it.
+            assert codec == SNAPPY
+            assert packed[:8] == b"\x82SNAPPY\0"
+            assert len(made) % (32 << 10) == 0
+            assert data.startswith(made)
+
+
+def test_large_gzip_cut_near_its_end_is_an_error() -> None:
+    packed = compress(GZIP, bytes(20 << 20))
+    for cut in range(len(packed) - 10, len(packed)):
+        with pytest.raises(DecodeError, match="gzip"):
+            decompress(GZIP, packed[:cut], 32 << 20)
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize("sized", [False, True])
+def test_zstd_frames_of_any_form_are_whole_or_an_error(sized: bool, checksum: bool) -> None:
+    for data in (b"", b"x", TEXT[:300], bytes(300), TEXT[:5000], bytes(70_000), random.Random(2).randbytes(140_000)):
+        packer = zstandard.ZstdCompressor(write_content_size=sized, write_checksum=checksum)
+        packed = packer.compress(data)
+        assert decompress(ZSTD, packed, LIMIT) == data
+        for cut in {*range(1, min(len(packed), 400)), *range(max(1, len(packed) - 300), len(packed))}:
+            with pytest.raises(DecodeError, match="zstd data is cut off"):
+                decompress(ZSTD, packed[:cut], LIMIT)
+        # Frames that readers skip, and a second frame: whole, or cut off.
+        more = packed + b"\x53\x2a\x4d\x18\x03\0\0\0abc" + packed
+        assert decompress(ZSTD, more, LIMIT) == data * 2
+        for cut in range(len(packed) + 1, min(len(packed) + 30, len(more))):
+            if cut != len(packed) + 11:
+                with pytest.raises(DecodeError, match="zstd data is cut off"):
+                    decompress(ZSTD, more[:cut], LIMIT)
+
+
+def test_a_zstd_frame_cut_between_its_blocks_is_an_error() -> None:
+    """It was 100,010 of 300,000 bytes, and no error."""
+    packer = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    noise = random.Random(3).randbytes(300_000)
+    first = packer.compress(noise[:100_010]) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    whole = first + packer.compress(noise[100_010:]) + packer.flush()
+    assert decompress(ZSTD, whole, LIMIT) == noise
+    with pytest.raises(DecodeError, match="zstd data is cut off"):
+        decompress(ZSTD, first, LIMIT)
+    with pytest.raises(DecodeError, match="zstd data is cut off"):
+        unpack(ZSTD, first)
 
 
 @pytest.mark.parametrize("versions", [struct.pack(">ii", 1, 1), struct.pack("<ii", 1, 1), struct.pack(">ii", 99, 7)])

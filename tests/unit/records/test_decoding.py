@@ -12,9 +12,22 @@ import pytest
 from kafka.record.memory_records import MemoryRecordsBuilder
 from record_sets import batch, gzipped, message, record
 
-from kwire.errors import CorruptRecordError, DecodeError, LimitError
+from kwire.errors import CorruptRecordError, DecodeError, EncodeError, LimitError
 from kwire.kernels.engine import Engine
-from kwire.records import CODECS, SCHEMA, Codec, Limits, Record, decode, decode_sets, encode, to_arrow
+from kwire.records import (
+    CODECS,
+    SCHEMA,
+    Batch,
+    Codec,
+    Limits,
+    Record,
+    decode,
+    decode_sets,
+    encode,
+    encode_batch,
+    to_arrow,
+)
+from kwire.records.compression import compress
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -382,3 +395,36 @@ def test_what_kafka_python_writes_is_read(magic: int, codec: Codec) -> None:
     assert set(made.column("compression").to_pylist()) == {codec}
     assert all(made.column("crc_ok").to_pylist())
     assert made.column("offset").to_pylist() == list(range(100))
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_both_readers_agree_on_compressed_records_cut_anywhere(number: int) -> None:
+    """And none of the records of a cut batch is given: what is left of them is not what the producer wrote."""
+    records = b"".join(record(value=random.Random(at).randbytes(20), offset=at) for at in range(5))
+    packed = compress(number, records)
+    after = batch(record(), 1, base_offset=9)
+    for cut in range(len(packed) + 1):
+        data = batch(packed[:cut], 5, attributes=number) + after
+        objects: list[DecodeError] = []
+        columns: list[DecodeError] = []
+        found = [one.offset for each in decode(data, problems=objects) for one in each.records]
+        assert to_arrow(data, columns=["offset"], problems=columns).column(0).to_pylist() == found
+        assert list(map(str, objects)) == list(map(str, columns))
+        whole = cut == len(packed)
+        assert found == ([0, 1, 2, 3, 4, 9] if whole else [9])
+        assert len(objects) == (not whole)
+
+
+@pytest.mark.parametrize("number", [5, 6, 7])
+def test_a_codec_that_is_not_defined_has_no_name_in_either_reader(number: int) -> None:
+    found = Batch(attributes=number)
+    assert found.compression is None
+    assert "compression=unknown" in repr(found)
+    data = batch(record(), 1, attributes=number)
+    problems: list[DecodeError] = []
+    assert [one.compression for one in decode(data, problems=problems)] in ([], [None])
+    assert to_arrow(data, problems=problems).num_rows == 0
+    assert len({str(one) for one in problems}) == 1
+    assert f"compression codec {number} is not defined" in str(problems[0])
+    with pytest.raises(EncodeError, match=f"compression codec {number} is not defined"):
+        encode_batch(Batch([Record(value=b"v")], attributes=number))

@@ -398,6 +398,16 @@ def test_a_metric_that_was_not_asked_for_is_told() -> None:
     assert [(row["metric"], row["requested"]) for row in read(connection)] == [("a.x", True), ("b.x", False)]
 
 
+def test_a_requested_metric_that_is_not_utf_8_has_replacement_characters() -> None:
+    wanted = ["a.", b"\xff\xfeb".decode("utf-8", "surrogateescape")]
+    connection = Connection().open().send(asked(1)).answer(told(1, wanted))
+    connection.send(push(2, otlp(gauge("a.x"), gauge("\ufffd\ufffdb"))))
+    assert [(row["status"], row["requested_metrics"], row["requested"]) for row in read(connection)] == [
+        ("ok", ["a.", "\ufffd\ufffdb"], True),
+        ("ok", ["a.", "\ufffd\ufffdb"], False),
+    ]
+
+
 def test_without_the_answer_in_the_capture_nothing_is_said_of_the_subscription() -> None:
     row = one_point(gauge())
     assert (row["push_interval_ms"], row["requested_metrics"], row["requested"]) == (None, None, None)
