@@ -474,6 +474,9 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     Returns a ``ProblemCode``, 0 if there is none, or -1 if an output is full.
     """
     count, at = _header_size(source, at, after)
+    if at > after:
+        # It is no number: its last bytes are those of whatever follows.
+        count = int64(0)
     used.count = count
     used.detail = count
     if at < 0 or at > after:

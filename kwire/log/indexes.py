@@ -29,7 +29,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 from kwire.kernels.layouts import joined
 from kwire.kernels.records import CONTROL
 from kwire.log.files import Segment
-from kwire.log.reading import headers, regions
+from kwire.log.reading import headers, headers_of, regions
 
 __all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
 
@@ -96,7 +96,7 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     tables = []
     with segment.path.open("rb", buffering=0) as stream:
         for region in regions(stream):
-            table = headers(region.data)
+            table = headers_of(region)
             table["position"] += region.position
             tables.append(table)
     table = joined(tables) if tables else headers(np.zeros(0, np.uint8))

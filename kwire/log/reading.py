@@ -33,7 +33,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
 from kwire.kernels.engine import PYTHON, choose
-from kwire.kernels.layouts import HEADER
+from kwire.kernels.layouts import HEADER, joined
 from kwire.kernels.records import (
     CODEC,
     CONTROL,
@@ -52,9 +52,10 @@ from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict
 from kwire.wire import FIRST_MS, LAST_MS
 
-__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "read", "regions"]
+__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "headers_of", "read", "regions"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 STATUSES: Final = {
     "ok": "a record (or batch), its checksum verified",
@@ -117,13 +118,16 @@ _OTHER_TEXT: Final = 48
 
 @dataclass(slots=True)
 class Region:
-    """Whole entries of a segment: ``data`` (uint8 array) from byte ``position`` of the file.
+    """Whole entries of a segment: in ``data`` (uint8 array), which begins at byte ``position`` of the file.
 
-    ``skipped``: what lies before them and is no entry, as (position in the file, bytes, sentence).
+    ``starts`` and ``lengths``: the runs of entries in ``data``, at least one, which may be empty. ``skipped``: what is
+    no entry, before and between them, as (position in the file, bytes, sentence).
     """
 
     data: Bytes
     position: int
+    starts: Ints
+    lengths: Ints
     skipped: list[tuple[int, int, str]]
 
 
@@ -134,7 +138,10 @@ def regions(
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Region]:
-    """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for."""
+    """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for.
+
+    A file that is damaged in many places has as many regions as any: what is made for each costs more than its bytes.
+    """
     # The buffer is larger than a window, so that what is left in it is moved once for each window, and not once for
     # each damaged place.
     buffer: Bytes = np.empty(2 * size, np.uint8)
@@ -145,8 +152,24 @@ def regions(
     ahead: int | None = None
     effort = EFFORT
     zeros = True
+    runs: list[tuple[int, int]] = []
+    gathered = 0
+    skipped: list[tuple[int, int, str]] = []
+
+    def region() -> Region:
+        nonlocal gathered
+        low, high = (runs[0][0], sum(runs[-1])) if runs else (position, position)
+        starts, lengths = np.array(runs or [(low, 0)], np.int64).T.copy()
+        made = Region(buffer[low - position + begin : high - position + begin], low, starts - low, lengths, skipped[:])
+        gathered = 0
+        runs.clear()
+        skipped.clear()
+        return made
+
     while True:
         if not ended and filled - begin < size:
+            if runs or skipped:
+                yield region()
             filled -= begin
             buffer[:filled] = buffer[begin : begin + filled].copy()
             begin, before = 0, filled
@@ -160,7 +183,6 @@ def regions(
         data = buffer[begin : min(filled, begin + size)]
         last = ended and begin + data.size == filled
         used = 0
-        skipped: list[tuple[int, int, str]] = []
         if lost is not None:
             # Between entries: a length was wrong at byte ``lost``.
             if ahead is None:
@@ -185,10 +207,15 @@ def regions(
                     # The last entry goes on behind the end of the file, but there are entries in it: its length is
                     # wrong.
                     lost, ahead, zeros = position + used, position + found, False
-        if skipped or used > start:
-            yield Region(data[start:used], position + start, skipped)
+        if used > start:
+            runs.append((position + start, used - start))
+            gathered += used - start
+        if 2 * gathered >= size:
+            yield region()
         left = data.size - used
         if last and (lost is None or not left):
+            if runs or skipped:
+                yield region()
             if left and on_note is not None:
                 on_note(f"{left} bytes at the end belong to an entry that was not written to its end")
             return
@@ -223,19 +250,19 @@ def read(
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
-            begin = np.zeros(1, np.int64)
-            length = np.array([region.data.size], np.int64)
+            starts = region.position + region.starts
             waiting = Waiting()
             for at, _, text in region.skipped:
                 waiting.tell((at,), text)
-            for found, after in decode_pieces(region.data, begin, length, limits=limits, columns=inner):
-                for _, at, text in found.problems:
-                    waiting.tell((region.position + at,), text)
+            for found, after in decode_pieces(region.data, region.starts, region.lengths, limits=limits, columns=inner):
+                for run, at, text in found.problems:
+                    waiting.tell((int(starts[run]) + at,), text)
                 rows = found.batch
                 values = {one: rows.column(one) for one in inner}
-                values["position"] = pc.add(values["position"], region.position)
+                before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[found.set_index])
+                values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
-                problems = waiting.before(None if after is None else (region.position + after[1],))
+                problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]
                 yield from _filled(values, rows.num_rows, told, facts, schema)
 
@@ -254,7 +281,7 @@ def batches(
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
-            table = headers(region.data)
+            table = headers_of(region)
             problems = [(at, text) for at, _, text in region.skipped]
             unknown = table["crc_ok"] < 0
             problems += [
@@ -264,6 +291,16 @@ def batches(
             table = table.take(np.flatnonzero(~unknown))
             problems.sort(key=lambda one: one[0])
             yield from _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
+
+
+def headers_of(region: Region) -> Any:
+    """``headers`` of all runs of a region; positions count in its ``data``."""
+    tables = []
+    for start, length in zip(region.starts.tolist(), region.lengths.tolist(), strict=True):
+        table = headers(region.data[start : start + length])
+        table["position"] += start
+        tables.append(table)
+    return tables[0] if len(tables) == 1 else joined(tables)
 
 
 def headers(data: Bytes) -> Any:

@@ -136,6 +136,22 @@ def test_searching_for_entries_costs_no_more_than_its_effort(engine: Engine) -> 
     assert engine(resync)(data, 0, len(large))[0] == 0
 
 
+def test_places_that_are_damaged_cost_no_batch_of_rows_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = segment_bytes(40, each=2)
+    starts = [each.position for each in decode(good)]
+    bad = bytearray(good)
+    for start in starts[::2]:
+        bad[start + 8 : start + 12] = b"\x7f\xff\xff\xff"
+    for read, each in ((log.read, 2), (log.batches, 1)):
+        small_windows(monkeypatch, 1 << 20)
+        (made,) = read(io.BytesIO(bad))
+        assert made.column("status").to_pylist() == ["malformed", *["ok"] * each] * 20
+        at = [[start] * (each if number % 2 else 1) for number, start in enumerate(starts)]
+        assert made.column("position").to_pylist() == [one for some in at for one in some]
+        small_windows(monkeypatch, 3000)
+        assert pa.Table.from_batches(read(io.BytesIO(bad))).to_pylist() == made.to_pylist()
+
+
 def test_noise_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     small_windows(monkeypatch, 1000)
     noise = b"\xff" * 5000

@@ -428,3 +428,12 @@ def test_a_codec_that_is_not_defined_has_no_name_in_either_reader(number: int) -
     assert f"compression codec {number} is not defined" in str(problems[0])
     with pytest.raises(EncodeError, match=f"compression codec {number} is not defined"):
         encode_batch(Batch([Record(value=b"v")], attributes=number))
+
+
+@pytest.mark.parametrize("after", [b"", b"\1", b"\x7f" * 20])
+def test_a_record_that_ends_in_its_header_count_is_told_alike_whatever_follows(after: bytes) -> None:
+    cut = batch(b"\x0c\0\0\0\1\1\x80", 1)
+    buffer = np.frombuffer(cut + after + bytes(8), np.uint8)
+    found = decode_sets(buffer, np.zeros(1, np.int64), np.array([len(cut)], np.int64))
+    assert found.batch.num_rows == 0
+    assert [text for _, _, text in found.problems] == ["record 0: a header count of 0"]
