@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 import zstandard
 from packets import Connection, pcap, produce, request
-from test_records_decoding import batch, gzipped, message
+from record_sets import batch, gzipped, message
 from valid import valid
 
 from kwire import capture, encode_request, encode_response, log, messages
@@ -196,7 +196,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, most: int, rows: int) -> None:
     monkeypatch.setattr(columnar, "MOST_BYTES", most)
 
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURES = sorted(GOLDEN.glob("odd/*.pcap*")) + sorted(GOLDEN.glob("kafka-4.3-kraft-events/*.pcap*"))
 SEGMENTS = sorted(GOLDEN.glob("segments/**/*.log"))
 
