@@ -97,7 +97,8 @@ def placed(rows: Rows, problems: Rows, order: Ints) -> Rows:
 
 
 class Portion(NamedTuple):
-    """Rows and problems for one batch: ``rows`` and ``problems`` are which of all, ``order`` is for ``placed``."""
+    """Rows and problems for one batch: ``rows`` and ``problems`` are which of all, ``order`` is for ``placed``, which
+    does not need it where there are no problems."""
 
     rows: slice
     problems: slice
@@ -110,7 +111,11 @@ def shared_out(costs: Ints, rows: int, *places: Any) -> Iterator[Portion]:
     ``costs``: about the bytes of text that each row and then each problem will have; ``places`` as for ``among``, in
     which rows and problems are both in order.
     """
-    order = np.lexsort(places[::-1]) if len(costs) > rows else np.arange(rows)
+    if len(costs) == rows:
+        for first, last in portions(costs):
+            yield Portion(slice(first, last), slice(0, 0), np.zeros(0, np.int64))
+        return
+    order = np.lexsort(places[::-1])
     told = 0
     for first, last in portions(costs[order]):
         part = order[first:last]

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kwire.kernels.layouts import ABSENT
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.portions import MOST_BYTES
 
 __all__ = [
     "Texts",
@@ -92,10 +93,14 @@ class Texts:
 
     def column(self, which: Array) -> pa.Array:
         """The texts of the things ``which`` (-1: null) as a column."""
-        number = np.append(self._numbers, -1)[which]
+        number = self._numbers[which] if len(self._numbers) else np.full(len(which), -1)
+        if len(which) and which.min() < 0:
+            number = np.where(which < 0, -1, number)
         if len(number) and number.min() == number.max():
             value = None if number[0] < 0 else self._values[int(number[0])]
             return pa.repeat(pa.scalar(value, pa.string()), len(number))
+        if sum(self._sizes) <= MOST_BYTES:
+            return pa.array(self._values, pa.string()).take(pa.array(number, mask=number < 0))
         # Only those that occur: all together may be more than an Arrow array can hold.
         there = np.zeros(len(self._values) + 1, bool)
         there[number] = True

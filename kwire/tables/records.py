@@ -176,19 +176,24 @@ class Records(Maker):
         self, frames: Frames, place: _Place, found: RecordColumns, told: list[tuple[tuple[int, ...], Any]]
     ) -> Iterator[pa.RecordBatch]:
         """The batches of some records and of what is told among them."""
-        from kwire.records.portions import text_size
+        from kwire.records.portions import MOST_BYTES, text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
         own = {name: found.batch.column(name) for name in self._decoded}
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
+        n_rows = len(found.set_index)
+        if not told and n_rows * place.most <= MOST_BYTES:
+            # As good as always.
+            index = found.set_index.astype(np.int64)
+            yield columns.filled(self._schema, (place.columns(index, place.of_job[index]) | own).__getitem__)
+            return
         errors = [one.sentence(frames) if isinstance(one, Failure) else one for _, one in told]
         bad_frames, bad_sets = np.array([at for at, _ in told], np.int64).reshape(-1, 2).T
         row = np.concatenate([place.of_job[found.set_index], bad_frames])
         order = np.concatenate([found.set_index, bad_sets])
         index = np.where(order == _LAST, -1, order)
         costs = place.costs(index)
-        n_rows = len(found.set_index)
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
         for part in shared_out(costs, n_rows, row, order):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
@@ -222,6 +227,8 @@ class _Place:
     def __init__(
         self, name: str, topics: _Topics, frames: Frames, sets: Array, of_job: Array, wanted: frozenset[str]
     ) -> None:
+        from kwire.records.portions import text_size
+
         self._name = name
         self._frames = frames
         self._sets = sets
@@ -234,14 +241,16 @@ class _Place:
         if "topic_id" in wanted:
             self._texts["topic_id"] = topics.ids(frames.data, sets)
 
+        self._costs = np.full(len(sets) + 1, _OTHER_TEXT + (text_size(name) if "capture" in wanted else 0))
+        for one in self._texts.values():
+            self._costs += one.sizes()
+        self.most = int(self._costs.max())
+        """The most bytes of text that a row has."""
+
     def costs(self, of_set: Array) -> Array:
         """The bytes of text in the rows of things in the sets ``of_set`` (-1: in none)."""
-        from kwire.records.portions import text_size
-
-        costs = np.full(len(of_set), _OTHER_TEXT + (text_size(self._name) if "capture" in self._wanted else 0))
-        for one in self._texts.values():
-            costs += one.sizes()[of_set]
-        return costs
+        made: Array = self._costs[of_set]
+        return made
 
     def columns(self, of_set: Array, row: Array) -> dict[str, pa.Array]:
         """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``."""
