@@ -249,7 +249,7 @@ def test_a_state_whose_bytes_are_too_few_is_refused() -> None:
     assert changed
     at = saved.schema.get_field_index("segments")
     wrong = saved.set_column(at, saved.schema.field(at), pa.array(rows, saved.schema.field(at).type))
-    with pytest.raises(CaptureError, match=r"not the state of a capture: \d+ bytes are \d+"):
+    with pytest.raises(CaptureError, match="not the state of a capture: segments"):
         Tracker().restore(wrong)
 
 

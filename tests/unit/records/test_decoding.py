@@ -436,4 +436,4 @@ def test_a_record_that_ends_in_its_header_count_is_told_alike_whatever_follows(a
     buffer = np.frombuffer(cut + after + bytes(8), np.uint8)
     found = decode_sets(buffer, np.zeros(1, np.int64), np.array([len(cut)], np.int64))
     assert found.batch.num_rows == 0
-    assert [text for _, _, text in found.problems] == ["record 0: a header count of 0"]
+    assert [text for _, _, text in found.problems] == ["record 0: a field is longer than the record"]
