@@ -50,6 +50,7 @@ def _records() -> None:
     from kwire.kernels.engine import MACHINE
     from kwire.kernels.names import NameTable, fill_lookup
     from kwire.kernels.programs import JOB, ProgramSet, locate
+    from kwire.kernels.records import uniform
     from kwire.log.reading import headers
     from kwire.records.columnar import decode_sets
 
@@ -59,6 +60,7 @@ def _records() -> None:
     names.numbers(nothing, none, none, MACHINE)
     MACHINE(fill_lookup)(names.names, names.pool, 0, names.lookup)
     locate(nothing, np.zeros(0, JOB), ProgramSet({}, 1).code, 1, MACHINE)
+    MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)
     for _ in log.read(io.BytesIO(bytes(64)), name="0/00000000000000000000.log"):
         pass

@@ -73,6 +73,7 @@ __all__ = [
     "Wanted",
     "read_records",
     "scan",
+    "uniform",
 ]
 
 Array = Any
@@ -929,3 +930,18 @@ def read_records(
             return said
     state.entry = table.shape[0]
     return DONE
+
+
+@kernel
+def uniform(columns: Array, same: Array) -> None:
+    """``same[c]`` becomes 1 where column ``c`` of a batch table, given as plain numbers, has one value only, else 0."""
+    for column in range(same.shape[0]):
+        same[column] = 1
+    left = same.shape[0]
+    for row in range(1, columns.shape[0]):
+        for column in range(same.shape[0]):
+            if same[column] != 0 and columns[row, column] != columns[0, column]:
+                same[column] = 0
+                left -= 1
+        if left == 0:
+            return

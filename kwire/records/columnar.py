@@ -65,6 +65,7 @@ from kwire.kernels.records import (
     Wanted,
     read_records,
     scan,
+    uniform,
 )
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.compression import CODECS, decompress
@@ -151,6 +152,8 @@ _PACKED: Final = ["body", "end", "magic", "attributes"]
 _CHECKED: Final = ["pos", "end", "magic", "crc"]
 _NO_CONTROL: Final = -100_000
 
+FEW: Final = 4096
+"""Rows of a batch table up to which its columns are compared all together."""
 MOST_ROWS_TOGETHER: Final = 1 << 25
 """Rows of one batch where it cannot be cut. With the longest text that is the same for all of them (64 bytes; the words
 of this module have a quarter of that), columns stay below 2 GiB."""
@@ -339,8 +342,19 @@ def _sizes(table: Table) -> Ints:
 
 def _counts(table: Table) -> Ints:
     """The most records that each row of a batch table can have: one has 7 bytes at least."""
-    made: Ints = np.where(table["magic"] == 2, np.clip(table["count"], 0, _sizes(table) // 7), table["count"])
-    return np.maximum(made, 0)
+    counts = table["count"]
+    made: Ints = np.where(table["magic"] == 2, np.minimum(counts, _sizes(table) // 7), counts)
+    return np.maximum(made, 0, out=made)
+
+
+def _uniform(table: Table) -> dict[str, int]:
+    """Which columns of a batch table have one value only, where it is faster to look at all columns at once."""
+    if not 0 < len(table) <= FEW:
+        return {}
+    columns = table.view(np.int64).reshape(len(table), -1)
+    same = np.empty(columns.shape[1], np.uint8)
+    choose(0)(uniform)(columns, same)
+    return dict(zip(table.dtype.names, same.tolist(), strict=True))
 
 
 def _place(window: _Window, row: Any) -> tuple[int, int]:
@@ -604,25 +618,27 @@ class _Columns:
         self.window = window
         self.names = names
         self.table = table
+        self.most = int(_counts(table).sum())
+        """Records that there can be."""
 
     def read(self) -> None:
         """Reads the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
         body = _sizes(self.table)
-        rows = int(_counts(self.table).sum())
         size = int(body.sum()) + SLACK
         if size >= 1 << 31:
             raise LimitError(
                 f"{size} bytes of records are beyond the limit of one Arrow batch: decode fewer sets at a time"
             )
-        self._make_room(rows, size)
+        self._make_room(self.most, size)
         self._read(body, size)
 
     def whole(self) -> RecordColumns:
         """All records as one batch. Raises ``LimitError`` where that cannot hold them."""
         # Bytes of batches that are whole: what is claimed and not there does not count.
-        rows = int(_counts(self.table).sum())
-        if rows > MOST_ROWS_TOGETHER:
-            raise LimitError(f"{rows} records are beyond the limit of one Arrow batch: decode fewer sets at a time")
+        if self.most > MOST_ROWS_TOGETHER:
+            raise LimitError(
+                f"{self.most} records are beyond the limit of one Arrow batch: decode fewer sets at a time"
+            )
         self.read()
         return self._between(0, self.used["row"], self.table)
 
@@ -672,7 +688,7 @@ class _Columns:
         with as many records."""
         window, names = self.window, self.names
         self.first, self.rows, self.table = first, rows, table
-        self._uniform: dict[str, bool] = {}
+        self._uniform = _uniform(table)
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         problems, window.problems = sorted(window.problems, key=lambda one: one[:2]), []
         return RecordColumns(batch, self._spread("record_set", np.int32), problems, window.consumed)
@@ -863,13 +879,11 @@ class _Columns:
 
     def _same(self, column: str) -> bool:
         """Whether a column of the batch table has one value only. There is a batch."""
-        if len(self.table) == 1:
-            return True
         found = self._uniform.get(column)
         if found is None:
             values = self.table[column]
-            found = self._uniform[column] = bool((values == values[0]).all())
-        return found
+            found = self._uniform[column] = int((values == values[0]).all())
+        return found == 1
 
     def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
         """``values[column[entry]]`` for the rows of each entry; ``same``: ``column`` holds one value only."""
