@@ -52,6 +52,12 @@ _LZ4_RATIO: Final = 256
 _ZSTD_MAGIC: Final = 0xFD2FB528
 _ZSTD_SKIPPED: Final = 0x184D2A50
 """The first of 16 magic numbers of frames that readers skip."""
+_ZSTD_START: Final = struct.Struct("<IB").unpack_from
+# How long a frame's header is, by its flags: magic and flags, the window unless it is a single segment, the id of the
+# dictionary, the content's size.
+_ZSTD_HEADER: Final = tuple(
+    5 + (1 - (flags >> 5 & 1)) + (0, 1, 2, 4)[flags & 3] + (flags >> 5 & 1, 2, 4, 8)[flags >> 6] for flags in range(256)
+)
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that zstd's own strongest level asks for; more is refused, since it is allocated up front."""
 
@@ -329,13 +335,15 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
     # More frames than one may follow each other (RFC 8878, 3.1). The first read is for the usual case: text that
     # shrinks to a quarter; a hostile frame costs at most one read more than the limit.
     with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
-        part = reader.read(min(max(4 * len(data), 16384), limit + 1))
-        parts = [part]
-        got = len(part)
-        while part and got <= limit:
-            part = reader.read(min(max(got, 16384), limit + 1 - got))
-            parts.append(part)
-            got += len(part)
+        wanted = min(max(4 * len(data), 16384), limit + 1)
+        parts = [reader.read(wanted)]
+        got = len(parts[0])
+        # A read that gives less than it was asked for has reached the end.
+        while got == wanted and got <= limit:
+            more = min(max(got, 16384), limit + 1 - got)
+            parts.append(reader.read(more))
+            got += len(parts[-1])
+            wanted += more
     if got > limit:
         raise _too_much("zstd", limit)
     if _zstd_is_cut(data):
@@ -352,18 +360,15 @@ def _zstd_is_cut(data: Data) -> bool:
     size = len(data)
     pos = 0
     while pos < size:
-        magic = int.from_bytes(data[pos : pos + 4], "little")
-        if magic & 0xFFFFFFF0 == _ZSTD_SKIPPED:
-            pos += 8 + int.from_bytes(data[pos + 4 : pos + 8], "little")
-            continue
-        if magic != _ZSTD_MAGIC:
-            return size - pos < 4
         if size - pos < 5:
             return True
-        flags = data[pos + 4]
-        single = flags >> 5 & 1
-        # Magic and flags, the window unless it is a single segment, the dictionary's id, the content size.
-        pos += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + (single, 2, 4, 8)[flags >> 6]
+        magic, flags = _ZSTD_START(data, pos)
+        if magic != _ZSTD_MAGIC:
+            if magic & 0xFFFFFFF0 != _ZSTD_SKIPPED:
+                return False
+            pos += 8 + int.from_bytes(data[pos + 4 : pos + 8], "little")
+            continue
+        pos += _ZSTD_HEADER[flags]
         last = 0
         while not last:
             header = int.from_bytes(data[pos : pos + 3], "little")
