@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import os
-import pty
 import signal
 import struct
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from terminal import on_terminal
 
 import kwire.capture
 from kwire import cli, tables
@@ -367,23 +367,10 @@ def test_a_reader_that_goes_away_ends_the_command_silently() -> None:
 
 
 def test_a_terminal_gets_a_progress_bar_on_standard_error(tmp_path: Path) -> None:
-    leader, follower = pty.openpty()
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "kwire.cli", "decode", str(CAPTURE), "--format", "jsonl", "-o", str(out)]
-    env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(command, stderr=follower, env=env) as process:
-        os.close(follower)
-        seen = b""
-        while True:
-            try:
-                part = os.read(leader, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            seen += part
-        assert process.wait(60) == 0
-    os.close(leader)
+    code, seen = on_terminal(command, {"TERM": "xterm", "COLUMNS": "100"})
+    assert code == 0
     assert b"first-light.pcap" in seen
     assert b"kB" in seen
     assert len(out.read_text().splitlines()) == 208

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from packets import Connection, pcap
+from terminal import on_terminal
 
 import kwire
 from kwire import cli, messages
@@ -44,40 +42,24 @@ def capture(path: Path) -> str:
     return str(path)
 
 
-def on_terminal(*args: str) -> str:
+def terminal(*args: str) -> str:
     """All that the command gives to a terminal, on both of its streams; without rich's own colours."""
-    leader, follower = pty.openpty()
-    env = os.environ | {"TERM": "dumb", "COLUMNS": "500", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "kwire.cli", *args]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, env=env) as process:
-        os.close(follower)
-        seen = b""
-        while True:
-            try:
-                part = os.read(leader, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            seen += part
-        process.wait(60)
-    os.close(leader)
+    env = {"TERM": "dumb", "COLUMNS": "500", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    _, seen = on_terminal([sys.executable, "-m", "kwire.cli", *args], env)
     return seen.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("form", ["table", "jsonl"])
 @pytest.mark.parametrize("table", ["frames", "messages"])
 def test_a_terminal_gets_no_control_characters_of_a_capture(tmp_path: Path, table: str, form: str) -> None:
-    seen = on_terminal(
-        "decode", capture(tmp_path / f"{EVIL}.pcap"), "--table", table, "--format", form, "--port", "9092"
-    )
+    seen = terminal("decode", capture(tmp_path / f"{EVIL}.pcap"), "--table", table, "--format", form, "--port", "9092")
     assert "é世" in seen
     # In JSON a Hebrew letter is a character as any: people read tables.
     assert set(OBEYED.findall(seen)) <= ({"\u05d0"} if form == "jsonl" else set())
 
 
 def test_explain_gives_a_terminal_no_control_characters() -> None:
-    seen = on_terminal("explain", frame().hex())
+    seen = terminal("explain", frame().hex())
     assert SHOWN in seen
     assert not OBEYED.search(seen)
 
@@ -97,7 +79,7 @@ def test_notes_and_errors_give_a_terminal_no_control_characters_of_file_names(tm
         ("schema", EVIL),
         ("schema", "import", str(bad)),
     ):
-        seen = on_terminal(*args)
+        seen = terminal(*args)
         assert SHOWN in seen, args
         assert not OBEYED.search(seen), args
 
@@ -106,7 +88,7 @@ def test_imported_definitions_give_a_terminal_no_control_characters(tmp_path: Pa
     path = tmp_path / "ProduceRequest.json"
     path.write_text(json.dumps(DEFINITION | {"name": f"Produce{EVIL}Request"}))
     for command in ("import", "compare"):
-        seen = on_terminal("schema", command, str(path))
+        seen = terminal("schema", command, str(path))
         assert SHOWN in seen
         assert not OBEYED.search(seen)
 
@@ -115,7 +97,7 @@ def test_texts_of_schemas_give_a_terminal_no_control_characters(tmp_path: Path) 
     text = f"# {EVIL}\n# v0  {EVIL}\ndata Invented versions 0 flexible 0+\n  number   int32\n"
     (tmp_path / "invented.kwire").write_text(text, encoding="utf-8")
     for options in ((), ("--source",), ("--json",)):
-        seen = on_terminal("schema", "Invented", "--schemas", str(tmp_path), *options)
+        seen = terminal("schema", "Invented", "--schemas", str(tmp_path), *options)
         assert "invented.kwire:1: U+001B" in seen, "a schema has no such characters at all"
         assert not OBEYED.search(seen)
 
