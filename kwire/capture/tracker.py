@@ -71,40 +71,23 @@ STATE_VERSION: Final = 1
 _NUMBER: Final = pa.int64()
 
 
-def _struct(dtype: Any, *more: pa.Field) -> pa.DataType:
-    return pa.struct([*(pa.field(name, _NUMBER, nullable=False) for name in dtype.names), *more])
+def _struct(names: Iterable[str], *more: pa.Field) -> pa.DataType:
+    return pa.struct([*(pa.field(name, _NUMBER, nullable=False) for name in names), *more])
 
 
-_WAITS: Final = pa.list_(
-    pa.field(
-        "element",
-        pa.struct(
-            [
-                *(pa.field(name, _NUMBER, nullable=False) for name in ("id", "api", "version", "time", "order")),
-                pa.field("client_id", pa.binary()),
-            ]
-        ),
-        nullable=False,
-    )
-)
-_HELD: Final = pa.list_(
-    pa.field(
-        "element",
-        pa.struct(
-            [
-                *(pa.field(name, _NUMBER, nullable=False) for name in ("side", "pos", "len", "time", "order")),
-                pa.field("bytes", pa.binary()),
-            ]
-        ),
-        nullable=False,
-    )
-)
+def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
+    """A list of structs of numbers and, last, bytes."""
+    return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
+
+
+_WAITS: Final = _rows_with(("id", "api", "version", "time", "order"), "client_id")
+_HELD: Final = _rows_with(("side", "pos", "len", "time", "order"), "bytes")
 
 STATE: Final = pa.schema(
     [
-        pa.field("connection", _struct(CONNECTION), nullable=False),
-        pa.field("a_to_b", _struct(STREAM), nullable=False),
-        pa.field("b_to_a", _struct(STREAM), nullable=False),
+        pa.field("connection", _struct(CONNECTION.names), nullable=False),
+        pa.field("a_to_b", _struct(STREAM.names), nullable=False),
+        pa.field("b_to_a", _struct(STREAM.names), nullable=False),
         pa.field("client_id", pa.binary()),
         pa.field("waiting", _WAITS, nullable=False),
         pa.field("segments", _HELD, nullable=False),
