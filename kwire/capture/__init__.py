@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 from kwire.errors import MissingExtraError
+from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +34,8 @@ def read(
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
     on_note: Callable[[str], None] | None = ...,
+    limits: Limits = ...,
+    secrets: bool = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
@@ -45,6 +48,8 @@ def read(
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
     on_note: Callable[[str], None] | None = ...,
+    limits: Limits = ...,
+    secrets: bool = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
     source: Source,
@@ -57,6 +62,8 @@ def read(
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    secrets: bool = False,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
@@ -69,7 +76,8 @@ def read(
     ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
     fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
     how many bytes are read at once (default 8 MiB). ``on_note`` is called after the last batch with sentences about
-    what was left out (fragments, other link types).
+    what was left out (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords,
+    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``).
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
@@ -94,7 +102,17 @@ def read(
             if one not in wanted:
                 raise ValueError(f"columns of the table {one!r}, which is not among the tables: {', '.join(wanted)}")
             wanted[one] = chosen
-    found = reading.read(source, wanted, ports=ports, name=name, progress=progress, window=window, on_note=on_note)
+    found = reading.read(
+        source,
+        wanted,
+        ports=ports,
+        name=name,
+        progress=progress,
+        window=window,
+        on_note=on_note,
+        limits=limits,
+        secrets=secrets,
+    )
     return found if tables is not None else _without_name(found)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
-from kwire.cli.reading import opened, progress_bar
+from kwire.cli.reading import add_limits, add_secrets, opened, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
+    add_secrets(parser)
+    add_limits(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
 
 
@@ -230,6 +232,8 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
                         output.write,
                         lambda line: _say(line, output),
                         table=table,
+                        limits=args.limits,
+                        secrets=args.secrets,
                         columns=args.columns,
                         check_indexes=args.check_indexes,
                         progress=progress,
@@ -267,7 +271,15 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
     wanted = dict.fromkeys(outputs, args.columns)
     with opened(file) as (stream, size), progress_bar(name, size, *outputs.values()) as progress:
         found = reading.read(
-            stream, wanted, ports=args.port, name=name, progress=progress, on_note=notes.append, memory=memory
+            stream,
+            wanted,
+            ports=args.port,
+            name=name,
+            progress=progress,
+            on_note=notes.append,
+            memory=memory,
+            limits=args.limits,
+            secrets=args.secrets,
         )
         for table, batch in found:
             rows += batch.num_rows

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
+from kwire.cli.reading import add_secrets
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
 from kwire.tables.showing import readable
 
@@ -58,6 +59,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
+    add_secrets(parser)
     parser.set_defaults(run=run, parser=parser)
 
 

@@ -1,19 +1,62 @@
-"""How commands read files: opened, decompressed while they are read, with a bar that shows how far they are."""
+"""How commands read files: opened, decompressed while they are read, with a bar that shows how far they are; and the
+options of reading that several commands have."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+
+from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from kwire.cli.output import Output
 
-__all__ = ["COMPRESSED", "opened", "progress_bar"]
+__all__ = ["COMPRESSED", "add_limits", "add_secrets", "opened", "progress_bar"]
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
+
+
+class Secrets(argparse.Action):
+    """``--secrets redact`` or ``--secrets show``: whether they are shown."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Sets a bool."""
+        setattr(namespace, self.dest, values == "show")
+
+
+def add_secrets(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--secrets``; ``secrets`` is then a bool."""
+    parser.add_argument(
+        "--secrets",
+        action=Secrets,
+        choices=("redact", "show"),
+        default=False,
+        help="passwords, tokens and the like: their size alone, or as they are (default: redact)",
+    )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--limits``; ``limits`` is then ``Limits``."""
+    parser.add_argument(
+        "--limits",
+        type=_limits,
+        default=DEFAULT_LIMITS,
+        metavar="NAME=N,...",
+        help="what reading may use, such as decompressed=64MiB (see docs/cli.md)",
+    )
+
+
+def _limits(text: str) -> Limits:
+    try:
+        return Limits.parse(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kwire import log
 from kwire.errors import KwireError
+from kwire.limits import Limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,13 +40,16 @@ def decode(
     say: Callable[[str], None],
     *,
     table: LogTable,
+    limits: Limits,
+    secrets: bool,
     columns: Sequence[str] | None = None,
     check_indexes: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> bool:
     """Writes the rows of all segments in ``path``, in order. Returns False where an index is wrong.
 
-    ``write`` gets batches of ``table`` with the columns that are chosen, ``say`` sentences about what is no row, each
+    ``write`` gets batches of ``table`` with the columns that are chosen; ``limits`` and ``secrets`` are those of
+    ``kwire.log.read``. ``say`` gets sentences about what is no row, each
     with the file's name, ``progress`` the bytes read so far of all segments together. Raises ``KwireError`` for a
     directory without segments and ``OSError`` for what cannot be read.
     """
@@ -61,7 +65,9 @@ def decode(
             if progress is not None:
                 progress(before + size)
 
-        for batch in table.read(segment, columns=columns, progress=count, on_note=notes.append):
+        for batch in table.read(
+            segment, columns=columns, limits=limits, secrets=secrets, progress=count, on_note=notes.append
+        ):
             write(batch)
         done += seen
         for note in notes:

@@ -42,11 +42,11 @@ from kwire.kernels.records import (
     TRANSACTIONAL,
 )
 from kwire.kernels.segments import EFFORT, framed, read_headers, resync
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
-from kwire.records.limits import DEFAULT_LIMITS, Limits
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict
@@ -233,6 +233,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    secrets: bool = False,
     name: str | None = None,
     metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
@@ -242,8 +243,9 @@ def read(
 
     ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, and
     ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
-    ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no row.
-    Raises ``OSError`` where the file cannot be read; what is in it never raises.
+    ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not
+    left out. ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no
+    row. Raises ``OSError`` where the file cannot be read; what is in it never raises.
     """
     facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
@@ -271,6 +273,8 @@ def batches(
     source: Segment | str | Path | BinaryIO,
     *,
     columns: Sequence[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    secrets: bool = False,
     name: str | None = None,
     metadata: str | None = None,
     progress: Callable[[int], None] | None = None,

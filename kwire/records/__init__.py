@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.compression import CODECS, Codec
 from kwire.records.control import CONTROL_TYPES, control_key
-from kwire.records.limits import DEFAULT_LIMITS, Limits
 from kwire.records.objects import Batch, Record
 from kwire.records.reader import decode
 from kwire.records.writer import encode, encode_batch

@@ -67,11 +67,12 @@ from kwire.kernels.records import (
     scan,
     uniform,
 )
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.budget import Budget
 from kwire.records.compression import CODECS, decompress
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
-from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
 

@@ -30,9 +30,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kwire.errors import CorruptRecordError, DecodeError, LimitError
+from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.records.budget import Budget
 from kwire.records.compression import decompress
 from kwire.records.crc import WRONG_CHECKSUM, crc32, crc32c
-from kwire.records.limits import DEFAULT_LIMITS, Budget, Limits
 from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
 
 __all__ = ["decode"]

@@ -31,6 +31,7 @@ from pyspark.sql.types import StructField, StructType
 
 from kwire import tables
 from kwire.errors import KwireError, MissingExtraError
+from kwire.limits import Limits
 from kwire.spark.workers import prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
@@ -50,7 +51,8 @@ CAPTURE, LOG = tables.CAPTURE, tables.LOG
 FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
-TABLE, PORTS, FORMAT, DEEP, PATH, PATHS = "table", "ports", "format", "deep", "path", "paths"
+TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
+PATH, PATHS = "path", "paths"
 
 prefer_drivers_python()
 
@@ -96,15 +98,18 @@ class Options:
     table: str
     ports: tuple[int, ...] | None
     deep: bool
+    limits: Limits
+    secrets: bool
     paths: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (FORMAT, TABLE, PORTS, DEEP, PATH, PATHS)
+        known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
-                raise KwireError(f"no option {name!r}: the data source kwire has 'format', 'table', 'ports' and 'deep'")
+                said = ", ".join(map(repr, known[:-2]))
+                raise KwireError(f"no option {name!r}: the data source kwire has {said}")
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
@@ -114,7 +119,8 @@ class Options:
         _table(table, form, deep=deep)
         if form == LOG and ports:
             raise KwireError("the option 'ports' is for captures")
-        return cls(form, table, ports, deep, tuple(paths))
+        limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
+        return cls(form, table, ports, deep, limits, secrets, tuple(paths))
 
     @property
     def definition(self) -> Table:
@@ -137,6 +143,19 @@ def _deep(text: str) -> bool:
     return text.lower() == "true"
 
 
+def _limits(text: str) -> Limits:
+    try:
+        return Limits.parse(text)
+    except ValueError as wrong:
+        raise KwireError(f"the option 'limits': {wrong}") from None
+
+
+def _secrets(text: str) -> bool:
+    if text.lower() not in ("redact", "show"):
+        raise KwireError(f"not {text!r}: the option 'secrets' is redact or show")
+    return text.lower() == "show"
+
+
 def _ports(text: str | None) -> tuple[int, ...] | None:
     if text is None or not text.strip():
         return None
@@ -152,6 +171,7 @@ class KwireDataSource(DataSource):
     """``spark.read.format("kwire").option("table", "frames").option("ports", "9092,9093").load(path)``.
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
+    ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
     """
 
     @classmethod
@@ -181,15 +201,14 @@ class KwireDataSource(DataSource):
         return FileReader(options, schema)
 
 
-def _read(
-    stream: Any, table: Table, file: File, columns: list[str], ports: tuple[int, ...] | None
-) -> Iterator[pa.RecordBatch]:
+def _read(stream: Any, table: Table, file: File, columns: list[str], options: Options) -> Iterator[pa.RecordBatch]:
+    terms: dict[str, Any] = {"columns": columns, "limits": options.limits, "secrets": options.secrets}
     if isinstance(table, LogTable):
         metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
-        return table.read(stream, columns=columns, name=file.name, metadata=metadata)
+        return table.read(stream, name=file.name, metadata=metadata, **terms)
     from kwire import capture
 
-    return capture.read(stream, table.name, columns=columns, ports=ports, name=file.name)
+    return capture.read(stream, table.name, ports=options.ports, name=file.name, **terms)
 
 
 @dataclass
@@ -222,7 +241,7 @@ class FileReader(DataSourceReader):
         file = partition.file
         try:
             with file.open() as stream:
-                for batch in _read(stream, table, file, schema.names, self.options.ports):
+                for batch in _read(stream, table, file, schema.names, self.options):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:

@@ -39,7 +39,7 @@ from kwire.records.compression import CODECS
 from kwire.records.portions import text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker
+from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.frames import KEY
 from kwire.tables.showing import Column
 from kwire.wire import ZERO_UUID, printable, uuid_text
@@ -186,9 +186,9 @@ class _Asked:
 
 
 class _Maker(Maker):
-    def __init__(self, name: str, schema: pa.Schema, memory: dict[str, Any]) -> None:
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
         check_installed()
-        self._name = name
+        self._name = run.name
         self._schema = schema
         self._asked: _Recent[_Asked] = _Recent(MOST_PENDING)
         self._subscriptions: _Recent[Subscription] = _Recent(

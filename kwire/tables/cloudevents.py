@@ -7,14 +7,14 @@ captures that are too large for one machine. Records that are no event are left 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.events import columns as events
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import CaptureTable, Run
 from kwire.tables.meanings import PLACE_FIELDS, OfRecords, renamed, said
 from kwire.tables.showing import Column
 
@@ -25,11 +25,11 @@ SCHEMA: Final = pa.schema([*PLACE_FIELDS, pa.field("key", pa.binary()), *events.
 
 
 class _Maker(OfRecords):
-    def __init__(self, name: str, schema: pa.Schema, memory: dict[str, Any]) -> None:
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
         needed = ["headers", "value", "magic"]
         needed += ["key"] if "key" in schema.names else []
         needed += ["status", "error"] if "error" in schema.names else []
-        super().__init__(name, schema, needed)
+        super().__init__(schema, run, needed)
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         found = events.cloudevents(records.column("headers"), records.column("value"), records.column("magic"))

@@ -10,13 +10,29 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from kwire.limits import DEFAULT_LIMITS, Limits
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.capture.frames import Frames
     from kwire.tables.showing import Column
 
-__all__ = ["CaptureTable", "LogTable", "Maker", "Table", "words"]
+__all__ = ["CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How one capture is read: what is the same for all the tables that are made of it.
+
+    ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
+    job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown.
+    """
+
+    name: str = ""
+    memory: dict[str, Any] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    secrets: bool = False
 
 
 class Maker:
@@ -67,21 +83,20 @@ class Table:
 class CaptureTable(Table):
     """A table that is made from the frames of a capture.
 
-    ``maker(name, schema, memory)`` makes a ``Maker`` for one capture: ``name`` is for the column ``capture``,
-    ``schema`` what ``chosen`` gave; what is not in it is not worked out. ``memory`` is what tables remember from one
-    capture to the next in the same run, each under its own name.
+    ``maker(schema, run)`` makes a ``Maker`` for one capture: ``schema`` is what ``chosen`` gave; what is not in it is
+    not worked out.
     """
 
-    maker: Callable[[str, pa.Schema, dict[str, Any]], Maker]
+    maker: Callable[[pa.Schema, Run], Maker]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTable(Table):
     """A table that is made from a log segment.
 
-    ``read(source, columns=, name=, metadata=, progress=, on_note=)`` gives its batches, none of them empty; arguments
-    and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's own topics decoded,
-    where there is such a thing.
+    ``read(source, columns=, limits=, secrets=, name=, metadata=, progress=, on_note=)`` gives its batches, none of them
+    empty; arguments and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's
+    own topics decoded, where there is such a thing.
     """
 
     read: Callable[..., Iterator[pa.RecordBatch]]

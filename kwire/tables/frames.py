@@ -22,7 +22,7 @@ from kwire.kernels.layouts import Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, words
+from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
 __all__ = ["KEY", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
@@ -244,8 +244,8 @@ class FrameColumns:
 
 
 class _Maker(Maker):
-    def __init__(self, name: str, schema_: pa.Schema, memory: dict[str, Any]) -> None:
-        self._capture = Capture(name)
+    def __init__(self, schema_: pa.Schema, run: Run) -> None:
+        self._capture = Capture(run.name)
         self._schema = schema_
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:

@@ -14,14 +14,14 @@ Records that are no message are left out. Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from kwire.events import hono
 from kwire.events.columns import HONO_MESSAGE
 from kwire.tables import showing
-from kwire.tables.definition import CaptureTable
+from kwire.tables.definition import CaptureTable, Run
 from kwire.tables.meanings import PLACE_FIELDS, OfRecords, rows_of, said
 from kwire.tables.showing import Column, Row
 
@@ -48,9 +48,9 @@ _NEEDED: Final = (
 
 
 class _Maker(OfRecords):
-    def __init__(self, name: str, schema: pa.Schema, memory: dict[str, Any]) -> None:
-        super().__init__(name, schema, _NEEDED)
-        self._devices: hono.Devices = memory.setdefault("hono", hono.Devices())
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
+        super().__init__(schema, run, _NEEDED)
+        self._devices: hono.Devices = run.memory.setdefault("hono", hono.Devices())
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist(list(self._rows(records)), schema=self.schema)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.events.columns import PLACE, RENAMED
-from kwire.tables.definition import Maker
+from kwire.tables.definition import Maker, Run
 from kwire.tables.records import SCHEMA as RECORDS
 from kwire.tables.records import Records
 
@@ -32,11 +32,11 @@ def renamed(name: str) -> str:
 class OfRecords(Maker):
     """Makes rows out of those of ``records``, of which it asks for ``needed`` and for the place that ``schema`` has."""
 
-    def __init__(self, name: str, schema: pa.Schema, needed: Iterable[str]) -> None:
+    def __init__(self, schema: pa.Schema, run: Run, needed: Iterable[str]) -> None:
         self.schema = schema
         place = (_NAMES[one] for one in schema.names if one in _NAMES)
         columns = dict.fromkeys([*place, *needed])
-        self._records = Records(name, pa.schema([RECORDS.field(one) for one in columns]), {})
+        self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run)
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that some records give."""

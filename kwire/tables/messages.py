@@ -20,7 +20,7 @@ from kwire.protocol.describe import to_json
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.records.portions import MOST_BYTES, portions, text_size
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, words
+from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import SCHEMA as FRAMES
 from kwire.tables.frames import STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.showing import Column
@@ -40,8 +40,9 @@ _DECODED: Final = frozenset(("body", "status", "error"))
 
 
 class _Maker(Maker):
-    def __init__(self, name: str, schema: pa.Schema, memory: dict[str, Any]) -> None:
-        self._capture = Capture(name)
+    def __init__(self, schema: pa.Schema, run: Run) -> None:
+        self._capture = Capture(run.name)
+        self._secrets = run.secrets
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
         self._writes = "body" in schema.names

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.tables import CAPTURE, EVENTS, names, table
-from kwire.tables.definition import CaptureTable, Maker
+from kwire.tables.definition import CaptureTable, Maker, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,8 @@ def read(
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
     memory: dict[str, Any] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    secrets: bool = False,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
@@ -46,11 +49,11 @@ def read(
     from one capture to the next: a dict that is empty before the first and given again with each. The rest and the
     errors are those of ``kwire.capture.read``.
     """
-    memory = {} if memory is None else memory
+    run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets)
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():
         definition = of_capture(one)
-        makers[one] = definition.maker(name, definition.chosen(columns), memory)
+        makers[one] = definition.maker(definition.chosen(columns), run)
     reading = Reading(source, ports=ports, window=window, progress=progress, name=name)
     return _batches(reading, makers, name, on_note)
 

@@ -33,7 +33,7 @@ from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
-from kwire.tables.definition import CaptureTable, Maker, words
+from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
 from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
@@ -142,8 +142,9 @@ _OTHER_TEXT: Final = 48
 class Records(Maker):
     """Makes the rows; ``schema_`` has the columns that are wanted."""
 
-    def __init__(self, name: str, schema_: pa.Schema, memory: dict[str, Any]) -> None:
-        self._name = name
+    def __init__(self, schema_: pa.Schema, run: Run) -> None:
+        self._name = run.name
+        self._limits = run.limits
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
@@ -166,7 +167,7 @@ class Records(Maker):
         waiting = Waiting()
         for failure in failures:
             waiting.tell((failure.row, _LAST), failure)
-        for found, after in decode_pieces(frames.data, starts, lengths, columns=self._decoded):
+        for found, after in decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=self._decoded):
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))

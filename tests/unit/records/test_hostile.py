@@ -16,8 +16,8 @@ from record_sets import GZIP, LZ4, SNAPPY, ZSTD, batch, bomb, gzipped, message, 
 from work import decompression
 
 from kwire.errors import DecodeError, LimitError
+from kwire.limits import DEFAULT_LIMITS
 from kwire.records import decode, to_arrow
-from kwire.records.limits import DEFAULT_LIMITS
 
 MEASURE = """
 import json, pathlib, resource, sys

@@ -1,0 +1,65 @@
+"""How much reading may ask for: one object for codecs, records, tables, schemas and definitions.
+
+Rules kept here:
+
+- Every length and count in the input is checked against the bytes that are there before anything is allocated. What is
+  bounded here is what may be larger than its input all the same.
+- Beyond a limit is a ``LimitError`` that names the limit; in tables it is a row with a status, and all others stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+__all__ = ["DEFAULT_LIMITS", "Limits"]
+
+_UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What decoding may use. All sizes are in bytes.
+
+    ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
+    what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
+    ``total``: the most that all of them in one call may decompress to together, 1 GiB.
+    ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1); Kafka itself has
+    not written more than one since 0.11. A batch of magic 2 cannot be nested.
+    """
+
+    decompressed: int = 32 << 20
+    total: int = 1 << 30
+    nesting: int = 4
+
+    def __post_init__(self) -> None:
+        if min(getattr(self, one.name) for one in fields(self)) < 0:
+            raise ValueError("limits cannot be negative")
+        if self.total > 1 << 30:
+            # Arrow's binary columns count bytes with an int32; input and decompressed data together must stay below.
+            raise ValueError("the limit for one call cannot be above 1 GiB")
+
+    @classmethod
+    def parse(cls, text: str) -> Limits:
+        """The limits that a text names, ``decompressed=64MiB, nesting=2``, and the defaults of the others.
+
+        Numbers may have a unit: k, M, G (thousands), Ki, Mi, Gi, with or without a B. Raises ``ValueError``.
+        """
+        known = [one.name for one in fields(cls)]
+        found: dict[str, int] = {}
+        for part in filter(None, (one.strip() for one in text.split(","))):
+            name, _, value = (one.strip() for one in part.partition("="))
+            if name not in known:
+                raise ValueError(f"no limit {name!r}: there are {', '.join(known)}")
+            if name in found:
+                raise ValueError(f"the limit {name} is given twice")
+            digits = value.rstrip("BbiKkMmGg ")
+            unit = value[len(digits) :].strip().lower().removesuffix("b")
+            if unit not in _UNITS or not (digits.isascii() and digits.isdecimal()) or len(digits) > 18:
+                raise ValueError(f"{name} is a number, such as 64MiB or 100000, not {value!r}")
+            found[name] = int(digits) * _UNITS[unit]
+        return replace(DEFAULT_LIMITS, **found)
+
+
+DEFAULT_LIMITS: Final = Limits()
+"""What readers use unless they are told otherwise."""
