@@ -311,6 +311,10 @@ class Tracker:
             notes.append(f"{counts[Count.DAMAGED]} packets have damaged or incomplete headers")
         if counts[Count.INTERFACE]:
             notes.append(f"{counts[Count.INTERFACE]} packets belong to an interface that is not described")
+        if counts[Count.TIME]:
+            notes.append(
+                f"{counts[Count.TIME]} packets have times before 1677-09-23 or after 2262-04-10, and are shown at these"
+            )
         if not self._frames:
             notes.append(
                 f"no Kafka traffic among {counts[Count.PACKETS]} packets and {self._known.n_connections} "

@@ -34,8 +34,10 @@ from kwire.kernels.numbers import grown, i64, int64, little_u16, little_u32, u16
 
 __all__ = [
     "BINARY_UNITS",
+    "EARLIEST",
     "FINE_UNITS",
     "HEADER",
+    "LATEST",
     "LINKS",
     "MAX_PACKET",
     "Count",
@@ -64,6 +66,12 @@ _BYTES_PER_ROW: Final = 256
 """A table of packets begins with a row for so many bytes of the capture."""
 
 _SECOND: Final = 1_000_000_000
+_FARTHEST: Final = 1 << 40
+"""Seconds beyond what can be shown, whatever they are added to."""
+
+LATEST: Final = (2**63 - 1) // _SECOND // 86400 * 86400 * _SECOND - _SECOND
+"""The last second that packets have, 2262-04-10 23:59:59 UTC: int64 nanoseconds end a day later."""
+EARLIEST: Final = -LATEST
 _MICROSECOND: Final = 1_000
 _NANO_DIGITS: Final = 9
 
@@ -98,6 +106,8 @@ class Count(IntEnum):
     """Cut off by the snapshot length."""
     INTERFACE = 7
     """Packets of an interface that is not described."""
+    TIME = 8
+    """Packets with a time before ``EARLIEST`` or after ``LATEST``, which are taken for those."""
 
 
 class Layer(IntEnum):
@@ -254,34 +264,44 @@ def pcap_packets(
 
 @kernel
 def nanoseconds(high: int, low: int, resolution: int, offset: int) -> int:
-    """A pcapng timestamp (64 bits, unsigned) in nanoseconds. Values that do not fit wrap around, they do not fail."""
+    """A pcapng timestamp (64 bits, unsigned) in nanoseconds, never before ``EARLIEST`` or after ``LATEST``.
+
+    ``offset`` is in seconds, and small enough to be added to any number of them.
+    """
     high = int64(high)
     low = int64(low)
+    units = (high << 32) | low
     if resolution >= BINARY_UNITS:
         bits = resolution - BINARY_UNITS
-        units = (high << 32) | low
         # The shift of a signed number repeats its sign, which is not part of this one.
-        whole = (units >> bits) & ((1 << (63 - bits)) * 2 - 1) if bits > 0 else units
+        seconds = (units >> bits) & ((1 << (63 - bits)) * 2 - 1) if bits > 0 else units
         rest = units & ((1 << bits) - 1)
         # 2**33 * 10**9 is the largest product that fits.
         if bits > 33:
             rest >>= bits - 33
             bits = 33
-        value = whole * _SECOND + ((rest * _SECOND) >> bits)
-    elif resolution >= FINE_UNITS:
-        digits = resolution - FINE_UNITS
-        divisor = 1
-        for _ in range(min(_NANO_DIGITS, digits - _NANO_DIGITS)):
-            divisor *= 10
-        # In two halves, since the number may use all 64 bits.
-        value = ((high // divisor) << 32) + (((high % divisor) << 32) | low) // divisor
-        for _ in range(digits - 2 * _NANO_DIGITS):
-            value //= 10
+        rest = (rest * _SECOND) >> bits
     else:
-        value = (high << 32) | low
-        for _ in range(_NANO_DIGITS - resolution):
-            value *= 10
-    return value + offset * _SECOND
+        digits = resolution
+        if resolution >= FINE_UNITS:
+            digits = int64(_NANO_DIGITS)
+            divisor = 1
+            for _ in range(min(_NANO_DIGITS, resolution - FINE_UNITS - _NANO_DIGITS)):
+                divisor *= 10
+            # In two halves, since the number may use all 64 bits.
+            units = ((high // divisor) << 32) + (((high % divisor) << 32) | low) // divisor
+            for _ in range(resolution - FINE_UNITS - 2 * _NANO_DIGITS):
+                units //= 10
+        per_second = 1
+        for _ in range(digits):
+            per_second *= 10
+        seconds = units // per_second
+        rest = (units % per_second) * (_SECOND // per_second)
+    if seconds < 0:
+        # All 64 bits are in use, and none of them is for less than a second's 2**-1, or 10**-9.
+        return int64(LATEST)
+    seconds = min(seconds, int64(_FARTHEST)) + offset
+    return min(max(seconds, EARLIEST // _SECOND), LATEST // _SECOND) * _SECOND + rest
 
 
 @kernel
@@ -344,6 +364,8 @@ def _fill_pcapng(
                 last_time = nanoseconds(
                     word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
                 )
+                if last_time <= EARLIEST or last_time >= LATEST:
+                    counts[Count.TIME] += 1
             _note_packet(packets[n], off, captured, last_time, interface.link)
             n += 1
         pos += total

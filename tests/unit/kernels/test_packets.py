@@ -30,8 +30,10 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import PACKET
 from kwire.kernels.packets import (
     BINARY_UNITS,
+    EARLIEST,
     FINE_UNITS,
     HEADER,
+    LATEST,
     LINKS,
     Count,
     Stopped,
@@ -243,6 +245,26 @@ def test_timestamps_of_any_resolution(engine: Engine, resolution: int, units: in
     assert engine(nanoseconds)(units >> 32, units & 0xFFFFFFFF, resolution, -2) == wanted - 2_000_000_000
 
 
-def test_timestamps_that_do_not_fit_wrap_around(engine: Engine) -> None:
-    exact = 0xFFFFFFFF_00000001 * 10**9 % (1 << 64)
-    assert int(engine(nanoseconds)(0xFFFFFFFF, 1, 0, 0)) % (1 << 64) == exact
+@pytest.mark.parametrize("resolution", [0, 3, 6, 9, BINARY_UNITS, BINARY_UNITS + 1, BINARY_UNITS + 20])
+@pytest.mark.parametrize("high", [0xFFFFFFFF, 0x7FFFFFFF, 1 << 31])
+def test_timestamps_that_do_not_fit_are_the_last_and_the_first(engine: Engine, resolution: int, high: int) -> None:
+    second = 1_000_000_000
+    made = int(engine(nanoseconds)(high, 1, resolution, 0))
+    assert LATEST <= made < LATEST + second
+    assert EARLIEST <= int(engine(nanoseconds)(0, 5, resolution, -(1 << 38))) < EARLIEST + second
+    shown = np.array([EARLIEST, LATEST]).astype("datetime64[ns]").astype("datetime64[s]")
+    assert [str(one) for one in shown] == ["1677-09-22T00:00:01", "2262-04-10T23:59:59"]
+
+
+def test_packets_of_times_that_no_clock_has_are_counted(engine: Engine) -> None:
+    counts = np.zeros(len(Count), np.int64)
+    table = Container(counts)
+    table.restore(table.state() | {"interfaces": [[1, 0, 6, 0]]})
+    times = (0x7FFFFFFF << 32, 1_700_000_000_000_000, (1 << 64) - 1)
+    packets = [struct.pack("<IIIII", 0, one >> 32, one & 0xFFFFFFFF, 1, 1) + b"x" for one in times]
+    data = buffer(b"".join(block(6, one) for one in packets))
+    found = pcapng_packets(data, 0, len(data), True, table._interfaces, 0, counts, engine)
+    made = [time for _, _, time, _ in rows(found)]
+    assert made[1] == 1_700_000_000_000_000_000
+    assert made[0] // 1_000_000_000 == made[2] // 1_000_000_000 == LATEST // 1_000_000_000
+    assert counts[Count.TIME] == 2
