@@ -62,6 +62,11 @@ check:  ## lint, format, types, import contracts, stubs
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m kwire.codec.stubs --check
 
+.PHONY: audit
+audit:  ## the packages that were installed, by hash, and what is known against them
+	@.ci/setup dev bench
+	$(PY) .ci/audit
+
 .PHONY: format
 format:  ## let ruff put the sources in order
 	@.ci/setup dev
