@@ -77,9 +77,9 @@ SCHEMA: Final = pa.schema(
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
-uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that a message in the same
-window of the capture or in an earlier one gave to it, or null. Bytes that are no record become one row with a status
-other than ``ok`` and the record columns null.
+uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that the last message before
+this frame gave to it, or null. Bytes that are no record become one row with a status other than ``ok`` and the record
+columns null.
 """
 
 
@@ -132,6 +132,9 @@ R_NAME, R_ID = range(2)
 """Registers of the programs that find a topic's name and id together."""
 
 _NO_TOPIC_ID: Final = bytes(16)
+METADATA_TOPIC: Final = "__cluster_metadata"
+_METADATA_ID: Final = bytes(15) + b"\x01"
+"""The id that this topic has everywhere (KIP-516), whatever a message calls it."""
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
 
@@ -238,7 +241,7 @@ class _Place:
         """The frame of each record set."""
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
-            self._texts["topic"] = topics.names(frames.data, sets)
+            self._texts["topic"] = topics.names(frames.data, sets, frames.numbers[of_job])
         if "topic_id" in wanted:
             self._texts["topic_id"] = topics.ids(frames.data, sets)
 
@@ -277,18 +280,24 @@ def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array
 
 
 class _Topics:
-    """The topics of a capture: names and ids that occur, and which id was seen with which name."""
+    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on."""
 
     def __init__(self) -> None:
         self._names = NameTable()
         self._ids = NameTable()
         self._texts: list[str] = []
         self._sizes: list[int] = []
-        self._name_of: dict[bytes, str] = {}
+        self._name_of: dict[bytes, str] = {_METADATA_ID: METADATA_TOPIC}
+        """As of the end of the window before."""
+        self._learnt: list[tuple[int, bytes, str]] = []
+        """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
         self._pairs = Programs(_pair_program, 2)
 
-    def names(self, data: Array, sets: Array) -> columns.Texts:
-        """The topic's name of each record set; one that is not in the frame is looked up by the id."""
+    def names(self, data: Array, sets: Array, frame: Array) -> columns.Texts:
+        """The topic's name of each record set; one that is not in the frame is what frames before it call the id.
+
+        ``frame`` has the numbers of the frames that the sets stand in.
+        """
         from kwire.records.portions import text_size
 
         number = _numbers(self._names, data, sets, R_TOPIC)
@@ -299,9 +308,22 @@ class _Topics:
         if not unnamed.any():
             return columns.Texts(self._texts, self._sizes, number)
         by_id = self._numbers_of_ids(data, sets)
-        learnt = [self._name_of.get(one) for one in self._ids.values()]
-        number = np.where(unnamed & (by_id >= 0), len(self._texts) + by_id, number)
-        return columns.Texts([*self._texts, *learnt], [*self._sizes, *map(text_size, learnt)], number)
+        known = [self._name_of.get(one) for one in self._ids.values()]
+        which = np.where(by_id >= 0, by_id, 0)
+        of_id = {one: place for place, one in enumerate(self._ids.values())} if self._learnt else {}
+        learnt = [(of_id[id_], since, name) for since, id_, name in self._learnt if id_ in of_id]
+        if learnt:
+            # By id, and by frame: what stands before the place of a set is the last that was learnt before its frame.
+            learnt.sort(key=lambda one: one[:2])
+            ids, since = (np.array([one[k] for one in learnt], np.int64) for k in (0, 1))
+            first = min(since.min(), frame.min())
+            width = max(since.max(), frame.max()) - first + 1
+            before = np.searchsorted(ids * width + (since - first), by_id * width + (frame - first)) - 1
+            holds = (before >= 0) & (ids[before] == by_id)
+            which = np.where(holds, len(known) + before, which)
+            known += [name for *_, name in learnt]
+        number = np.where(unnamed & (by_id >= 0), len(self._texts) + which, number)
+        return columns.Texts([*self._texts, *known], [*self._sizes, *map(text_size, known)], number)
 
     def ids(self, data: Array, sets: Array) -> columns.Texts:
         """The topic's id of each record set, as text."""
@@ -314,15 +336,23 @@ class _Topics:
         return _numbers(self._ids, data, sets, R_TOPIC_ID)
 
     def learn(self, frames: Frames) -> None:
-        """Remembers the pairs of names and ids in messages that have both."""
+        """Takes the pairs of names and ids in the messages of a window that have both."""
+        self._name_of.update((id_, name) for _, id_, name in self._learnt)
         rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
-        _, pairs, _ = self._pairs.run(frames, rows)
+        of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
-        found = (value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
-        for name_off, name_length, id_off in zip(*(one.tolist() for one in found), strict=True):
-            if name_length > 0:
+        number = frames.numbers[of_job[job_column(pairs)]]
+        order = np.argsort(number, kind="stable")
+        found = (number, value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
+        latest: dict[bytes, str] = {}
+        self._learnt = []
+        for since, name_off, name_length, id_off in zip(*(one[order].tolist() for one in found), strict=True):
+            id_ = data[id_off : id_off + 16].tobytes()
+            if name_length > 0 and id_ != _METADATA_ID:
                 name = text_of(data[name_off : name_off + name_length].tobytes())
-                self._name_of[data[id_off : id_off + 16].tobytes()] = name
+                if latest.get(id_, self._name_of.get(id_)) != name:
+                    self._learnt.append((since, id_, name))
+                    latest[id_] = name
 
 
 def _names_topics(api: Array, response: Array) -> Array:

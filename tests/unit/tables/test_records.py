@@ -98,24 +98,60 @@ def test_the_records_of_a_frame_that_is_cut_off_are_not_lost_where_a_set_is_whol
     assert [(row["partition"], row["status"]) for row in found] == [(0, "ok"), (None, "unreadable")]
 
 
-def test_topic_names_are_learnt_from_metadata() -> None:
-    topic_id = bytes(range(16))
-    answer = response(1, b"\0" + struct.pack(">i", 0) + b"\x01" + b"\0" + struct.pack(">i", -1))
-    answer += (
-        b"\x02" + struct.pack(">h", 0) + b"\x07orders" + topic_id + b"\0" + b"\x01" + struct.pack(">i", 0) + b"\0\0"
-    )
+TOPIC_ID = bytes(range(16))
+NAMED = "AAECAwQFBgcICQoLDA0ODw"
+
+
+def named(correlation_id: int, name: bytes, topic_id: bytes = TOPIC_ID) -> bytes:
+    """A Metadata response (v12) that says what a topic is called."""
+    answer = response(correlation_id, b"\0" + struct.pack(">i", 0) + b"\x01" + b"\0" + struct.pack(">i", -1))
+    answer += b"\x02" + struct.pack(">h", 0) + bytes([len(name) + 1]) + name + topic_id
+    return answer + b"\0" + b"\x01" + struct.pack(">i", 0) + b"\0\0"
+
+
+def by_id(correlation_id: int, topic_id: bytes = TOPIC_ID) -> bytes:
+    """A Produce request (v13), which names its topic by id."""
     set_ = message(b"k", b"v")
     body = b"\0" + struct.pack(">hi", 1, 1000) + b"\x02" + topic_id + b"\x02" + struct.pack(">i", 0)
-    body += bytes([len(set_) + 1]) + set_ + b"\0\0\0"
-    connection = Connection().open().send(request(0, 13, 0, b"\0" + body))
-    connection.send(request(3, 12, 1, b"\0\0\x01\0\0")).answer(answer).send(request(0, 13, 2, b"\0" + body))
+    return request(0, 13, correlation_id, b"\0" + body + bytes([len(set_) + 1]) + set_ + b"\0\0\0")
+
+
+def asked(correlation_id: int) -> bytes:
+    return request(3, 12, correlation_id, b"\0\0\x01\0\0")
+
+
+def test_topic_names_are_learnt_from_metadata() -> None:
+    connection = Connection().open().send(by_id(0)).send(asked(1)).answer(named(1, b"orders")).send(by_id(2))
     data = pcap(connection.packets)
-    found = read(data, "records")
-    assert [(row["topic"], row["topic_id"], row["status"]) for row in found] == [
-        ("orders", "AAECAwQFBgcICQoLDA0ODw", "ok")
-    ] * 2
-    # In small windows the first one comes before its name is known.
-    assert [row["topic"] for row in read(data, "records", window=120)] == [None, "orders"]
+    # Whatever is read at once: a name is known from the message on that says it.
+    for window in (None, 120):
+        found = read(data, "records", window=window)
+        assert [(row["topic"], row["topic_id"], row["status"]) for row in found] == [
+            (None, NAMED, "ok"),
+            ("orders", NAMED, "ok"),
+        ]
+
+
+def test_a_topic_has_the_name_that_came_last_before_its_records() -> None:
+    other = bytes(16 * [7])
+    connection = Connection().open().send(by_id(0))
+    for k, name in enumerate([b"one", b"two", b"two", b"three"]):
+        connection.send(asked(2 * k + 1)).answer(named(2 * k + 1, name)).send(by_id(2 * k + 2))
+        connection.send(by_id(100 + k, other))
+    connection.send(asked(50)).answer(named(50, b"another", other)).send(by_id(51, other)).send(by_id(52))
+    data = pcap(connection.packets)
+    for window in (None, 120, 300, 1000):
+        found = [row["topic"] for row in read(data, "records", window=window)]
+        assert found == [None, "one", None, "two", None, "two", None, "three", None, "another", "three"]
+
+
+def test_the_topic_of_the_cluster_metadata_is_known_and_cannot_be_renamed() -> None:
+    fixed = bytes(15) + b"\x01"
+    connection = Connection().open().send(by_id(0, fixed))
+    connection.send(asked(1)).answer(named(1, b"harmless", fixed)).send(by_id(2, fixed))
+    found = read(pcap(connection.packets), "records")
+    assert [row["topic"] for row in found] == ["__cluster_metadata"] * 2
+    assert {row["topic_id"] for row in found} == {"AAAAAAAAAAAAAAAAAAAAAQ"}
 
 
 def test_records_of_share_fetch_responses_are_read() -> None:
