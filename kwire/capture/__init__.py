@@ -33,6 +33,7 @@ def read(
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
+    live: bool = ...,
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
@@ -47,6 +48,7 @@ def read(
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
+    live: bool = ...,
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
@@ -61,6 +63,7 @@ def read(
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
+    live: bool = False,
     on_note: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
@@ -75,8 +78,9 @@ def read(
 
     ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
     fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
-    how many bytes are read at once (default 8 MiB). ``on_note`` is called after the last batch with sentences about
-    what was left out (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords,
+    how many bytes are read at once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once,
+    and only no bytes are its end. ``on_note`` is called after the last batch with sentences about what was left out
+    (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords,
     tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``).
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
@@ -109,6 +113,7 @@ def read(
         name=name,
         progress=progress,
         window=window,
+        live=live,
         on_note=on_note,
         limits=limits,
         secrets=secrets,

@@ -7,6 +7,7 @@ Rules kept here:
 - The source is read, never sought; nothing is written.
 - After the last byte, or at damage that cannot be passed, everything that is left is dealt with as if the capture ended
   there; only then a ``CaptureError`` is raised. Good data before bad is not lost.
+- A live source is dealt with as its bytes come; only no bytes at all are its end.
 - Where kernels are not loaded yet the first window is a small one, which needs none: the first rows come at once.
 """
 
@@ -45,8 +46,9 @@ class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
     ``ports`` are the broker ports to look at (none: connections are recognised by content). ``window`` is how many
-    bytes are read at once. ``progress`` is called with the number of bytes read so far. ``name`` is what errors call
-    the capture.
+    bytes are read at once. ``live``: the source is read once for each window, and whatever it gives is dealt with, so
+    that frames come as the capture grows. ``progress`` is called with the number of bytes read so far. ``name`` is what
+    errors call the capture.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -59,6 +61,7 @@ class Reading:
         *,
         ports: Iterable[int] | None = None,
         window: int | None = None,
+        live: bool = False,
         progress: Callable[[int], None] | None = None,
         name: str = "",
     ) -> None:
@@ -67,6 +70,7 @@ class Reading:
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
         self._window = window or WINDOW
+        self._live = live
         self._progress = progress
         self._name = name
         self._bytes_read = 0
@@ -80,7 +84,7 @@ class Reading:
         final = False
         while not final and tracker.error is None:
             fresh = self._read(window)
-            final = len(fresh) < window
+            final = not fresh if self._live else len(fresh) < window
             try:
                 frames = tracker.feed(fresh, final=final, broken=self._broken)
             except CaptureError as error:
@@ -98,7 +102,7 @@ class Reading:
         return self.tracker.notes()
 
     def _read(self, size: int) -> bytes:
-        """``size`` bytes, fewer only at the end of the source, or where it cannot be read any further.
+        """``size`` bytes, fewer only at the end of the source, where it cannot be read any further, or of a live one.
 
         A source that fails after it has given bytes (damaged compression, a disk, a connection to an object store) is
         treated as a capture that is damaged there: what came before is not lost.
@@ -119,4 +123,6 @@ class Reading:
             self._bytes_read += len(part)
             if self._progress is not None:
                 self._progress(self._bytes_read)
+            if self._live:
+                break
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
-from kwire.cli.reading import add_limits, add_secrets, opened, progress_bar
+from kwire.cli.reading import add_limits, add_secrets, is_live, opened, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ examples:
   kwire decode *.pcap.gz --table messages --format parquet -o messages.parquet
   kwire decode broker.pcap --table frames,records --format parquet -o '{table}.parquet'
   kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
-  tcpdump -i any -w - port 9092 | kwire decode -
+  tcpdump -i any -U -w - port 9092 | kwire decode -
   kwire decode orders-0/00000000000000000000.log
   kwire decode __consumer_offsets-12/ --deep
 """
@@ -121,6 +121,9 @@ def register(subparsers: Any) -> None:
         metavar="N",
         help="ports of the brokers (default: found out from the traffic)",
     )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on when the end of a growing capture is reached (Ctrl-C ends it)"
+    )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
     add_secrets(parser)
@@ -160,13 +163,14 @@ def run(args: argparse.Namespace) -> int:
     from kwire.cli import BAD_INPUT, report
 
     code = 0
+    live = any(is_live(file, follow=args.follow) for file in files)
     memory: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
         for name in wanted:
             path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
             shown, schema = _chosen(of_capture(name), args.columns)
-            outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema))
+            outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema, live=live))
         for file in files:
             try:
                 _decode(file, args, outputs, memory)
@@ -269,11 +273,13 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
     notes: list[str] = []
     rows = 0
     wanted = dict.fromkeys(outputs, args.columns)
-    with opened(file) as (stream, size), progress_bar(name, size, *outputs.values()) as progress:
+    live = is_live(file, follow=args.follow)
+    with opened(file, follow=args.follow) as (stream, size), progress_bar(name, size, *outputs.values()) as progress:
         found = reading.read(
             stream,
             wanted,
             ports=args.port,
+            live=live,
             name=name,
             progress=progress,
             on_note=notes.append,
@@ -284,6 +290,8 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
         for table, batch in found:
             rows += batch.num_rows
             outputs[table].write(batch)
+            if live:
+                outputs[table].flush()
     if not rows and not _has_frames(file, args, outputs):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     if notes:

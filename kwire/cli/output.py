@@ -59,9 +59,9 @@ class Output:
 class TableOutput(Output):
     """Aligned columns, as wide as the terminal."""
 
-    def __init__(self, file: IO[str], columns: Sequence[Column]) -> None:
+    def __init__(self, file: IO[str], columns: Sequence[Column], *, live: bool = False) -> None:
         self.to_terminal = file.isatty()
-        self._writer = TableWriter(file, columns)
+        self._writer = TableWriter(file, columns, live=live)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
@@ -122,14 +122,16 @@ class ParquetOutput(Output):
 
 
 @contextlib.contextmanager
-def open_output(format_: str, path: str | None, shown: Sequence[Column], schema: pa.Schema) -> Iterator[Output]:
+def open_output(
+    format_: str, path: str | None, shown: Sequence[Column], schema: pa.Schema, *, live: bool = False
+) -> Iterator[Output]:
     """The output for ``--format`` and ``--output`` (``None``: standard output). Raises ``OSError``.
 
-    ``shown`` is what a person is shown, ``schema`` what all batches have.
+    ``shown`` is what a person is shown, ``schema`` what all batches have. ``live``: rows are flushed as they come.
     """
     output: Output
     if path is None:
-        output = TableOutput(sys.stdout, shown) if format_ == "table" else JsonLinesOutput(sys.stdout)
+        output = TableOutput(sys.stdout, shown, live=live) if format_ == "table" else JsonLinesOutput(sys.stdout)
         yield output
         output.flush()
         return

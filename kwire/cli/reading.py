@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
+import os
+import select
+import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
+    from kwire.capture.reading import Source
     from kwire.cli.output import Output
 
-__all__ = ["COMPRESSED", "add_limits", "add_secrets", "opened", "progress_bar"]
+__all__ = ["COMPRESSED", "add_limits", "add_secrets", "is_live", "opened", "progress_bar"]
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
@@ -59,15 +65,69 @@ def _limits(text: str) -> Limits:
         raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
+class Live:
+    """What others are still writing: a pipe, or (``follow``) a file that grows.
+
+    A read gives what came within ``PATIENCE`` of its first byte, so that a slow source shows each packet and a fast one
+    fills whole windows. A pipe ends where its writers are gone; what is followed has its end when Ctrl-C is pressed.
+    """
+
+    PATIENCE: Final = 0.1
+    """Seconds."""
+    PIECE: Final = 1 << 20
+    """Bytes."""
+
+    def __init__(self, descriptor: int, *, follow: bool) -> None:
+        self._descriptor = descriptor
+        self._follow = follow
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes; none at the end."""
+        parts: list[bytes] = []
+        try:
+            self._take(size, parts)
+        except KeyboardInterrupt:
+            if not self._follow:
+                raise
+            self._follow = False
+        return b"".join(parts)
+
+    def _take(self, size: int, parts: list[bytes]) -> None:
+        until = math.inf
+        while size > 0 and (left := until - time.monotonic()) > 0:
+            if not select.select([self._descriptor], [], [], None if left == math.inf else left)[0]:
+                break
+            part = os.read(self._descriptor, min(size, self.PIECE))
+            if not part:
+                if not self._follow or parts:
+                    break
+                time.sleep(self.PATIENCE)
+                continue
+            parts.append(part)
+            size -= len(part)
+            until = min(until, time.monotonic() + self.PATIENCE)
+
+
+def is_live(file: str, *, follow: bool) -> bool:
+    """Whether ``opened`` gives a ``Live`` source for ``file``."""
+    if file != "-":
+        return follow
+    try:
+        return follow or not stat.S_ISREG(os.fstat(sys.stdin.buffer.fileno()).st_mode)
+    except OSError:  # not a file of the system
+        return False
+
+
 @contextlib.contextmanager
-def opened(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
+def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | None]]:
     """The bytes of ``file`` (``-``: standard input), and how many there are where that is known. Raises ``OSError``."""
     if file == "-":
-        yield sys.stdin.buffer, None
+        yield Live(sys.stdin.fileno(), follow=follow) if is_live(file, follow=follow) else sys.stdin.buffer, None
         return
-    import os
-
-    with open(file, "rb") as raw:  # noqa: PTH123
+    with open(file, "rb", buffering=0 if follow else -1) as raw:  # noqa: PTH123
+        if follow:
+            yield Live(raw.fileno(), follow=True), None
+            return
         codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
         if codec is None:
             yield raw, os.fstat(raw.fileno()).st_size

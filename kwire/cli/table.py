@@ -83,11 +83,15 @@ def render(columns: Sequence[Column], rows: Iterable[Row], total: int) -> list[s
 
 
 class TableWriter:
-    """Writes rows to a file as they come, with those columns that have something in them."""
+    """Writes rows to a file as they come, with those columns that have something in them.
 
-    def __init__(self, file: IO[str], columns: Sequence[Column]) -> None:
+    ``live``: the first row does not wait for others, so all columns are there, and wide enough for what usually comes.
+    """
+
+    def __init__(self, file: IO[str], columns: Sequence[Column], *, live: bool = False) -> None:
         self._file = file
         self._columns = columns
+        self._live = live
         self._waiting: list[Row] = []
         self._wide: list[int] = []
 
@@ -107,7 +111,14 @@ class TableWriter:
             # Too narrow a terminal gets one line per row all the same, and wraps it.
             total = shutil.get_terminal_size((UNBOUND, 0)).columns if self._file.isatty() else UNBOUND
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]
-            kept = [i for i, column in enumerate(self._columns) if any(text != column.empty for text in cells[i])]
+            kept = [
+                i
+                for i, column in enumerate(self._columns)
+                if self._live or any(text != column.empty for text in cells[i])
+            ]
+            if self._live:
+                for column, texts in zip(self._columns, cells, strict=True):
+                    texts.append("." * 2 * (column.shrink or 0))
             self._columns = [self._columns[i] for i in kept]
             self._wide = widths(self._columns, [cells[i] for i in kept], total)
             self._file.write(_line(self._columns, self._wide, [column.title for column in self._columns]) + "\n")

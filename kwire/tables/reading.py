@@ -38,6 +38,7 @@ def read(
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
+    live: bool = False,
     on_note: Callable[[str], None] | None = None,
     memory: dict[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -54,7 +55,7 @@ def read(
     for one, columns in tables.items():
         definition = of_capture(one)
         makers[one] = definition.maker(definition.chosen(columns), run)
-    reading = Reading(source, ports=ports, window=window, progress=progress, name=name)
+    reading = Reading(source, ports=ports, window=window, live=live, progress=progress, name=name)
     return _batches(reading, makers, name, on_note)
 
 

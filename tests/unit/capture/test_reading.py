@@ -82,3 +82,38 @@ def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut(
 def test_what_is_no_port_or_no_window_is_a_value_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"port|window"):
         list(Reading(io.BytesIO(pcap([])), **wrong))
+
+
+def test_frames_of_a_live_source_come_before_its_end() -> None:
+    told: list[int] = []
+
+    class Growing:
+        """Gives a packet for each read, and fails where it is asked again before its frame was given."""
+
+        def __init__(self) -> None:
+            packets = exchange().packets
+            self.parts = [pcap(packets[:1])]
+            self.parts += [pcap(packets[: k + 1])[len(pcap(packets[:k])) :] for k in range(1, len(packets))]
+            self.data = pcap(packets)
+
+        def read(self, size: int) -> bytes:
+            return self.parts.pop(0) if self.parts else b""
+
+    source = Growing()
+    left = []
+    for frames in Reading(source, live=True, progress=told.append):
+        left += [len(source.parts)] * len(frames)
+    whole = read(source.data)
+    assert len(left) == len(whole) > 1
+    # The first one was there before the packet of the next was read.
+    assert left[0] > left[1] >= 0
+    assert told[-1] == len(source.data)
+    assert next(iter(capture.read(Growing(), live=True))).num_rows == 1
+
+
+def test_a_live_source_that_is_cut_off_says_so() -> None:
+    data = pcap(exchange().packets)[:-1]
+    found = capture.read(io.BytesIO(data), live=True)
+    assert next(found).num_rows
+    with pytest.raises(CaptureError, match="truncated"):
+        list(found)

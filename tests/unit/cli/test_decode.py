@@ -8,10 +8,13 @@ import gzip
 import io
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -386,3 +389,69 @@ def test_times_outside_of_the_calendar_are_seconds() -> None:
         "@4611686018427.387904",
         "@-9223372036855.224192",
     ]
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """The header of a pcap file with its first packet, and each packet after it."""
+    at, ends = 24, []
+    while at < len(data):
+        at += 16 + struct.unpack_from("<I", data, at + 8)[0]
+        ends.append(at)
+    return [data[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def with_a_frame_soon(program: subprocess.Popen[bytes], packets: list[bytes], write: Callable[[bytes], None]) -> bytes:
+    """Writes packets until the program has printed something. The rest is not written."""
+    assert program.stdout is not None
+    while packets:
+        write(packets.pop(0))
+        if select.select([program.stdout], [], [], 0.5)[0]:
+            return program.stdout.readline()
+    raise AssertionError("nothing was printed before the end")
+
+
+@pytest.mark.parametrize("format_", ["table", "jsonl"])
+def test_a_pipe_is_decoded_while_it_is_written(format_: str) -> None:
+    command = [sys.executable, "-m", "kwire.cli", "decode", "-", "--format", format_]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        packets = parts_of(CAPTURE.read_bytes())[:100]
+        # The start of the program may take longer than one packet is waited for: so there are enough of them.
+        line = with_a_frame_soon(program, packets, lambda part: os.write(program.stdin.fileno(), part))  # type: ignore[union-attr]
+        assert b"time" in line or json.loads(line)["capture"] == "standard input"
+        assert packets
+        program.stdin.close()
+        assert b"ApiVersions" in line + program.stdout.read()
+        assert program.wait(timeout=60) == 0
+
+
+def test_a_file_is_followed_while_it_grows(tmp_path: Path) -> None:
+    growing = tmp_path / "growing.pcap"
+    packets = parts_of(CAPTURE.read_bytes())[:100]
+    growing.write_bytes(packets.pop(0))
+    command = [sys.executable, "-m", "kwire.cli", "decode", "--follow", str(growing), "--format", "jsonl"]
+    with growing.open("ab", buffering=0) as file, subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        line = with_a_frame_soon(program, packets, file.write)
+        assert json.loads(line)["api_name"] == "ApiVersions"
+        assert packets
+        program.send_signal(signal.SIGINT)
+        assert program.wait(timeout=60) == 0
+
+
+def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path) -> None:
+    growing, out = tmp_path / "growing.pcap", tmp_path / "frames.jsonl"
+    packets = parts_of(CAPTURE.read_bytes())[:100]
+    growing.write_bytes(b"".join(packets))
+    command = [sys.executable, "-m", "kwire.cli", "decode", "--follow", str(growing), "--format", "jsonl", "-o", out]
+    with subprocess.Popen([*map(str, command)]) as program:
+        # Rows are in the temporary file as they come.
+        for _ in range(600):
+            if any(one.stat().st_size for one in tmp_path.glob("*.partial")):
+                break
+            time.sleep(0.1)
+        assert program.poll() is None
+        program.send_signal(signal.SIGINT)
+        assert program.wait(timeout=60) == 0
+    with io.BytesIO(b"".join(packets)) as whole:
+        assert len(out.read_text().splitlines()) == sum(one.num_rows for one in kwire.capture.read(whole)) > 0
