@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import json
 import random
 import struct
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -34,8 +36,8 @@ from kwire.schema import model
 
 __all__ = ["ATTACKS", "BENIGN", "Attack", "Kind", "as_capture"]
 
-Kind = Literal["records", "request", "response", "giant", "capture", "topics", "events", "segment", "metrics",
-               "schema", "definition"]  # fmt: skip
+Kind = Literal["records", "request", "response", "giant", "stream", "capture", "topics", "events", "segment", "index",
+               "metrics", "schema", "definition"]  # fmt: skip
 
 MiB: Final = 1 << 20
 BOMB: Final = 30 * MiB
@@ -237,7 +239,7 @@ def repeated(name: str, version: int, field: str, size: int, *, unit: bytes | No
             continue
         assert isinstance(one.type, model.ArrayLayout)
         element = _shortest(one.type.element, False) if unit is None else unit
-        count = size // len(element)
+        count = max(size // len(element), 1)
         made += (uvarint(count + 1) if one.type.compact else struct.pack(">i", count)) + element * count
     return made + (b"\0" if layout.flexible else b"")
 
@@ -280,10 +282,20 @@ def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
     yield add("a string of control characters", 3, 1, lambda: struct.pack(">i", size // 32769) + filled(
         text(b"\1" * 32767), size))  # fmt: skip
     yield add("wrong at its end", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size)[:-2] + b"\7\7")
-    yield add("not UTF-8 at its end", 3, 9, lambda: repeated(
-        "MetadataRequest", 9, "topics", 1, unit=filled(b"\1\0", size))[:-4] + b"\2\xff\0\0\0\0")  # fmt: skip
+    yield add("not UTF-8 at its end", 3, 9, lambda: uvarint(size // 2 + 2) + filled(
+        b"\1\0", size) + b"\2\xff\0" + bytes(4))  # fmt: skip
+    yield add("JoinGroup, a subscription of 2-byte topics", 11, 5, lambda: join_group(struct.pack(
+        ">hi", 0, size // 2) + filled(b"\0\0", size) + b"\xff\xff\xff\xff"))  # fmt: skip
+    yield add("JoinGroup, subscriptions that are none", 11, 5, lambda: join_group(b"\0\0\0\0\0\1\0", size // 13))
     yield add("SaslAuthenticate of one token", 36, 2, lambda: uvarint(size + 1) + bytes(size) + b"\0")
     yield add("Produce, records of 7 bytes", 0, 3, lambda: produce_body(batch(SMALL * (size // 7), size // 7)))
+
+
+def join_group(metadata: bytes, count: int = 1) -> bytes:
+    """JoinGroup v5 of one member with so many protocols."""
+    protocol = text(b"") + struct.pack(">i", len(metadata)) + metadata
+    head = text(b"g") + struct.pack(">ii", 1000, 1000) + text(b"") + b"\xff\xff" + text(b"consumer")
+    return head + struct.pack(">i", count) + protocol * count
 
 
 def produce_body(records: bytes, topic: bytes = b"t") -> bytes:
@@ -436,16 +448,24 @@ def colliding_hosts(count: int) -> list[bytes]:
 
 
 def clustered_hosts(count: int) -> Iterator[End]:
-    """IPv4 addresses and ports that begin to look among the same 1,024 places for the connection to ``BROKER``."""
-    broker = mixed((mixed(mixed(0)) + int.from_bytes(BROKER[0], "big")) & _WORD)
-    other = mixed((broker + BROKER[1]) & _WORD)
-    some = random.Random(2)
-    while count:
-        host, port = some.getrandbits(32), some.randrange(1024, 65536)
-        own = mixed((mixed((mixed(mixed(0)) + host) & _WORD) + port) & _WORD)
-        if mixed((own + other) & _WORD) & 0xFC00 == 0:
-            count -= 1
-            yield struct.pack(">I", host), port
+    """IPv4 addresses and ports that begin to look among the same 512 places for the connection to ``BROKER``."""
+    some = np.random.Generator(np.random.PCG64(2))
+    numbers = np.uint64
+
+    def spread(value: Any) -> Any:  # ``mixed``, by the column
+        value = (value ^ (value.astype(np.int64) >> 29).astype(numbers)) * numbers(_SPREAD)
+        return value ^ (value.astype(np.int64) >> 32).astype(numbers)
+
+    broker = mixed((mixed((mixed(0) + int.from_bytes(BROKER[0], "big")) & _WORD) + BROKER[1]) & _WORD)
+    with np.errstate(over="ignore"):
+        while count > 0:
+            hosts = some.integers(1 << 32, size=MiB, dtype=numbers)
+            ports = some.integers(1024, 65536, size=MiB, dtype=numbers)
+            own = spread(spread(hosts + numbers(mixed(0))) + ports)
+            hits = np.flatnonzero(spread(own + numbers(broker)) & numbers(0x1FE00) == 0)[:count]
+            count -= len(hits)
+            for host, port in zip(hosts[hits].tolist(), ports[hits].tolist(), strict=True):
+                yield struct.pack(">I", host), port
 
 
 def pairs(count: int, ask: Callable[[int], bytes], answer: Callable[[int], bytes], *, backwards: bool = False) -> bytes:
@@ -454,10 +474,25 @@ def pairs(count: int, ask: Callable[[int], bytes], answer: Callable[[int], bytes
     return talk(b"".join(sized(ask(k)) for k in range(count)), b"".join(sized(answer(k)) for k in order))
 
 
-def shuffled_bytes(count: int) -> bytes:
+GOOD: Final = sized(request(3, 0, METADATA, number=0, client=b"test"))
+
+
+def after_a_good_one(packets: Iterable[bytes]) -> bytes:
+    """A request by which the connection is known to be Kafka's, and packets."""
+    return pcap([*opened(), *stream(GOOD), *packets])
+
+
+def every_other_byte(count: int) -> Iterator[bytes]:
     """Bytes one by one, every other missing, so that all of them wait."""
-    data = sized(request(3, 0, bytes(2 * count)))
-    return pcap([*opened(), *(packet(CLIENT, BROKER, 1001 + at, data[at : at + 1]) for at in range(1, 2 * count, 2))])
+    for k in range(count):
+        yield packet(CLIENT, BROKER, 1001 + len(GOOD) + 2 * k + 1, b"x")
+
+
+def to_one_long_name(count: int) -> bytes:
+    """Headers of requests that all end where the same long client id begins, which is none."""
+    end = 14 * count
+    made = [struct.pack(">ihhih", end - 14 * k - 4, 3, 0, 1, -1) for k in range(count)]
+    return b"".join(made) + struct.pack(">ihhih", 8000, 3, 0, 1, 4096) + b"c" * 4095 + b"\1"
 
 
 def block(kind: int, body: bytes = b"") -> bytes:
@@ -478,9 +513,7 @@ def sasl_tokens(token: bytes, count: int) -> bytes:
 
 def after_a_gap(unit: bytes, size: int) -> bytes:
     """A good request, missing bytes, then bytes in which frames are looked for."""
-    good = sized(request(3, 0, METADATA, client=b"test"))
-    lost = stream(filled(unit, size), seq=1001 + len(good) + 100_000)
-    return pcap([*opened(), *stream(good), *lost])
+    return after_a_good_one(stream(filled(unit, size), seq=200_000))
 
 
 def nested_headers(layers: int) -> bytes:
@@ -538,7 +571,7 @@ def _captures() -> Iterator[Attack]:
     yield add("IPv6 hosts with one hash", lambda: pcap(
         packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)), ("frames",))  # fmt: skip
     yield add("IPv4 hosts with near hashes", lambda: pcap(
-        packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(40_000)), ("frames",))  # fmt: skip
+        packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)), ("frames",))  # fmt: skip
     yield add("connections of one packet", lambda: pcap(
         packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)), ("frames",))  # fmt: skip
     yield add("connections of one request", lambda: pcap(
@@ -561,17 +594,17 @@ def _captures() -> Iterator[Attack]:
         sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(40_000))))  # fmt: skip
     yield add("client ids that are not UTF-8", lambda: talk(b"".join(
         sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(40_000))))  # fmt: skip
-    yield add("long client ids of control characters", lambda: talk(b"".join(
-        sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"\1" * 4000)) for k in range(250))))  # fmt: skip
+    yield add("long client ids, all different", lambda: talk(b"".join(
+        sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(250))))  # fmt: skip
     yield add("unknown APIs", lambda: talk(
         sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(60_000))))  # fmt: skip
     yield add("every layout once", every_layout)
     yield add("bytes one by one", lambda: talk(b"".join(sized(ask(k)) for k in range(1_000)), mss=1))
-    yield add("bytes one by one, half of them missing", lambda: shuffled_bytes(18_000))
+    yield add("bytes one by one, half of them missing", lambda: after_a_good_one(every_other_byte(18_000)))
     yield add("one segment over and over", lambda: pcap(
         [*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * 15_000]))  # fmt: skip
-    yield add("segments that overlap", lambda: pcap([*opened(), *(
-        packet(CLIENT, BROKER, 1001 + k, bytes(1000)) for k in range(999, -1, -1))]))  # fmt: skip
+    yield add("segments that overlap", lambda: after_a_good_one(
+        packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in range(999, -1, -1)))  # fmt: skip
     yield add("each frame after a gap", lambda: pcap([*opened(), *(
         packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(14_000))]))  # fmt: skip
     yield add("after a gap: starts of long frames", lambda: after_a_gap(
@@ -579,6 +612,12 @@ def _captures() -> Iterator[Attack]:
     yield add("after a gap: starts of short frames", lambda: after_a_gap(struct.pack(">ihhih", 40, 3, 0, 1, 4), MiB))
     yield add("after a gap: sizes", lambda: after_a_gap(b"\0\0\1\0", MiB))
     yield add("after a gap: zeros", lambda: after_a_gap(b"\0", MiB))
+    yield add("after a gap: requests that lead to one long name", lambda: after_a_good_one(
+        stream(to_one_long_name(74_000), seq=200_000)))  # fmt: skip
+    yield add("after a gap: responses among 10,000 requests", lambda: pcap([*opened(), *stream(b"".join(
+        sized(ask(k + 5000)) for k in range(10_000))), *stream(filled(b"\0\0\0\x10", MiB), 1, 200_000)]))  # fmt: skip
+    yield add("responses to nothing among 10,000 requests", lambda: talk(b"".join(
+        sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000))  # fmt: skip
     yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), ("frames",))
     yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), ("frames",))
     yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), ("frames",))
@@ -806,12 +845,27 @@ def _segments() -> Iterator[Attack]:
     yield add("small batches in damage", lambda: b"\0\0\2\0" * 20_000 + segment(lambda k, one: one, 500))
     yield add("0 0 2 0", lambda: filled(b"\0\0\2\0", MiB))
     yield add("zeros", lambda: bytes(MiB))
-    yield add("__consumer_offsets of 2-byte keys", lambda: batch(
-        record(b"\0\1", key=b"\0\1") * 80_000, 80_000), ("deep",))  # fmt: skip
-    yield add("__consumer_offsets, keys that are read", lambda: batch(
-        record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000), ("deep",))  # fmt: skip
-    yield add("__consumer_offsets, a group of many members", lambda: batch(record(
-        struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1), ("deep",))  # fmt: skip
+    def internal(name: str, make: Callable[[], bytes]) -> Attack:
+        topic = name.partition(",")[0]
+        return Attack(f"segment: {name}", "segment", make, ("deep",), topic=topic.encode())
+
+    def offsets(name: str, make: Callable[[], bytes]) -> Attack:
+        return internal(f"__consumer_offsets, {name}", make)
+
+    yield internal("__transaction_state, keys of no bytes", lambda: batch(
+        record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * 40_000, 40_000))  # fmt: skip
+    yield internal("__transaction_state, a transaction of many partitions", lambda: batch(record(
+        struct.pack(">hqhibi", 0, 0, 0, 0, 0, 150_000) + bytes(6 * 150_000) + bytes(16), key=b"\0\0\0\1t"), 1))  # fmt: skip
+    yield internal("__cluster_metadata, values of 4 bytes", lambda: batch(record(b"\1\x14\0\0") * 90_000, 90_000))
+    yield internal("__cluster_metadata, values that are cut off", lambda: batch(record(b"\1\3\0") * 90_000, 90_000))
+    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(
+        b"\1\x14\0" + tags(300_000)), 1))  # fmt: skip
+    yield offsets("2-byte keys", lambda: batch(
+        record(b"\0\1", key=b"\0\1") * 80_000, 80_000))  # fmt: skip
+    yield offsets("keys that are read", lambda: batch(
+        record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000))  # fmt: skip
+    yield offsets("a group of many members", lambda: batch(record(
+        struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1))  # fmt: skip
 
 
 # --- Schemas ----------------------------------------------------------------------------------------------------------
@@ -860,6 +914,16 @@ def columns_of_fields(count: int, versions: str) -> bytes:
     return (f"data Hostile versions {versions}\n" + "".join(f"  f{k} int8\n" for k in range(count))).encode()
 
 
+def jar(count: int, content: bytes, suffix: str = ".json") -> bytes:
+    """A zip file of so many entries and a definition."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as into:
+        for k in range(count):
+            into.writestr(zipfile.ZipInfo(f"{k}{suffix}"), content, zipfile.ZIP_DEFLATED)
+        into.writestr(zipfile.ZipInfo("good.json"), definition([field("a")]))
+    return made.getvalue()
+
+
 def _schemas() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes]) -> Attack:
         return Attack(f"schema: {name}", "schema", make)
@@ -906,8 +970,23 @@ def _schemas() -> Iterator[Attack]:
     yield kafka("lists for words", lambda: definition([field("a", type=["int8"])], name=["x"], validVersions=["0"]))
     yield kafka("names that are commands", lambda: definition([field("y=[][__import__('os').system('false')],z")]))
     yield kafka("comments", lambda: filled(b"// x\n", 500_000) + definition([field("a")]))
+    yield kafka("a jar of blanks", lambda: jar(1_000, b" " * 999_000))
+    yield kafka("a jar of definitions", lambda: jar(4_000, definition([field("a")])))
+    yield kafka("a jar of directories", lambda: jar(10_000, b"", "/"))
     yield kafka("common structs", lambda: definition([field("a", "S0")], commonStructs=[
         {"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(5_000)]))  # fmt: skip
+
+
+def _streams() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"stream: {name}", "stream", make)
+
+    yield add("frames of no bytes", lambda: bytes(MiB))
+    yield add("frames of one byte", lambda: filled(b"\0\0\0\1x", MiB))
+    yield add("a frame of 16 MiB in small pieces", lambda: sized(bytes(16 * MiB)))
+    yield add("a frame that is never whole", lambda: struct.pack(">i", 100 * MiB) + bytes(16 * MiB))
+    for name, unit in (("zeros", b"\0"), ("backwards", struct.pack(">qi", 1, 1) + struct.pack(">qi", 0, 0))):
+        yield Attack(f"index: {name}", "index", lambda unit=unit: filled(unit, MiB))
 
 
 # --- Giants -----------------------------------------------------------------------------------------------------------
@@ -926,6 +1005,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *_events(),
     *_telemetry(),
     *_segments(),
+    *_streams(),
     *_schemas(),
     *_giants(),
 )
@@ -969,6 +1049,7 @@ def _plain_capture() -> bytes:
 BENIGN: Final[dict[str, Callable[[], bytes]]] = {
     "records": _plain_set,
     "segment": lambda: b"".join(segment(lambda k, one: one, 3) for _ in range(2)) + b"abcde" + _plain_set(),
+    "stream": lambda: sized(METADATA) * 3,
     "request": lambda: request(3, 9, b"\2\2t\0\0\0\0\0"),
     "response": lambda: response(3, 12, _shortest(model.layout(schema.message("MetadataResponse"), 12), False)),
     "capture": _plain_capture,

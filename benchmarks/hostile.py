@@ -30,12 +30,14 @@ import contextlib
 import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,34 +50,43 @@ HERE: Final = Path(__file__).resolve()
 
 
 @dataclass(frozen=True)
+class What:
+    """What a file holds: a response to ``api`` in ``version`` (-1: it is none), or records of ``topic``."""
+
+    api: int = -1
+    version: int = 0
+    topic: str = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
 class Reader:
-    """A way of reading. ``run`` takes a path and ``(api, version, topic)``, and yields Arrow batches, if any.
+    """A way of reading. ``run`` takes a path and what it is, and yields Arrow batches, if there are any.
 
     ``benign`` names the small input, ``captured`` says that the attack is put into a capture, ``factor`` how many times
     its bytes it may need.
     """
 
-    run: Callable[[Path, tuple[int, int]], Iterator[Any]]
+    run: Callable[[Path, What], Iterator[Any]]
     benign: str
     factor: int
     captured: bool = False
 
 
-def _objects(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _objects(path: Path, _: What) -> Iterator[Any]:
     from kwire import records
 
     list(records.decode(path.read_bytes(), problems=[]))
     yield from ()
 
 
-def _columns(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _columns(path: Path, _: What) -> Iterator[Any]:
     from kwire import records
 
     yield records.to_arrow(path.read_bytes(), problems=[])
 
 
-def _table(name: str) -> Callable[[Path, tuple[int, int]], Iterator[Any]]:
-    def run(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _table(name: str) -> Callable[[Path, What], Iterator[Any]]:
+    def run(path: Path, _: What) -> Iterator[Any]:
         from kwire import capture
 
         with path.open("rb") as source:
@@ -84,38 +95,38 @@ def _table(name: str) -> Callable[[Path, tuple[int, int]], Iterator[Any]]:
     return run
 
 
-def _log(what: str) -> Callable[[Path, tuple[int, int]], Iterator[Any]]:
-    def run(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _log(what: str) -> Callable[[Path, What], Iterator[Any]]:
+    def run(path: Path, of: What) -> Iterator[Any]:
         from kwire import log, tables
 
         deep = tables.table("records", "log").deep
         assert deep is not None
         read = {"records": log.read, "batches": log.batches, "deep": deep.read}[what]
         with path.open("rb") as source:
-            yield from read(source, name="__consumer_offsets-0/00000000000000000000.log")
+            yield from read(source, name=f"{of.topic}-0/00000000000000000000.log")
 
     return run
 
 
-def _request(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _request(path: Path, _: What) -> Iterator[Any]:
     import kwire
 
     kwire.decode_request(path.read_bytes())
     yield from ()
 
 
-def _response(path: Path, of: tuple[int, int]) -> Iterator[Any]:
+def _response(path: Path, of: What) -> Iterator[Any]:
     import kwire
 
-    kwire.decode_response(path.read_bytes(), api_key=of[0], api_version=of[1])
+    kwire.decode_response(path.read_bytes(), api_key=of.api, api_version=of.version)
     yield from ()
 
 
-def _explain(path: Path, of: tuple[int, int]) -> Iterator[Any]:
+def _explain(path: Path, of: What) -> Iterator[Any]:
     from kwire import cli
     from kwire.errors import KwireError
 
-    response = ["--response", str(of[0]), "--version", str(of[1])] if of[0] >= 0 else []
+    response = ["--response", str(of.api), "--version", str(of.version)] if of.api >= 0 else []
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         code = cli.main(["explain", str(path), *response])
     if code:
@@ -123,7 +134,36 @@ def _explain(path: Path, of: tuple[int, int]) -> Iterator[Any]:
     yield from ()
 
 
-def _events(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _splitter(path: Path, _: What) -> Iterator[Any]:
+    import kwire
+
+    splitter, data = kwire.FrameSplitter(), path.read_bytes()
+    for at in range(0, len(data), 100):
+        for _frame in splitter.feed(data[at : at + 100]):
+            pass
+    splitter.close()
+    yield from ()
+
+
+def _indexes(path: Path, _: What) -> Iterator[Any]:
+    import shutil
+
+    from kwire import log
+
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name, "t-0", "0" * 20)
+        base.parent.mkdir()
+        base.with_suffix(".log").write_bytes(b"")
+        for suffix in (".index", ".timeindex"):
+            shutil.copy(path, base.with_suffix(suffix))
+        (segment,) = log.find(base.parent)
+        log.read_index(segment)
+        log.read_time_index(segment)
+        log.check_indexes(segment)
+    yield from ()
+
+
+def _events(path: Path, _: What) -> Iterator[Any]:
     from kwire import records
     from kwire.events import cloudevents
 
@@ -133,7 +173,7 @@ def _events(path: Path, _: tuple[int, int]) -> Iterator[Any]:
     yield from ()
 
 
-def _points(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _points(path: Path, _: What) -> Iterator[Any]:
     from kwire.events import telemetry
 
     list(telemetry.points(telemetry.unpack(0, path.read_bytes())))
@@ -156,14 +196,14 @@ def _use(messages: list[Any]) -> None:
                 codec.decode(b"\x7f\xff\xff\xff")
 
 
-def _schema(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _schema(path: Path, _: What) -> Iterator[Any]:
     from kwire.schema import parser
 
     _use(parser.parse(path.read_text()))
     yield from ()
 
 
-def _definition(path: Path, _: tuple[int, int]) -> Iterator[Any]:
+def _definition(path: Path, _: What) -> Iterator[Any]:
     from kwire.schema import kafka
 
     for message in kafka.definitions(path):
@@ -181,6 +221,8 @@ READERS: Final[dict[str, Reader]] = {
     "request": Reader(_request, "request", 40),
     "response": Reader(_response, "response", 40),
     "explain": Reader(_explain, "request", 40),
+    "splitter": Reader(_splitter, "stream", 40),
+    "indexes": Reader(_indexes, "segment", 40),
     "events": Reader(_events, "records", 40),
     "points": Reader(_points, "metrics", 40),
     "schema": Reader(_schema, "schema", 40),
@@ -200,6 +242,8 @@ OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "capture": ("frames", "messages"),
     "events": ("cloudevents",),
     "segment": ("log records", "log batches"),
+    "stream": ("splitter",),
+    "index": ("indexes",),
     "metrics": ("points", "client_metrics"),
     "schema": ("schema",),
     "definition": ("definition",),
@@ -249,20 +293,27 @@ class Result:
         )
 
 
+class StoppedError(BaseException):
+    """Time is up. No ``Exception``: nothing takes it for bad input."""
+
+
 def _counted(count: list[int]) -> None:
-    """Adds to ``count`` what decompression gives from now on."""
+    """Adds to ``count`` what decompression gives from now on, that of zip files included."""
     from kwire.records import compression
 
-    inner = compression.decompress
+    def counting(inner: Callable[..., bytes]) -> Callable[..., bytes]:
+        def outer(*args: Any, **options: Any) -> bytes:
+            made = inner(*args, **options)
+            count[0] += len(made)
+            return made
 
-    def outer(*args: Any, **options: Any) -> bytes:
-        made = inner(*args, **options)
-        count[0] += len(made)
-        return made
+        return outer
 
+    inner, counted = compression.decompress, counting(compression.decompress)
     for module in list(sys.modules.values()):
         if getattr(module, "decompress", None) is inner and module is not compression:
-            module.decompress = outer  # type: ignore[attr-defined]
+            module.decompress = counted  # type: ignore[attr-defined]
+    zipfile.ZipExtFile.read = counting(zipfile.ZipExtFile.read)  # type: ignore[method-assign]
 
 
 def _peak() -> int:
@@ -284,12 +335,12 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
     from kwire.kernels.engine import MACHINE, PYTHON, using
 
     one = READERS[reader]
-    of = (options["api"], options["version"])
+    of = What(*(options[key] for key in ("api", "version", "topic"))) if "topic" in options else What()
     fixed = {"machine": MACHINE, "python": PYTHON}.get(options["engine"])
     with using(fixed) if fixed is not None else contextlib.nullcontext():
         for _ in range(2):
             with contextlib.suppress(KwireError):
-                for batch in one.run(benign, (3, 12) if reader == "response" else (-1, 0)):
+                for batch in one.run(benign, What(3, 12) if reader == "response" else What()):
                     batch.to_pylist()
         count = [0]
         _counted(count)
@@ -297,6 +348,15 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         rows = 0
         outcome = "value"
+
+        def stop(*_: object) -> None:
+            raise StoppedError(f"after {options['seconds']:.0f} s")
+
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, options["seconds"])
+        # A kernel that does not return lets no signal through to Python: that ends the process.
+        used = int(time.process_time() + 1.5 * options["seconds"]) + 2
+        resource.setrlimit(resource.RLIMIT_CPU, (used, used + 5))
         before = _peak()
         begin = time.process_time()
         try:
@@ -307,6 +367,7 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
             outcome = type(error).__name__
         except BaseException as error:
             outcome = f"!{type(error).__name__}: {str(error)[:60]}"
+        signal.setitimer(signal.ITIMER_PROF, 0)
         found = {"seconds": time.process_time() - begin, "memory": _peak() - before, "unpacked": count[0]}
         if not outcome.startswith("!") and rows and found["seconds"] < 5:
             # Values of an array that is not valid may be anywhere in memory.
@@ -338,7 +399,9 @@ def _child(*arguments: str, seconds: float) -> tuple[str, str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            return "", f"!stopped after {seconds:.0f} s"
+            return "", f"!stopped from outside, {seconds:.0f} s after its start"
+    if process.returncode == -signal.SIGXCPU:
+        return "", "!stopped from outside"
     if process.returncode < 0:
         return "", f"!died: {signal.Signals(-process.returncode).name} {complaint.strip()[-80:]}"
     if process.returncode:
@@ -358,8 +421,13 @@ def make(name: str, captured: bool, path: Path) -> None:
     path.write_bytes(_attacks.as_capture(attack, data) if captured else data)
 
 
+def _file(name: str, captured: bool, folder: Path) -> Path:
+    plain = "".join(letter if letter.isalnum() else "_" for letter in name)
+    return folder / f"{plain}{'.pcap' if captured else '.bin'}"
+
+
 def _made(name: str, captured: bool, folder: Path) -> Path:
-    path = folder / f"{name.replace('/', '-').replace(' ', '_')}{'.pcap' if captured else '.bin'}"
+    path = _file(name, captured, folder)
     if not path.exists():
         _, wrong = _child("--make", name, str(int(captured)), str(path), seconds=600)
         if wrong:
@@ -373,11 +441,12 @@ def run(name: str, reader: str, folder: Path, options: dict[str, Any], rounds: i
     attack, benign = _made(name, one.captured, folder), _made("=" + one.benign, False, folder)
     best: Result | None = None
     for _ in range(rounds):
-        said, wrong = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=seconds)
+        after = 10 * seconds
+        said, wrong = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=after)
         result = Result(name, reader, attack.stat().st_size, giant=options["giant"])
         if wrong:
             result.outcome = wrong
-            result.seconds = seconds if "stopped" in wrong else 0.0
+            result.seconds = 1.5 * seconds if "stopped" in wrong else 0.0
         else:
             for key, value in json.loads(said).items():
                 setattr(result, key, value)
@@ -394,7 +463,7 @@ def run(name: str, reader: str, folder: Path, options: dict[str, Any], rounds: i
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="attacks whose name contains this")
+    parser.add_argument("--only", default="", help="attacks in whose name this pattern is found")
     parser.add_argument("--reader", default="", help="this reader only")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60, help="after which a process is stopped")
@@ -419,7 +488,7 @@ def main() -> int:
     chosen = [
         (one, reader)
         for one in _attacks.ATTACKS
-        if args.only in one.name
+        if re.search(args.only, one.name)
         for reader in one.readers or OF_KIND[one.kind]
         if args.reader in ("", reader)
     ]
@@ -434,25 +503,25 @@ def main() -> int:
         for reader in dict.fromkeys(reader for _, reader in chosen):
             # Compiles kernels where there are none yet: that memory would hide what an attack takes.
             benign = _made("=" + READERS[reader].benign, False, folder)
-            plain = {"api": -1, "version": 0, "gigabytes": 64, "engine": args.engine}
+            plain = {"api": -1, "version": 0, "gigabytes": 64, "engine": args.engine, "seconds": 600}
             _child("--measure", reader, str(benign), str(benign), json.dumps(plain), seconds=600)
-        for attack, reader in chosen:
+        ahead = [one for one, _ in chosen[1:]] + [None]
+        for (attack, reader), following in zip(chosen, ahead, strict=True):
             is_response = attack.kind == "response"
             options = {
                 "api": attack.api if is_response else -1,
                 "version": attack.version,
+                "topic": attack.topic.decode(),
                 "gigabytes": args.gigabytes,
+                "seconds": args.seconds,
                 "engine": args.engine,
                 "giant": attack.kind == "giant",
             }
             results.append(run(attack.name, reader, folder, options, args.rounds, args.seconds))
             print(results[-1].line(), flush=True)
-            last = (attack, reader) == chosen[-1] or not any(
-                other is attack for other, _ in chosen[chosen.index((attack, reader)) + 1 :]
-            )
-            if last:
-                for path in folder.glob(f"{attack.name.replace('/', '-').replace(' ', '_')}.*"):
-                    path.unlink()
+            if attack is not following:
+                for captured in (False, True):
+                    _file(attack.name, captured, folder).unlink(missing_ok=True)
     beyond = [one for one in results if not one.within]
     print(f"\n{len(results)} measured, {len(beyond)} beyond their budget")
     if args.json:
