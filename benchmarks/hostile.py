@@ -358,6 +358,7 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
         used = int(time.process_time() + 1.5 * options["seconds"]) + 2
         resource.setrlimit(resource.RLIMIT_CPU, (used, used + 5))
         before = _peak()
+        print(before, flush=True)
         begin = time.process_time()
         try:
             for batch in one.run(attack, of):
@@ -384,29 +385,36 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
 # --- All of them ------------------------------------------------------------------------------------------------------
 
 
-def _child(*arguments: str, seconds: float) -> tuple[str, str]:
-    """Output of this file in a process of its own, and how the process ended where it did not end well."""
+def _child(*arguments: str, seconds: float) -> tuple[list[str], str, int]:
+    """What this file says in a process of its own, how that ended where it did not end well, and its peak of memory.
+
+    The peak is looked at from outside, since a process that had to be stopped tells nothing.
+    """
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent.parent)}
-    with subprocess.Popen(
-        [sys.executable, str(HERE), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        try:
-            said, complaint = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return "", f"!stopped from outside, {seconds:.0f} s after its start"
-    if process.returncode == -signal.SIGXCPU:
-        return "", "!stopped from outside"
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE), *arguments], stdout=output, stderr=errors, env=environment
+        )
+        until = time.monotonic() + seconds
+        most = 0
+        while process.poll() is None:
+            with contextlib.suppress(OSError, ValueError):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                most = max([most, *(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))])
+            if time.monotonic() > until:
+                process.kill()
+                process.wait()
+            time.sleep(0.02)
+        output.seek(0)
+        errors.seek(0)
+        said, complaint = output.read().splitlines(), errors.read().strip()
+    if process.returncode == -signal.SIGXCPU or time.monotonic() > until:
+        return said, "!stopped from outside", most
     if process.returncode < 0:
-        return "", f"!died: {signal.Signals(-process.returncode).name} {complaint.strip()[-80:]}"
+        return said, f"!died: {signal.Signals(-process.returncode).name} {complaint[-80:]}", most
     if process.returncode:
-        return "", f"!ended with {process.returncode}: {complaint.strip()[-200:]}"
-    return said, ""
+        return said, f"!ended with {process.returncode}: {complaint[-200:]}", most
+    return said, "", most
 
 
 def make(name: str, captured: bool, path: Path) -> None:
@@ -429,7 +437,7 @@ def _file(name: str, captured: bool, folder: Path) -> Path:
 def _made(name: str, captured: bool, folder: Path) -> Path:
     path = _file(name, captured, folder)
     if not path.exists():
-        _, wrong = _child("--make", name, str(int(captured)), str(path), seconds=600)
+        _, wrong, _ = _child("--make", name, str(int(captured)), str(path), seconds=600)
         if wrong:
             raise SystemExit(f"{name} cannot be made: {wrong}")
     return path
@@ -442,13 +450,14 @@ def run(name: str, reader: str, folder: Path, options: dict[str, Any], rounds: i
     best: Result | None = None
     for _ in range(rounds):
         after = 10 * seconds
-        said, wrong = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=after)
+        said, wrong, most = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=after)
         result = Result(name, reader, attack.stat().st_size, giant=options["giant"])
         if wrong:
             result.outcome = wrong
             result.seconds = 1.5 * seconds if "stopped" in wrong else 0.0
+            result.memory = most - int(said[0]) if said else 0
         else:
-            for key, value in json.loads(said).items():
+            for key, value in json.loads(said[-1]).items():
                 setattr(result, key, value)
         if best is None or result.seconds < best.seconds:
             best = result
