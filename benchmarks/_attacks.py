@@ -1,8 +1,8 @@
 """Inputs that are made to cost as much as they can: the table ``ATTACKS``, which ``hostile.py`` reads and judges.
 
 Each ``Attack`` has a name, a function that makes its bytes, and what they are (``kind``), which says how they are read.
-Everything is made with ``struct`` from what stands here and with fixed seeds, not with kwire's own writers: those refuse
-most of it. Only checksums and schemas are kwire's.
+Everything is made with ``struct`` from what stands here and with fixed seeds, not with kwire's own writers: those
+refuse most of it. Only checksums and schemas are kwire's.
 
 ``ATTACKS`` asks of every reader: what is the smallest input that costs most? So an attack is one of
 
@@ -36,8 +36,21 @@ from kwire.schema import model
 
 __all__ = ["ATTACKS", "BENIGN", "Attack", "Kind", "as_capture"]
 
-Kind = Literal["records", "request", "response", "giant", "stream", "capture", "topics", "events", "segment", "index",
-               "metrics", "schema", "definition"]  # fmt: skip
+Kind = Literal[
+    "records",
+    "request",
+    "response",
+    "giant",
+    "stream",
+    "capture",
+    "topics",
+    "events",
+    "segment",
+    "index",
+    "metrics",
+    "schema",
+    "definition",
+]
 
 MiB: Final = 1 << 20
 BOMB: Final = 30 * MiB
@@ -79,6 +92,10 @@ def varint(value: int) -> bytes:
 
 SMALL: Final = b"\x0c\0\0\0\1\1\0"
 """A record of seven bytes: no key, no value, no headers."""
+
+
+WRONG: Final = b"\x0c\0\0\0\1\x7e\0"
+"""One whose value is longer than it is."""
 
 
 def record(value: bytes = b"", headers: bytes = b"\0", key: bytes | None = None, delta: int = 0) -> bytes:
@@ -125,6 +142,13 @@ def headers_of(count: int, one: bytes = b"\0\1") -> bytes:
     return varint(count) + one * count
 
 
+def refused(codec: int, size: int) -> bytes:
+    """Batches, ``size`` bytes of them but one at least, that become more than is allowed."""
+    compressors: tuple[Callable[[bytes], Any], ...] = (gzipped, cramjam.snappy.compress_raw, lz4.frame.compress, zstd)
+    one = batch(bytes(compressors[codec - 1](bytes(REFUSED))), 1, codec)
+    return one * max(size // len(one), 1)
+
+
 def different_headers(count: int) -> bytes:
     """Records with one header each, no two of one name."""
     return b"".join(record(headers=b"\2" + varint(6) + b"%06x" % k + b"\1") for k in range(count))
@@ -152,8 +176,8 @@ def _records() -> Iterator[Attack]:
     yield add("7 bytes each, zstd", lambda: zstd_batch(SMALL))
     yield add("7 bytes each, zstd, 8 times", lambda: zstd_batch(SMALL) * 8)
     yield add("7 bytes each, zstd, 100 times", lambda: zstd_batch(SMALL) * 100)
-    yield add("each wrong, zstd", lambda: zstd_batch(b"\x0c\0\0\0\3\1\0"))
-    yield add("each wrong, 1 MB", lambda: batch(b"\x0c\0\0\0\3\1\0" * few, few))
+    yield add("each wrong, zstd", lambda: zstd_batch(WRONG))
+    yield add("each wrong, 1 MB", lambda: batch(WRONG * few, few))
     yield add("wrong checksums", lambda: filled(batch(SMALL, 1, crc=1), MiB))
     yield add("one in a batch", lambda: filled(batch(SMALL, 1), MiB))
     yield add("one in a zstd batch", lambda: filled(batch(zstd(SMALL), 1, 4), MiB))
@@ -166,21 +190,18 @@ def _records() -> Iterator[Attack]:
     yield add("two-byte headers of one", lambda: batch(record(headers=headers_of(MiB // 2)), 1))
     yield add("two-byte headers of one, zstd", lambda: zstd_batch(record(headers=headers_of(BOMB // 2 - 20))))
     yield add("100 two-byte headers, zstd", lambda: zstd_batch(record(headers=headers_of(100))))
-    yield add("two-byte headers, other each time", lambda: batch(
-        b"".join(record(headers=headers_of(k % 7)) for k in range(80_000)), 80_000))  # fmt: skip
+    yield add(
+        "two-byte headers, other each time",
+        lambda: batch(b"".join(record(headers=headers_of(k % 7)) for k in range(80_000)), 80_000),
+    )
     yield add("names of headers, all different", lambda: batch(different_headers(50_000), 50_000))
     yield add("empty values, zstd", lambda: zstd_batch(record(b"", key=b"")))
     yield add("LZ4 of zeros", lambda: batch(lz4.frame.compress(bytes(BOMB)), 1, 3))
 
     # Decompression that comes to nothing, or takes many steps.
-    for name, codec, bomb in (
-        ("gzip", 1, lambda: gzipped(bytes(REFUSED))),
-        ("snappy", 2, lambda: bytes(cramjam.snappy.compress_raw(bytes(REFUSED)))),
-        ("LZ4", 3, lambda: lz4.frame.compress(bytes(REFUSED))),
-        ("zstd", 4, lambda: zstd(bytes(REFUSED))),
-    ):
-        yield add(f"a bomb refused, {name}", lambda codec=codec, bomb=bomb: batch(bomb(), 1, codec))
-        yield add(f"bombs refused, {name}, 1 MB", lambda codec=codec, bomb=bomb: filled(batch(bomb(), 1, codec), MiB))
+    for codec, name in enumerate(("gzip", "snappy", "LZ4", "zstd"), 1):
+        yield add(f"a bomb refused, {name}", functools.partial(refused, codec, 1))
+        yield add(f"bombs refused, {name}, 1 MB", functools.partial(refused, codec, MiB))
     yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), MiB), 1, 4))
     yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), MiB), 1, 4))
     yield add("gzip of empty members", lambda: batch(filled(gzipped(b""), MiB), 1, 1))
@@ -188,20 +209,24 @@ def _records() -> Iterator[Attack]:
     yield add("xerial of empty blocks", lambda: batch(xerial(b"\0", MiB), 1, 2))
     yield add("xerial of its own headers", lambda: batch(filled(b"\x82SNAPPY\0" + bytes(8), MiB), 1, 2))
     yield add("zstd that asks for a window", lambda: filled(batch(b"\x28\xb5\x2f\xfd\0\x88\1\0\0", 1, 4), MiB))
-
-    # Message sets.
-    for magic in (0, 1):
-        yield add(f"messages, magic {magic}", lambda m=magic: filled(message(m, None), MiB))
-        yield add(f"messages in a wrapper, magic {magic}", lambda m=magic: message(
-            m, gzipped(filled(message(m, None), BOMB)), 1))  # fmt: skip
-        yield add(f"one in a wrapper, magic {magic}", lambda m=magic: filled(
-            message(m, gzipped(message(m, None)), 1), MiB))  # fmt: skip
-        yield add(f"problems in a wrapper, magic {magic}", lambda m=magic: message(
-            m, gzipped(filled(message(7, None), BOMB)), 1))  # fmt: skip
-        yield add(f"bombs in wrappers, magic {magic}", lambda m=magic: wrapped_bombs(m, 900))
-        yield add(f"wrappers in wrappers, magic {magic}", lambda m=magic: message(m, gzipped(
-            filled(message(m, gzipped(message(m, gzipped(message(m, None)), 1)), 1), 4 * MiB)), 1))  # fmt: skip
     yield add("an unknown magic, over and over", lambda: filled(message(7, None), MiB))
+
+
+def _messages(magic: int) -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"records: {name}, magic {magic}", "records", make)
+
+    def wrapper(*inner: bytes, size: int = 0) -> bytes:
+        """A wrapper around messages, the first so often that they are ``size`` bytes."""
+        return message(magic, gzipped(filled(inner[0], size) if size else b"".join(inner)), 1)
+
+    plain = message(magic, None)
+    yield add("messages", lambda: filled(plain, MiB))
+    yield add("messages in a wrapper", lambda: wrapper(plain, size=BOMB))
+    yield add("one in a wrapper", lambda: filled(wrapper(plain), MiB))
+    yield add("problems in a wrapper", lambda: wrapper(message(7, None), size=BOMB))
+    yield add("bombs in wrappers", lambda: wrapped_bombs(magic, 900))
+    yield add("wrappers in wrappers", lambda: wrapper(wrapper(wrapper(plain)), size=4 * MiB))
 
 
 # --- Bodies -----------------------------------------------------------------------------------------------------------
@@ -267,25 +292,54 @@ def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
 
     yield add("Metadata, topics of 2 bytes", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size))
     yield add("Produce, topics of 3 bytes", 0, 9, lambda: repeated("ProduceRequest", 9, "topic_data", size))
-    yield add("Produce, partitions of 6 bytes", 0, 9, lambda: repeated(
-        "ProduceRequest", 9, "topic_data", 1, unit=b"\2t" + uvarint(size // 6 + 1) + filled(bytes(6), size) + b"\0"))  # fmt: skip
+    yield add(
+        "Produce, partitions of 6 bytes",
+        0,
+        9,
+        lambda: repeated(
+            "ProduceRequest", 9, "topic_data", 1, unit=b"\2t" + uvarint(size // 6 + 1) + filled(bytes(6), size) + b"\0"
+        ),
+    )
     yield add("OffsetFetch, groups of 3 bytes", 9, 8, lambda: repeated("OffsetFetchRequest", 8, "groups", size))
     yield add("OffsetCommit, topics of 3 bytes", 8, 8, lambda: repeated("OffsetCommitRequest", 8, "topics", size))
     yield add("CreateTopics, topics", 19, 5, lambda: repeated("CreateTopicsRequest", 5, "topics", size))
-    yield add("AlterConfigs, resources of 4 bytes", 44, 1, lambda: repeated(
-        "IncrementalAlterConfigsRequest", 1, "resources", size))  # fmt: skip
+    yield add(
+        "AlterConfigs, resources of 4 bytes",
+        44,
+        1,
+        lambda: repeated("IncrementalAlterConfigsRequest", 1, "resources", size),
+    )
     yield add("JoinGroup, protocols of 3 bytes", 11, 6, lambda: repeated("JoinGroupRequest", 6, "protocols", size))
     yield add("DescribeGroups, names of 1 byte", 15, 5, lambda: repeated("DescribeGroupsRequest", 5, "groups", size))
     yield add("unknown tags of 3 bytes", 3, 9, lambda: b"\0\0\0\0" + tags(size // 3 if size < 16 * MiB else 2_000_000))
-    yield add("a topic with tags of 2 bytes, often", 3, 9, lambda: repeated(
-        "MetadataRequest", 9, "topics", size, unit=b"\1" + uvarint(100) + bytes(x for k in range(100) for x in (k, 0))))  # fmt: skip
-    yield add("a string of control characters", 3, 1, lambda: struct.pack(">i", size // 32769) + filled(
-        text(b"\1" * 32767), size))  # fmt: skip
+    yield add(
+        "a topic with tags of 2 bytes, often",
+        3,
+        9,
+        lambda: repeated(
+            "MetadataRequest",
+            9,
+            "topics",
+            size,
+            unit=b"\1" + uvarint(100) + bytes(x for k in range(100) for x in (k, 0)),
+        ),
+    )
+    yield add(
+        "a string of control characters",
+        3,
+        1,
+        lambda: struct.pack(">i", size // 32769) + filled(text(b"\1" * 32767), size),
+    )
     yield add("wrong at its end", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size)[:-2] + b"\7\7")
-    yield add("not UTF-8 at its end", 3, 9, lambda: uvarint(size // 2 + 2) + filled(
-        b"\1\0", size) + b"\2\xff\0" + bytes(4))  # fmt: skip
-    yield add("JoinGroup, a subscription of 2-byte topics", 11, 5, lambda: join_group(struct.pack(
-        ">hi", 0, size // 2) + filled(b"\0\0", size) + b"\xff\xff\xff\xff"))  # fmt: skip
+    yield add(
+        "not UTF-8 at its end", 3, 9, lambda: uvarint(size // 2 + 2) + filled(b"\1\0", size) + b"\2\xff\0" + bytes(4)
+    )
+    yield add(
+        "JoinGroup, a subscription of 2-byte topics",
+        11,
+        5,
+        lambda: join_group(struct.pack(">hi", 0, size // 2) + filled(b"\0\0", size) + b"\xff\xff\xff\xff"),
+    )
     yield add("JoinGroup, subscriptions that are none", 11, 5, lambda: join_group(b"\0\0\0\0\0\1\0", size // 13))
     yield add("SaslAuthenticate of one token", 36, 2, lambda: uvarint(size + 1) + bytes(size) + b"\0")
     yield add("Produce, records of 7 bytes", 0, 3, lambda: produce_body(batch(SMALL * (size // 7), size // 7)))
@@ -300,19 +354,17 @@ def join_group(metadata: bytes, count: int = 1) -> bytes:
 
 def produce_body(records: bytes, topic: bytes = b"t") -> bytes:
     """Produce v3, one partition, no answer expected."""
-    return (
-        struct.pack(">hhii", -1, 0, 1000, 1)
-        + text(topic)
-        + struct.pack(">iii", 1, 0, len(records))
-        + records
-    )
+    return struct.pack(">hhii", -1, 0, 1000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
 
 
 def _responses() -> Iterator[Attack]:
     def add(name: str, api: int, version: int, body: Callable[[], bytes]) -> Attack:
         return Attack(f"response: {name}", "response", lambda: response(api, version, body()), (), api, version)
 
-    for api, version, name, field in (
+    def shortest(name: str, version: int, array: str) -> Callable[[], bytes]:
+        return lambda: repeated(name, version, array, MiB)
+
+    for api, version, name, array in (
         (3, 12, "MetadataResponse", "topics"),
         (1, 12, "FetchResponse", "responses"),
         (18, 3, "ApiVersionsResponse", "api_keys"),
@@ -322,7 +374,7 @@ def _responses() -> Iterator[Attack]:
         (16, 4, "ListGroupsResponse", "groups"),
         (48, 1, "DescribeClientQuotasResponse", "entries"),
     ):
-        yield add(f"{name} v{version}, {field}", api, version, lambda n=name, v=version, f=field: repeated(n, v, f, MiB))
+        yield add(f"{name} v{version}, {array}", api, version, shortest(name, version, array))
 
 
 # --- Captures ---------------------------------------------------------------------------------------------------------
@@ -563,61 +615,118 @@ def _captures() -> Iterator[Attack]:
     def answer(k: int) -> bytes:
         return response(3, 0, bytes(8), k)
 
-    yield add("client ids with one hash", lambda: talk(b"".join(
-        sized(request(3, 0, METADATA, number=k, client=name)) for k, name in enumerate(colliding_names(65_000)))))  # fmt: skip
+    yield add(
+        "client ids with one hash",
+        lambda: talk(
+            b"".join(
+                sized(request(3, 0, METADATA, number=k, client=name)) for k, name in enumerate(colliding_names(65_000))
+            )
+        ),
+    )
     yield add("topics with one hash", lambda: many_sets(colliding_names(32_000), b""), TABLES)
-    yield add("topics with one hash, a record each", lambda: many_sets(
-        colliding_names(32_000), batch(SMALL, 1)), TABLES)  # fmt: skip
-    yield add("IPv6 hosts with one hash", lambda: pcap(
-        packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)), ("frames",))  # fmt: skip
-    yield add("IPv4 hosts with near hashes", lambda: pcap(
-        packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)), ("frames",))  # fmt: skip
-    yield add("connections of one packet", lambda: pcap(
-        packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)), ("frames",))  # fmt: skip
-    yield add("connections of one request", lambda: pcap(
-        packet((struct.pack(">I", k), 1), BROKER, 1, sized(ask(k))) for k in range(30_000)))  # fmt: skip
-    yield add("the same ports again and again", lambda: pcap(
-        packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(60_000)), ("frames",))  # fmt: skip
+    yield add(
+        "topics with one hash, a record each", lambda: many_sets(colliding_names(32_000), batch(SMALL, 1)), TABLES
+    )
+    yield add(
+        "IPv6 hosts with one hash",
+        lambda: pcap(packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "IPv4 hosts with near hashes",
+        lambda: pcap(packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "connections of one packet",
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "connections of one request",
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, sized(ask(k))) for k in range(30_000)),
+    )
+    yield add(
+        "the same ports again and again",
+        lambda: pcap(packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(60_000)),
+        ("frames",),
+    )
     yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(15_000))))
     yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(60_000))))
     yield add("responses in reverse", lambda: pairs(30_000, ask, answer, backwards=True))
-    yield add("responses to nothing", lambda: talk(sized(ask(0)), b"".join(
-        sized(answer(-k)) for k in range(80_000))))  # fmt: skip
+    yield add("responses to nothing", lambda: talk(sized(ask(0)), b"".join(sized(answer(-k)) for k in range(80_000))))
     yield add("responses of 8 bytes", lambda: talk(sized(ask(0)), sized(response(12, 0, b"", 7)) * 130_000))
-    yield add("responses of 6 bytes of body", lambda: pairs(
-        60_000, lambda k: request(12, 0, bytes(8), number=k), lambda k: response(12, 0, bytes(2), k)))  # fmt: skip
+    yield add(
+        "responses of 6 bytes of body",
+        lambda: pairs(60_000, lambda k: request(12, 0, bytes(8), number=k), lambda k: response(12, 0, bytes(2), k)),
+    )
     yield add("SASL tokens of no bytes", lambda: sasl_tokens(b"", 250_000))
     yield add("SASL tokens of one byte", lambda: sasl_tokens(b"\0", 200_000))
-    yield add("frames that are not UTF-8", lambda: talk(b"".join(
-        sized(request(3, 0, struct.pack(">i", 1) + text(b"\xff"), number=k)) for k in range(40_000))))  # fmt: skip
-    yield add("frames that are wrong", lambda: talk(b"".join(
-        sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(40_000))))  # fmt: skip
-    yield add("client ids that are not UTF-8", lambda: talk(b"".join(
-        sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(40_000))))  # fmt: skip
-    yield add("long client ids, all different", lambda: talk(b"".join(
-        sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(250))))  # fmt: skip
-    yield add("unknown APIs", lambda: talk(
-        sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(60_000))))  # fmt: skip
+    yield add(
+        "frames that are not UTF-8",
+        lambda: talk(
+            b"".join(sized(request(3, 0, struct.pack(">i", 1) + text(b"\xff"), number=k)) for k in range(40_000))
+        ),
+    )
+    yield add(
+        "frames that are wrong",
+        lambda: talk(
+            b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(40_000))
+        ),
+    )
+    yield add(
+        "client ids that are not UTF-8",
+        lambda: talk(b"".join(sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(40_000))),
+    )
+    yield add(
+        "long client ids, all different",
+        lambda: talk(
+            b"".join(sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(250))
+        ),
+    )
+    yield add(
+        "unknown APIs",
+        lambda: talk(sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(60_000))),
+    )
     yield add("every layout once", every_layout)
     yield add("bytes one by one", lambda: talk(b"".join(sized(ask(k)) for k in range(1_000)), mss=1))
     yield add("bytes one by one, half of them missing", lambda: after_a_good_one(every_other_byte(18_000)))
-    yield add("one segment over and over", lambda: pcap(
-        [*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * 15_000]))  # fmt: skip
-    yield add("segments that overlap", lambda: after_a_good_one(
-        packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in range(999, -1, -1)))  # fmt: skip
-    yield add("each frame after a gap", lambda: pcap([*opened(), *(
-        packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(14_000))]))  # fmt: skip
-    yield add("after a gap: starts of long frames", lambda: after_a_gap(
-        struct.pack(">ihhih", 1_000_000, 3, 0, 1, 0), MiB))  # fmt: skip
+    yield add(
+        "one segment over and over",
+        lambda: pcap([*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * 15_000]),
+    )
+    yield add(
+        "segments that overlap",
+        lambda: after_a_good_one(packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in range(999, -1, -1)),
+    )
+    yield add(
+        "each frame after a gap",
+        lambda: pcap([*opened(), *(packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(14_000))]),
+    )
+    yield add(
+        "after a gap: starts of long frames", lambda: after_a_gap(struct.pack(">ihhih", 1_000_000, 3, 0, 1, 0), MiB)
+    )
     yield add("after a gap: starts of short frames", lambda: after_a_gap(struct.pack(">ihhih", 40, 3, 0, 1, 4), MiB))
     yield add("after a gap: sizes", lambda: after_a_gap(b"\0\0\1\0", MiB))
     yield add("after a gap: zeros", lambda: after_a_gap(b"\0", MiB))
-    yield add("after a gap: requests that lead to one long name", lambda: after_a_good_one(
-        stream(to_one_long_name(74_000), seq=200_000)))  # fmt: skip
-    yield add("after a gap: responses among 10,000 requests", lambda: pcap([*opened(), *stream(b"".join(
-        sized(ask(k + 5000)) for k in range(10_000))), *stream(filled(b"\0\0\0\x10", MiB), 1, 200_000)]))  # fmt: skip
-    yield add("responses to nothing among 10,000 requests", lambda: talk(b"".join(
-        sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000))  # fmt: skip
+    yield add(
+        "after a gap: requests that lead to one long name",
+        lambda: after_a_good_one(stream(to_one_long_name(74_000), seq=200_000)),
+    )
+    yield add(
+        "after a gap: responses among 10,000 requests",
+        lambda: pcap(
+            [
+                *opened(),
+                *stream(b"".join(sized(ask(k + 5000)) for k in range(10_000))),
+                *stream(filled(b"\0\0\0\x10", MiB), 1, 200_000),
+            ]
+        ),
+    )
+    yield add(
+        "responses to nothing among 10,000 requests",
+        lambda: talk(b"".join(sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000),
+    )
     yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), ("frames",))
     yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), ("frames",))
     yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), ("frames",))
@@ -625,22 +734,33 @@ def _captures() -> Iterator[Attack]:
     yield add("pcapng of sections", lambda: filled(SECTION, MiB), ("frames",))
     yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, MiB), ("frames",))
     yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), MiB), ("frames",))
-    yield add("pcapng of options", lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(
-        struct.pack("<HHI", 9, 1, 6), MiB)), ("frames",))  # fmt: skip
-    yield add("a client id of 32 kB and responses", lambda: pairs(
-        30, lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer))  # fmt: skip
+    yield add(
+        "pcapng of options",
+        lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(struct.pack("<HHI", 9, 1, 6), MiB)),
+        ("frames",),
+    )
+    yield add(
+        "a client id of 32 kB and responses",
+        lambda: pairs(30, lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
+    )
 
 
 def _topics() -> Iterator[Attack]:
     def add(name: str, topic: bytes, make: Callable[[], bytes]) -> Attack:
         return Attack(f"topic: {name}", "topics", make, ("records",), topic=topic)
 
+    def small(count: int) -> Callable[[], bytes]:
+        return lambda: batch(SMALL * count, count)
+
     long = b"t" * 32_000
     for count in (9_000, 70_000, 140_000):
-        yield add(f"32 kB, {count:,} records of 7 bytes", long, lambda n=count: batch(SMALL * n, n))
+        yield add(f"32 kB, {count:,} records of 7 bytes", long, small(count))
     yield add("32 kB, records of 7 bytes, zstd", long, lambda: zstd_batch(SMALL))
-    yield add("32 kB of control characters, each record wrong", b"\1" * 32_000, lambda: batch(
-        b"\x0c\0\0\0\3\1\0" * 9_000, 9_000))  # fmt: skip
+    yield add(
+        "32 kB of control characters, each record wrong",
+        b"\1" * 32_000,
+        lambda: batch(WRONG * 9_000, 9_000),
+    )
     yield add("32 kB, empty values, wrong checksum", long, lambda: batch(SMALL * 9_000, 9_000, crc=1))
 
 
@@ -652,17 +772,18 @@ def headers(*several: tuple[bytes, bytes]) -> bytes:
 
 
 CORE: Final = ((b"ce_specversion", b"1.0"), (b"ce_id", b"1"), (b"ce_source", b"s"), (b"ce_type", b"t"))
+EVENT: Final = b'{"specversion":"1.0","id":"1","source":"s","type":"t",'
 JSON: Final = headers((b"content-type", b"application/cloudevents+json"))
 
 
 def structured(value: bytes, times: int = 1) -> bytes:
     """Records of one structured event; ``value`` is what its member ``x`` is."""
-    event = b'{"specversion":"1.0","id":"1","source":"s","type":"t","x":' + value + b"}"
+    event = EVENT + b'"x":' + value + b"}"
     return batch(record(event, JSON) * times, times)
 
 
 def structured_data(value: bytes) -> bytes:
-    event = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":' + value + b"}"
+    event = EVENT + b'"data":' + value + b"}"
     return batch(record(event, JSON), 1)
 
 
@@ -673,43 +794,81 @@ def _events() -> Iterator[Attack]:
     yield add("events of core attributes", lambda: batch(record(headers=headers(*CORE)) * 15_000, 15_000))
     yield add("one bad attribute of 5 bytes", lambda: batch(record(headers=headers((b"ce_", b""))) * 80_000, 80_000))
     yield add("one bad attribute, zstd", lambda: zstd_batch(record(headers=headers((b"ce_", b"")))))
-    yield add("an extension of its own in each", lambda: batch(b"".join(
-        record(headers=headers(*CORE, (b"ce_x%05d" % k, b"v"))) for k in range(12_000)), 12_000))  # fmt: skip
-    yield add("bad attributes by the thousand in one", lambda: batch(record(headers=headers(
-        *((b"ce_%05d-" % k, b"\xff") for k in range(60_000)))), 1))  # fmt: skip
-    yield add("extensions by the thousand in one", lambda: batch(record(headers=headers(
-        *CORE, *((b"ce_x%05d" % k, b"v") for k in range(60_000)))), 1))  # fmt: skip
+    yield add(
+        "an extension of its own in each",
+        lambda: batch(b"".join(record(headers=headers(*CORE, (b"ce_x%05d" % k, b"v"))) for k in range(12_000)), 12_000),
+    )
+    yield add(
+        "bad attributes by the thousand in one",
+        lambda: batch(record(headers=headers(*((b"ce_%05d-" % k, b"\xff") for k in range(60_000)))), 1),
+    )
+    yield add(
+        "extensions by the thousand in one",
+        lambda: batch(record(headers=headers(*CORE, *((b"ce_x%05d" % k, b"v") for k in range(60_000)))), 1),
+    )
     yield add("one attribute twice, often", lambda: batch(record(headers=headers(*[(b"ce_a", b"")] * 100_000)), 1))
     yield add("JSON of 5,000 digits", lambda: structured(b"1" * 5000, 100))
-    yield add("JSON of 4,000 digits as data", lambda: structured_data(b"[" + b"1" * 4000 + b"," + filled(
-        b"1" * 4000 + b",", MiB) + b"1]"))  # fmt: skip
+    yield add(
+        "JSON of 4,000 digits as data",
+        lambda: structured_data(b"[" + b"1" * 4000 + b"," + filled(b"1" * 4000 + b",", MiB) + b"1]"),
+    )
     yield add("JSON numbers with large exponents", lambda: structured_data(b"[" + filled(b"1e308,", MiB) + b"1]"))
     yield add("JSON in brackets", lambda: structured_data(b"[" * 500_000 + b"]" * 500_000))
-    yield add("JSON of 900 brackets, often", lambda: batch(record(
-        b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":' + b"[" * 900 + b"]" * 900 + b"}", JSON) * 500, 500))  # fmt: skip
+    yield add(
+        "JSON of 900 brackets, often",
+        lambda: batch(record(EVENT + b'"data":' + b"[" * 900 + b"]" * 900 + b"}", JSON) * 500, 500),
+    )
     yield add("JSON of empty lists", lambda: structured_data(b"[" + filled(b"[],", MiB) + b"1]"))
     yield add("JSON of empty objects", lambda: structured_data(b"[" + filled(b"{},", MiB) + b"1]"))
-    yield add("JSON of members", lambda: batch(record(json.dumps(
-        {"specversion": "1.0", "id": "1", "source": "s", "type": "t"} | {f"x{k}": 1 for k in range(100_000)}
-    ).encode(), JSON), 1))  # fmt: skip
-    yield add("JSON of bad members", lambda: batch(record(json.dumps(
-        {"specversion": "1.0"} | {f"X-{k}": [] for k in range(80_000)}).encode(), JSON), 1))  # fmt: skip
-    yield add("JSON of one member, over and over", lambda: batch(record(
-        b"{" + filled(b'"":0,', MiB) + b'"":0}', JSON), 1))  # fmt: skip
+    yield add(
+        "JSON of members",
+        lambda: batch(
+            record(
+                json.dumps(
+                    {"specversion": "1.0", "id": "1", "source": "s", "type": "t"} | {f"x{k}": 1 for k in range(100_000)}
+                ).encode(),
+                JSON,
+            ),
+            1,
+        ),
+    )
+    yield add(
+        "JSON of bad members",
+        lambda: batch(
+            record(json.dumps({"specversion": "1.0"} | {f"X-{k}": [] for k in range(80_000)}).encode(), JSON), 1
+        ),
+    )
+    yield add(
+        "JSON of one member, over and over", lambda: batch(record(b"{" + filled(b'"":0,', MiB) + b'"":0}', JSON), 1)
+    )
     yield add("JSON of escapes", lambda: structured_data(b'"' + filled(rb"\u0001", MiB) + b'"'))
     yield add("JSON as value, no content type", lambda: batch(record(b"{}") * 100_000, 100_000))
-    yield add("base64 of data", lambda: batch(record(
-        b'{"specversion":"1.0","id":"1","source":"s","type":"t","data_base64":"' + b"AAAA" * 250_000 + b'"}', JSON), 1))  # fmt: skip
-    yield add("a batch of events", lambda: batch(record(b"[" + filled(b"{},", MiB) + b"{}]", headers(
-        (b"content-type", b"application/cloudevents-batch+json"))), 1))  # fmt: skip
-    yield add("times of many digits", lambda: batch(record(headers=headers(
-        *CORE, (b"ce_time", b"2024-01-01T00:00:00." + b"1" * 900_000 + b"Z"))), 1))  # fmt: skip
-    yield add("a source of a megabyte", lambda: batch(record(headers=headers(
-        *CORE[:2], (b"ce_source", b"a:" + b"%20/" * 250_000 + b"|"), CORE[3])), 1))  # fmt: skip
-    yield add("a content type of a megabyte", lambda: batch(record(headers=headers(
-        *CORE, (b"content-type", b"a/b;" + b"a=\"\\" * 250_000))), 1))  # fmt: skip
-    yield add("a content type of blanks", lambda: batch(record(headers=headers(
-        *CORE, (b"content-type", b" " * 60_000 + b"x"))) * 16, 16))  # fmt: skip
+    yield add("base64 of data", lambda: batch(record(EVENT + b'"data_base64":"' + b"AAAA" * 250_000 + b'"}', JSON), 1))
+    yield add(
+        "a batch of events",
+        lambda: batch(
+            record(
+                b"[" + filled(b"{},", MiB) + b"{}]", headers((b"content-type", b"application/cloudevents-batch+json"))
+            ),
+            1,
+        ),
+    )
+    yield add(
+        "times of many digits",
+        lambda: batch(record(headers=headers(*CORE, (b"ce_time", b"2024-01-01T00:00:00." + b"1" * 900_000 + b"Z"))), 1),
+    )
+    yield add(
+        "a source of a megabyte",
+        lambda: batch(record(headers=headers(*CORE[:2], (b"ce_source", b"a:" + b"%20/" * 250_000 + b"|"), CORE[3])), 1),
+    )
+    yield add(
+        "a content type of a megabyte",
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b"a/b;" + b'a="\\' * 250_000))), 1),
+    )
+    yield add(
+        "a content type of blanks",
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b" " * 60_000 + b"x"))) * 16, 16),
+    )
 
     def hono(name: str, make: Callable[[], bytes], topic: bytes = b"hono.telemetry.t") -> Attack:
         return Attack(f"Hono: {name}", "events", make, ("hono",), topic=topic)
@@ -718,13 +877,28 @@ def _events() -> Iterator[Attack]:
     yield hono("records of 7 bytes, zstd", lambda: zstd_batch(SMALL))
     yield hono("records of 7 bytes, no tenant", lambda: batch(SMALL * 140_000, 140_000), b"hono.telemetry.")
     yield hono("a tenant of 32 kB", lambda: batch(SMALL * 9_000, 9_000), b"hono.telemetry." + b"t" * 32_000)
-    yield hono("devices, all different", lambda: batch(b"".join(
-        record(b"v", headers((b"device_id", b"%05d" % k), (b"content-type", b"a/b")), b"%05d" % k) for k in range(25_000)), 25_000))  # fmt: skip
-    yield hono("two headers twice", lambda: batch(record(headers=headers(
-        *[(b"qos", b"")] * 2, *[(b"ttl", b"")] * 2)) * 40_000, 40_000))  # fmt: skip
+    yield hono(
+        "devices, all different",
+        lambda: batch(
+            b"".join(
+                record(b"v", headers((b"device_id", b"%05d" % k), (b"content-type", b"a/b")), b"%05d" % k)
+                for k in range(25_000)
+            ),
+            25_000,
+        ),
+    )
+    yield hono(
+        "two headers twice",
+        lambda: batch(record(headers=headers(*[(b"qos", b"")] * 2, *[(b"ttl", b"")] * 2)) * 40_000, 40_000),
+    )
     yield hono("one header by the thousand", lambda: batch(record(headers=headers(*[(b"ttl", b"")] * 150_000)), 1))
-    yield hono("numbers of many digits", lambda: batch(record(headers=headers(
-        (b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000))) * 80, 80))  # fmt: skip
+    yield hono(
+        "numbers of many digits",
+        lambda: batch(
+            record(headers=headers((b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000))) * 80,
+            80,
+        ),
+    )
 
 
 # --- Client telemetry -------------------------------------------------------------------------------------------------
@@ -791,26 +965,44 @@ def _telemetry() -> Iterator[Attack]:
     yield add("resources of 2 bytes", lambda: filled(empty, 500_000))
     yield add("attributes of 2 bytes", lambda: otlp(gauge(empty), filled(empty, 500_000)))
     yield add("an attribute of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000)), long))
-    yield add("a metric's name of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000), b"m" * 300_000)))
+    yield add(
+        "a metric's name of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000), b"m" * 300_000))
+    )
     yield add("lists in lists", lambda: otlp(gauge(empty), nested_value(45)))
     yield add("lists in lists, often", lambda: otlp(gauge(empty), nested_value(45) * 2000))
     yield add("lists in lists, too deep", lambda: otlp(gauge(empty), nested_value(300)))
-    yield add("empty values in a list", lambda: otlp(gauge(empty), proto(
-        1, proto(1, b"k") + proto(2, proto(5, filled(empty, 500_000))))))  # fmt: skip
-    yield add("histograms of buckets", lambda: otlp(filled(proto(2, proto(9, proto(1, proto(
-        6, bytes(8 * 100)) + proto(7, bytes(8 * 99))))), MiB)))  # fmt: skip
-    yield add("exponential histograms", lambda: otlp(filled(proto(2, proto(10, proto(
-        1, proto(8, b"\x10\xff\xff\xff\xff\7" + proto(2, b"\1" * 9_000))))), MiB)))  # fmt: skip
+    yield add(
+        "empty values in a list",
+        lambda: otlp(gauge(empty), proto(1, proto(1, b"k") + proto(2, proto(5, filled(empty, 500_000))))),
+    )
+    yield add(
+        "histograms of buckets",
+        lambda: otlp(filled(proto(2, proto(9, proto(1, proto(6, bytes(8 * 100)) + proto(7, bytes(8 * 99))))), MiB)),
+    )
+    yield add(
+        "exponential histograms",
+        lambda: otlp(
+            filled(proto(2, proto(10, proto(1, proto(8, b"\x10\xff\xff\xff\xff\7" + proto(2, b"\1" * 9_000))))), MiB)
+        ),
+    )
     yield add("quantiles of 2 bytes", lambda: otlp(proto(2, proto(11, proto(1, filled(proto(6, b""), 500_000))))))
     yield add("unknown fields", lambda: filled(b"\xf8\1\0", 500_000))
-    yield capture("a bomb of points, 100 times", lambda: subscribed(
-        [b""], otlp(gauge(filled(empty, 190_000)), proto(1, proto(1, b"k"))), 100, 4))  # fmt: skip
-    yield capture("300 kB for each point, zstd, 100 times", lambda: subscribed(
-        [b""], otlp(gauge(filled(empty, 190_000)), long), 100, 4))  # fmt: skip
-    yield capture("32,000 metrics asked for, points of 2 bytes", lambda: subscribed(
-        (b"%x" % k for k in range(5_000)), otlp(gauge(filled(empty, 190_000)))))  # fmt: skip
-    yield capture("asked for, each metric another", lambda: subscribed(
-        (b"z%x" % k for k in range(5_000)), otlp(filled(gauge(empty, b""), 500_000))))  # fmt: skip
+    yield capture(
+        "a bomb of points, 100 times",
+        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), proto(1, proto(1, b"k"))), 100, 4),
+    )
+    yield capture(
+        "300 kB for each point, zstd, 100 times",
+        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), long), 100, 4),
+    )
+    yield capture(
+        "32,000 metrics asked for, points of 2 bytes",
+        lambda: subscribed((b"%x" % k for k in range(5_000)), otlp(gauge(filled(empty, 190_000)))),
+    )
+    yield capture(
+        "asked for, each metric another",
+        lambda: subscribed((b"z%x" % k for k in range(5_000)), otlp(filled(gauge(empty, b""), 500_000))),
+    )
     yield capture("a metric asked for that is not UTF-8", lambda: subscribed([b"\xff"], otlp(gauge(empty))))
     yield capture("pushes of nothing", lambda: subscribed([b""], b"", 20_000))
 
@@ -832,19 +1024,26 @@ def _segments() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ()) -> Attack:
         return Attack(f"segment: {name}", "segment", make, readers)
 
-    yield add("every other length is wrong", lambda: segment(
-        lambda k, one: one[:8] + b"\x7f\xff\xff\xff" + one[12:] if k % 2 else one))  # fmt: skip
+    yield add(
+        "every other length is wrong",
+        lambda: segment(lambda k, one: one[:8] + b"\x7f\xff\xff\xff" + one[12:] if k % 2 else one),
+    )
     yield add("every length is too small", lambda: segment(lambda k, one: one[:8] + b"\0\0\0\1" + one[12:]))
-    yield add("every length is too large by one", lambda: segment(
-        lambda k, one: one[:8] + struct.pack(">i", len(one) - 11) + one[12:]))  # fmt: skip
+    yield add(
+        "every length is too large by one",
+        lambda: segment(lambda k, one: one[:8] + struct.pack(">i", len(one) - 11) + one[12:]),
+    )
     yield add("an unknown magic in each", lambda: segment(lambda k, one: one[:16] + b"\x09" + one[17:]))
     yield add("five bytes between batches", lambda: segment(lambda k, one: one + b"abcde"))
-    yield add("headers of batches in a value", lambda: segment(lambda k, one: one, 5) + batch(SMALL, 1)[:-1] + filled(
-        batch(SMALL, 1)[:61], MiB))  # fmt: skip
+    yield add(
+        "headers of batches in a value",
+        lambda: segment(lambda k, one: one, 5) + batch(SMALL, 1)[:-1] + filled(batch(SMALL, 1)[:61], MiB),
+    )
     yield add("starts of long batches", lambda: filled(struct.pack(">qiibI", 1, 800_000, 0, 2, 0), MiB))
     yield add("small batches in damage", lambda: b"\0\0\2\0" * 20_000 + segment(lambda k, one: one, 500))
     yield add("0 0 2 0", lambda: filled(b"\0\0\2\0", MiB))
     yield add("zeros", lambda: bytes(MiB))
+
     def internal(name: str, make: Callable[[], bytes]) -> Attack:
         topic = name.partition(",")[0]
         return Attack(f"segment: {name}", "segment", make, ("deep",), topic=topic.encode())
@@ -852,20 +1051,30 @@ def _segments() -> Iterator[Attack]:
     def offsets(name: str, make: Callable[[], bytes]) -> Attack:
         return internal(f"__consumer_offsets, {name}", make)
 
-    yield internal("__transaction_state, keys of no bytes", lambda: batch(
-        record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * 40_000, 40_000))  # fmt: skip
-    yield internal("__transaction_state, a transaction of many partitions", lambda: batch(record(
-        struct.pack(">hqhibi", 0, 0, 0, 0, 0, 150_000) + bytes(6 * 150_000) + bytes(16), key=b"\0\0\0\1t"), 1))  # fmt: skip
+    yield internal(
+        "__transaction_state, keys of no bytes",
+        lambda: batch(record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * 40_000, 40_000),
+    )
+    yield internal(
+        "__transaction_state, a transaction of many partitions",
+        lambda: batch(
+            record(struct.pack(">hqhibi", 0, 0, 0, 0, 0, 150_000) + bytes(6 * 150_000) + bytes(16), key=b"\0\0\0\1t"), 1
+        ),
+    )
     yield internal("__cluster_metadata, values of 4 bytes", lambda: batch(record(b"\1\x14\0\0") * 90_000, 90_000))
     yield internal("__cluster_metadata, values that are cut off", lambda: batch(record(b"\1\3\0") * 90_000, 90_000))
-    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(
-        b"\1\x14\0" + tags(300_000)), 1))  # fmt: skip
-    yield offsets("2-byte keys", lambda: batch(
-        record(b"\0\1", key=b"\0\1") * 80_000, 80_000))  # fmt: skip
-    yield offsets("keys that are read", lambda: batch(
-        record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000))  # fmt: skip
-    yield offsets("a group of many members", lambda: batch(record(
-        struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1))  # fmt: skip
+    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(b"\1\x14\0" + tags(300_000)), 1))
+    yield offsets("2-byte keys", lambda: batch(record(b"\0\1", key=b"\0\1") * 80_000, 80_000))
+    yield offsets(
+        "keys that are read",
+        lambda: batch(record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000),
+    )
+    yield offsets(
+        "a group of many members",
+        lambda: batch(
+            record(struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1
+        ),
+    )
 
 
 # --- Schemas ----------------------------------------------------------------------------------------------------------
@@ -931,17 +1140,34 @@ def _schemas() -> Iterator[Attack]:
     def kafka(name: str, make: Callable[[], bytes]) -> Attack:
         return Attack(f"definition: {name}", "definition", make)
 
-    yield add("messages by the thousand", lambda: b"".join(b"data D%d versions 0\n  a int8\n" % k for k in range(4_000)))
+    yield add(
+        "messages by the thousand", lambda: b"".join(b"data D%d versions 0\n  a int8\n" % k for k in range(4_000))
+    )
     yield add("one name by the thousand", lambda: b"data D versions 0\n" * 5_000)
     yield add("1,000 fields", lambda: columns_of_fields(1000, "0"))
     yield add("1,000 fields, 30,000 versions", lambda: columns_of_fields(1000, "0-30000"))
     yield add("30,000 versions", lambda: b"data D versions 0-30000\n  a int8\n")
-    yield add("30,000 versions, often", lambda: b"".join(b"data D%d versions 0-30000\n a int8\n" % k for k in range(900)))
+    yield add(
+        "30,000 versions, often", lambda: b"".join(b"data D%d versions 0-30000\n a int8\n" % k for k in range(900))
+    )
     yield add("comments", lambda: filled(b"# v1 a\n", 100_000) + b"data D versions 0\n  a int8\n")
-    yield add("versions of comments", lambda: b"".join(b"# v%d a KIP-1\n" % (k % 30_000) for k in range(30_000)) + (
-        b"data D versions 0-30000\n  a int8\n"))  # fmt: skip
-    yield add("structs in structs", lambda: b"data D versions 0\n" + b"\n".join(
-        b"  " * (k + 1) + b"a%d S%d" % (k, k) for k in range(900)) + b"\n" + b"  " * 901 + b"x int8\n")  # fmt: skip
+    yield add(
+        "versions of comments",
+        lambda: (
+            b"".join(b"# v%d a KIP-1\n" % (k % 30_000) for k in range(30_000))
+            + (b"data D versions 0-30000\n  a int8\n")
+        ),
+    )
+    yield add(
+        "structs in structs",
+        lambda: (
+            b"data D versions 0\n"
+            + b"\n".join(b"  " * (k + 1) + b"a%d S%d" % (k, k) for k in range(900))
+            + b"\n"
+            + b"  " * 901
+            + b"x int8\n"
+        ),
+    )
     yield add("structs that hold each other twice", lambda: schema_doubling(7))
     yield add("structs that hold each other twice, 30 levels", lambda: schema_doubling(30))
     yield add("a line of blanks", lambda: b"data D versions 0\n  a" + b" " * 9_000 + b"int8!\n")
@@ -957,13 +1183,17 @@ def _schemas() -> Iterator[Attack]:
     yield kafka("structs that hold each other, 20 levels", lambda: doubling(20))
     yield kafka("structs that hold each other, 40 levels", lambda: doubling(40))
     yield kafka("an array of empty structs", lambda: definition([field("a", "[]S", fields=[])]))
-    yield kafka("an array of structs that are never there", lambda: definition(
-        [field("a", "[]S", fields=[field("x", versions="1+")])], validVersions="0-1"))  # fmt: skip
+    yield kafka(
+        "an array of structs that are never there",
+        lambda: definition([field("a", "[]S", fields=[field("x", versions="1+")])], validVersions="0-1"),
+    )
     yield kafka("an array of empty arrays", lambda: definition([field("a", "[]S", fields=[field("b", "[]int8")])]))
     yield kafka("30,000 versions", lambda: definition([field("a")], validVersions="0-30000"))
     yield kafka("1,000 fields", lambda: definition([field(f"f{k}") for k in range(1000)]))
-    yield kafka("1,000 fields, 30,000 versions", lambda: definition(
-        [field(f"f{k}") for k in range(1000)], validVersions="0-30000"))  # fmt: skip
+    yield kafka(
+        "1,000 fields, 30,000 versions",
+        lambda: definition([field(f"f{k}") for k in range(1000)], validVersions="0-30000"),
+    )
     yield kafka("5,000 fields", lambda: definition([field(f"f{k}") for k in range(5000)]))
     yield kafka("a number of 5,000 digits", lambda: b'{"validVersions":"0","apiKey":' + b"1" * 5000 + b"}")
     yield kafka("a default of 5,000 digits", lambda: definition([field("a", "int64", default="1" * 5000)]))
@@ -973,8 +1203,13 @@ def _schemas() -> Iterator[Attack]:
     yield kafka("a jar of blanks", lambda: jar(1_000, b" " * 999_000))
     yield kafka("a jar of definitions", lambda: jar(4_000, definition([field("a")])))
     yield kafka("a jar of directories", lambda: jar(10_000, b"", "/"))
-    yield kafka("common structs", lambda: definition([field("a", "S0")], commonStructs=[
-        {"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(5_000)]))  # fmt: skip
+    yield kafka(
+        "common structs",
+        lambda: definition(
+            [field("a", "S0")],
+            commonStructs=[{"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(5_000)],
+        ),
+    )
 
 
 def _streams() -> Iterator[Attack]:
@@ -985,8 +1220,8 @@ def _streams() -> Iterator[Attack]:
     yield add("frames of one byte", lambda: filled(b"\0\0\0\1x", MiB))
     yield add("a frame of 16 MiB in small pieces", lambda: sized(bytes(16 * MiB)))
     yield add("a frame that is never whole", lambda: struct.pack(">i", 100 * MiB) + bytes(16 * MiB))
-    for name, unit in (("zeros", b"\0"), ("backwards", struct.pack(">qi", 1, 1) + struct.pack(">qi", 0, 0))):
-        yield Attack(f"index: {name}", "index", lambda unit=unit: filled(unit, MiB))
+    yield Attack("index: zeros", "index", lambda: bytes(MiB))
+    yield Attack("index: backwards", "index", lambda: filled(struct.pack(">qiqi", 1, 1, 0, 0), MiB))
 
 
 # --- Giants -----------------------------------------------------------------------------------------------------------
@@ -999,6 +1234,8 @@ def _giants() -> Iterator[Attack]:
 ATTACKS: Final[tuple[Attack, ...]] = (
     *_topics(),
     *_records(),
+    *_messages(0),
+    *_messages(1),
     *_bodies(MiB, "request", "request"),
     *_responses(),
     *_captures(),

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import json
 import os
 import re
@@ -127,7 +126,11 @@ def _explain(path: Path, of: What) -> Iterator[Any]:
     from kwire.errors import KwireError
 
     response = ["--response", str(of.api), "--version", str(of.version)] if of.api >= 0 else []
-    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
         code = cli.main(["explain", str(path), *response])
     if code:
         raise KwireError("explain ends with an error")
@@ -506,7 +509,8 @@ def main() -> int:
             print(f"{one.name:58} {reader}")
         return 0
     results: list[Result] = []
-    print(f"{'attack':58} {'reader':14} {'input':>11} {'unpacked':>13} {'time':>10} {'memory':>10}  of budget: time, memory")
+    sizes = f"{'input':>11} {'unpacked':>13} {'time':>10} {'memory':>10}"
+    print(f"{'attack':58} {'reader':14} {sizes}  of budget: time, memory")
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         folder = Path(name)
         for reader in dict.fromkeys(reader for _, reader in chosen):
