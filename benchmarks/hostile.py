@@ -349,6 +349,7 @@ def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) ->
         _counted(count)
         most = _address_space() + int(options["gigabytes"] * (1 << 30))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         rows = 0
         outcome = "value"
 
