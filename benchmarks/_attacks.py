@@ -1148,9 +1148,9 @@ def _schemas() -> Iterator[Attack]:
     yield add("1,000 fields, 30,000 versions", lambda: columns_of_fields(1000, "0-30000"))
     yield add("30,000 versions", lambda: b"data D versions 0-30000\n  a int8\n")
     yield add(
-        "30,000 versions, often", lambda: b"".join(b"data D%d versions 0-30000\n a int8\n" % k for k in range(900))
+        "30,000 versions, often", lambda: b"".join(b"data D%d versions 0-30000\n  a int8\n" % k for k in range(900))
     )
-    yield add("comments", lambda: filled(b"# v1 a\n", 100_000) + b"data D versions 0\n  a int8\n")
+    yield add("comments", lambda: filled(b"# a\n", 100_000) + b"data D versions 0\n  a int8\n")
     yield add(
         "versions of comments",
         lambda: (
