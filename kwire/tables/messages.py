@@ -30,8 +30,8 @@ __all__ = ["SCHEMA", "TABLE"]
 Array = Any
 
 SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
-"""The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is
-ok."""
+"""The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64, secrets are left out); null
+unless ``status`` is ok."""
 
 LONGEST_BODY: Final = 1 << 30
 """Bytes of one body as text: Arrow can hold 2 GiB in one batch."""
@@ -102,9 +102,12 @@ class _Maker(Maker):
         """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
         if response:
             answer = decode_response(data, api_key=api, api_version=version)
-            return _checked(to_json(answer.body, answer.api_version)) if self._writes else None
+            return self._text(answer.body, answer.api_version)
         body = decode_request(data).body
-        return _checked(to_json(body, version)) if self._writes else None
+        return self._text(body, version)
+
+    def _text(self, body: Any, version: int) -> str | None:
+        return _checked(to_json(body, version, secrets=self._secrets)) if self._writes else None
 
 
 def _column(made: FrameColumns, bodies: list[str | None], name: str) -> pa.Array:
