@@ -47,6 +47,8 @@ MAX_HEX: Final = 16
 """Bytes of a field that are shown; longer ones are cut."""
 MAX_TEXT: Final = 60
 MAX_QUOTED: Final = 16
+WHOLE: Final = ""
+"""In what is known of a struct: whether it could be read to its end."""
 
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
 
@@ -107,8 +109,8 @@ def _read(text: str) -> bytes:
     if not is_file:
         found = _of_text(text)
         if found is None:
-            # No more than the header of a frame, of one that was not copied right.
-            shown = repr(text) if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]!r}... ({len(text)} characters)"
+            # A frame that was not copied right is not for others to read; a name is, and has a dot in general.
+            shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
             raise DecodeError(f"{shown} is neither a file nor hex nor base64")
         return found
     content = path.read_bytes()
@@ -262,15 +264,16 @@ def _add(tree: Tree, node: Node, data: bytes, secrets: bool, around: tuple[dict[
     """Adds the fields of ``node``. ``around``: what is known of the structs in which it stands."""
     from rich.text import Text
 
-    known = {one.step.removeprefix("."): one.value for one in node.children if one.end >= 0 and not one.children}
-    around = (*around, known)
+    if node.children and node.children[0].step.startswith("."):
+        known = {one.step[1:]: one.value for one in node.children if one.end >= 0 and not one.children}
+        around = (*around, {**known, WHOLE: node.end >= 0})
     for child in node.children:
         line = Text(readable(child.step.removeprefix("."), None), "bold cyan")
         leaf = child.end >= 0 and not child.children
         shown = None
         if leaf:
             shown = _Shown(_value(child.value), _hex(data[child.start : child.end]))
-            if not secrets and child.secret and _is_secret(child, node, around):
+            if not secrets and child.secret and _is_secret(child, around):
                 assert isinstance(child.value, (bytes, str))
                 shown = _Shown.secret(child.value, data[child.start : child.end])
             line.append(f" = {shown.value}", "none")
@@ -286,11 +289,12 @@ def _add(tree: Tree, node: Node, data: bytes, secrets: bool, around: tuple[dict[
             _add_request(below, child.value, child.end, data, secrets)
 
 
-def _is_secret(child: Node, parent: Node, around: tuple[dict[str, object], ...]) -> bool:
+def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
     if not child.value:
         return False
-    # What follows in the struct may say that it is secret, and could not be read.
-    unknown = child.secret == "config" and parent.end < 0
+    # What follows in the entry may say that it is secret, and could not be read.
+    entries = (one for one in around[-2:] if "value" in one)
+    unknown = child.secret == "config" and not all(one[WHOLE] for one in entries)
     return unknown or is_secret(child.secret, child.value, around)
 
 

@@ -248,7 +248,8 @@ def read(
     ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
     ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not
     left out: in place of a value with some stands text, ``{"redacted": 212}``. ``progress`` is called with the number
-    of bytes read so far, ``on_note`` with sentences about what is no row. Raises ``OSError`` where the file cannot be read; what is in it never raises.
+    of bytes read so far, ``on_note`` with sentences about what is no row. Raises ``OSError`` where the file cannot be
+    read; what is in it never raises.
     """
     facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)

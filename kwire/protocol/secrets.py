@@ -56,8 +56,10 @@ _FIELD: Final = "request_data"
 
 
 def embedded(data: bytes) -> Request | None:
-    """The request in an ``Envelope``. None where it cannot be read, would not be written as it is, or is an ``Envelope``
-    again, which brokers refuse."""
+    """The request in an ``Envelope``.
+
+    None where it cannot be read, would not be written as it is, or is an ``Envelope`` again, which brokers refuse.
+    """
     try:
         request = decode_request(data)
         header = request.header
