@@ -238,3 +238,5 @@ def test_the_data_source_shows_secrets_only_when_asked(spark: SparkSession, tmp_
         segment = spark.read.format("kwire").options(format="log", deep=deep, **option).load(str(folder))
         shown |= found(repr(segment.collect()), names | set(IN_RECORDS))
     assert shown == (names | set(IN_RECORDS) if option.get("secrets") == "show" else set())
+    users = reader.option("table", "messages").schema("sasl_user string, frame bigint").load(str(file)).collect()
+    assert [row.sasl_user for row in users if row.sasl_user] == ["alice"] * 4

@@ -198,6 +198,24 @@ def test_tables_of_captures_show_secrets_when_asked(traffic: Path):
     assert all({**row, "value": None} == {**whole, "value": None} for row, whole in zip(hidden, records, strict=True))
 
 
+def test_the_user_of_a_token_is_no_secret_and_there_where_asked_for(capsys: pytest.CaptureFixture[str], traffic: Path):
+    data = traffic.read_bytes()
+    assert "sasl_user" not in _rows("messages", data)[0]
+    for columns in (["sasl_user"], ["status", "sasl_user", "body", "api_name", "direction"]):
+        rows = _rows("messages", data, columns=columns)
+        assert not found(repr(rows), EVERY)
+        # PLAIN in each of three versions, and as a raw token.
+        assert [row["sasl_user"] for row in rows if row["sasl_user"] is not None] == ["alice"] * 4
+    assert {(row["status"], row["api_name"], row["direction"]) for row in rows if row["sasl_user"]} == {
+        ("ok", "SaslAuthenticate", "request"),
+        ("sasl", None, "request"),
+    }
+    said = _command(capsys, "decode", traffic, "--table", "messages", "--columns", "frame,sasl_user")
+    assert "alice" in said
+    with pytest.raises(ValueError, match="no column 'sasl_user'"):
+        _rows("frames", data, columns=["sasl_user"])
+
+
 @pytest.mark.parametrize("columns", [None, ["value"], ["decoded_value"], ["record_type", "value"]])
 def test_segments_show_secrets_only_when_asked(segment: Path, columns: list[str] | None):
     assert not found(repr(_of_segment(DEEP, segment, columns)), IN_RECORDS)
