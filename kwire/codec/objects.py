@@ -27,6 +27,7 @@ from uuid import UUID
 from kwire import wire
 from kwire.codec.redacting import (
     Secrets,
+    by_topic,
     is_redacted,
     is_secret,
     quoted,
@@ -45,7 +46,8 @@ class WireStruct:
     """Base of all message and struct classes.
 
     ``FIELDS`` are the schema's fields, ``STRUCTS`` the class of each struct-typed field by field name,
-    ``SECRET_FIELDS`` the fields that are secret or have such inside.
+    ``SECRET_FIELDS`` the fields that are secret or have such inside, ``SECRET_BY_TOPIC`` whether that depends on the
+    topic that the struct names and on nothing else.
     """
 
     __slots__ = ("unknown_tagged_fields",)
@@ -54,6 +56,7 @@ class WireStruct:
     FIELDS: ClassVar[tuple[model.Field, ...]] = ()
     STRUCTS: ClassVar[dict[str, type[WireStruct]]] = {}
     SECRET_FIELDS: ClassVar[Secrets] = ()
+    SECRET_BY_TOPIC: ClassVar[bool] = False
 
     unknown_tagged_fields: dict[int, bytes] | None
 
@@ -361,6 +364,7 @@ def _make_class(
     body.append("self.unknown_tagged_fields = unknown_tagged_fields")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, f"<kwire {qualname}.__init__>", "exec"), namespace)
+    secret = secrets_of(fields, own)
     label = "" if message.api_key is None else f" (API key {message.api_key})"
     members: dict[str, Any] = {
         "__slots__": tuple(field.name for field in fields),
@@ -371,7 +375,8 @@ def _make_class(
         "__hash__": None,
         "FIELDS": fields,
         "STRUCTS": own,
-        "SECRET_FIELDS": secrets_of(fields, own),
+        "SECRET_FIELDS": secret,
+        "SECRET_BY_TOPIC": by_topic(fields, secret),
     }
     return type(name, (base,), members)
 

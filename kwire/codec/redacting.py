@@ -28,6 +28,7 @@ __all__ = [
     "METADATA_TOPIC_ID",
     "REDACTED",
     "Secrets",
+    "by_topic",
     "is_redacted",
     "is_secret",
     "quoted",
@@ -42,6 +43,9 @@ METADATA_TOPIC_ID: Final = UUID(int=1)
 """Its id, which is the same in every cluster: ``AAAAAAAAAAAAAAAAAAAAAQ`` as Kafka writes it."""
 
 REDACTED: Final = "redacted"
+
+_TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
+"""What may say of which topic a record set is."""
 
 Secrets = tuple[tuple[str, model.Secret, "type[WireStruct] | None"], ...]
 """The fields of a class that are secret, or structs with such: name, in which way, class of the struct."""
@@ -60,6 +64,21 @@ def secrets_of(fields: Sequence[model.Field], structs: Mapping[str, type[WireStr
     return tuple(found)
 
 
+def by_topic(fields: Sequence[model.Field], secrets: Secrets) -> bool:
+    """Whether nothing in a class is secret but record sets, by a topic that the class itself names.
+
+    Where that is another one, ``redact`` need not look inside.
+    """
+    names = {field.name for field in fields}
+    return not names.isdisjoint(_TOPIC_FIELDS) and all(
+        kind == "topic" if inner is None else _only_topics(inner) for _, kind, inner in secrets
+    )
+
+
+def _only_topics(kind: type[WireStruct]) -> bool:
+    return all(how == "topic" if inner is None else _only_topics(inner) for _, how, inner in kind.SECRET_FIELDS)
+
+
 def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
     """Replaces what is secret in ``values``, which ``to_dict`` of a ``kind`` gave. ``around``: the dicts around it."""
     inside = (*around, values)
@@ -69,7 +88,9 @@ def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object,
             continue
         if inner is not None:
             for one in value if isinstance(value, list) else (value,):
-                redact(inner, one, inside)
+                # Fetch responses have many partitions.
+                if not inner.SECRET_BY_TOPIC or _of_metadata(one):
+                    redact(inner, one, inside)
         elif isinstance(value, (bytes, str)) and is_secret(secret, value, inside):
             values[name] = redacted(value)
 
@@ -93,13 +114,16 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
             for one in entries
         )
     if secret == "topic":
-        return any(
-            _field(one, "topic") == METADATA_TOPIC
-            or _field(one, "name") == METADATA_TOPIC
-            or _field(one, "topic_id") == METADATA_TOPIC_ID
-            for one in around
-        )
+        return any(map(_of_metadata, around))
     return bool(secret)
+
+
+def _of_metadata(holder: object) -> bool:
+    return bool(
+        _field(holder, "topic") == METADATA_TOPIC
+        or _field(holder, "name") == METADATA_TOPIC
+        or _field(holder, "topic_id") == METADATA_TOPIC_ID
+    )
 
 
 def _field(holder: object, name: str) -> Any:
