@@ -270,6 +270,8 @@ def _fields_as_json(layout: model.StructLayout) -> list[dict[str, Any]]:
             made["nullable"] = True
         if one.tag is not None:
             made["tag"] = one.tag
+        if one.secret:
+            made["secret"] = one.secret
         made["default"] = [] if array and one.default is not None else _plain(one.default)
         if isinstance(type_, model.StructLayout):
             made["fields"] = _fields_as_json(type_)

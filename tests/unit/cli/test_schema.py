@@ -91,6 +91,12 @@ def test_embedded_schemas_and_headers_are_found_by_name(run: Run):
     )
 
 
+def test_json_says_what_is_secret(run: Run):
+    _, out = run("AlterConfigs", "--kind", "request", "--json")
+    (resources, _) = json.loads(out)["fields"]
+    assert [one.get("secret") for one in resources["fields"][2]["fields"]] == [None, "config"]
+
+
 def test_json_has_types_defaults_and_nesting(run: Run):
     _, out = run("Fetch", "--kind", "request", "--version", "12", "--json")
     value = json.loads(out)
