@@ -110,8 +110,8 @@ class Options:
         known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
-                said = ", ".join(map(repr, known[:-2]))
-                raise KwireError(f"no option {name!r}: the data source kwire has {said}")
+                said = ", ".join(map(repr, known[:-3]))
+                raise KwireError(f"no option {name!r}: the data source kwire has {said} and {known[-3]!r}")
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
