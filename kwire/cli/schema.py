@@ -292,7 +292,12 @@ def _import(path: str) -> int:
     from kwire.schema import kafka
     from kwire.schema.format import to_text
 
-    made = [one for one in kafka.definitions(path) if one.versions]
+    known = set(schema.names())
+    made = [
+        kafka.marked(one, schema.message(one.name)) if one.name in known else one
+        for one in kafka.definitions(path)
+        if one.versions
+    ]
     if not made:
         raise SchemaError("Kafka has dropped what it defines: it has no versions", file=path)
     _print_exactly(to_text(made))

@@ -121,6 +121,20 @@ def test_import_prints_a_definition_in_our_format(run: Run, tmp_path: Path):
     assert run("import", str(file)) == (0, "data X versions 0\n")
 
 
+def test_import_knows_what_is_secret_in_messages_of_that_name(run: Run, tmp_path: Path):
+    field = {"name": "AuthBytes", "type": "bytes", "versions": "0+"}
+    other = {"name": "More", "type": "bytes", "versions": "0+"}
+    values = {"type": "request", "name": "SaslAuthenticateRequest", "apiKey": 36, "validVersions": "0-9"}
+    file = tmp_path / "SaslAuthenticateRequest.json"
+    file.write_text(json.dumps(values | {"flexibleVersions": "2+", "fields": [field, other]}))
+    code, out = run("import", str(file))
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [["auth_bytes", "bytes", "secret"], ["more", "bytes"]]
+    # A field of another type is another field.
+    file.write_text(json.dumps(values | {"flexibleVersions": "2+", "fields": [field | {"type": "int32"}]}))
+    assert "secret" not in run("import", str(file))[1]
+
+
 def test_compare_lists_differences_and_says_so_in_its_exit_code(run: Run, tmp_path: Path):
     field = {"name": "CorrelationId", "type": "int32", "versions": "0+"}
     same = {
