@@ -115,7 +115,7 @@ def python(capture: Path) -> tuple[list[str], list[tuple[bytes, bytes]]]:
     """Prints what each form costs in Python. Returns the bodies in both."""
     objects: dict[str, list[tuple[Any, int]]] = {}
     with capture.open("rb") as file:
-        for batch in kwire.capture.read(file, "messages"):
+        for batch in kwire.capture.read(file, "messages", secrets=True):
             for row in batch.to_pylist():
                 if row["body"] is not None:
                     known = schema.request if row["direction"] == "request" else schema.response

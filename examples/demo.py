@@ -296,8 +296,8 @@ def column_functions(messages: DataFrame) -> None:
     )
     decoded = payloads.withColumn(
         "made",
-        sql.when(is_("request"), kwire.spark.decode_request("payload").dropFields("client_id")).otherwise(
-            kwire.spark.decode_response("payload", "api_key", "api_version")
+        sql.when(is_("request"), kwire.spark.decode_request("payload", secrets=True).dropFields("client_id")).otherwise(
+            kwire.spark.decode_response("payload", "api_key", "api_version", secrets=True)
         ),
     )
     found = (
@@ -364,8 +364,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("Starting Spark ...", flush=True)
     spark = session(args.output)
 
-    def table(name: str) -> DataFrame:
-        return spark.read.format("kwire").option("table", name).load(args.paths)
+    def table(name: str, **options: str) -> DataFrame:
+        return spark.read.format("kwire").options(table=name, **options).load(args.paths)
 
     frames = table("frames").cache()
     print("Reading captures (the first time on a machine, the kernels are compiled: half a minute) ...", flush=True)
@@ -382,7 +382,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     topics(records)
     latencies(frames)
     sample(records)
-    column_functions(messages)
+    # What was left out cannot be written again.
+    column_functions(table("messages", secrets="show").where("status <> 'bad_file'"))
 
     title("Written")
     for name, frame in (("frames", frames), ("messages", messages), ("records", records)):

@@ -3,6 +3,9 @@
 A frame comes as hex, as base64, as a file that holds the raw bytes (or hex or base64), or out of a capture (``--frame
 N``). The tree is drawn from the reference codec (``kwire.codec.reference``), which knows where each field stands; a
 frame that cannot be read to its end is drawn as far as it goes, followed by the error, and the exit code is 2.
+
+Of a password, a token and the like the size is drawn, and dots in place of its bytes, unless ``--secrets show``. The
+request in an ``Envelope`` is drawn as fields of its own where it can be read.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
 from kwire.cli.reading import add_secrets
+from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
 from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.tree import Tree
 
+    from kwire.capture.frames import Frame
     from kwire.codec.reference import Node
     from kwire.schema.model import Message
 
@@ -40,6 +46,9 @@ examples:
 MAX_HEX: Final = 16
 """Bytes of a field that are shown; longer ones are cut."""
 MAX_TEXT: Final = 60
+MAX_QUOTED: Final = 16
+WHOLE: Final = ""
+"""In what is known of a struct: whether it could be read to its end."""
 
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
 
@@ -78,11 +87,14 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command; the exit code."""
     if (args.response or args.message) and args.api_version is None:
         args.parser.error("--response and --message need --version")
-    if args.number is not None:
-        data, response, version = _of_capture(args.frame, args.number)
-    else:
-        data, response, version = _read(args.frame), args.response, args.api_version
-    return _draw(data, response, version, args.message)
+    if args.number is None:
+        return _draw(_read(args.frame), args.response, args.api_version, args.message, args.secrets)
+    frame = _of_capture(args.frame, args.number)
+    if frame.status.name == "SASL":
+        return _draw_token(frame.data, args.secrets)
+    if not frame.is_response:
+        return _draw(frame.data, None, None, None, args.secrets)
+    return _draw(frame.data, str(frame.api_key), frame.api_version, None, args.secrets)
 
 
 # -- where the bytes come from
@@ -97,7 +109,9 @@ def _read(text: str) -> bytes:
     if not is_file:
         found = _of_text(text)
         if found is None:
-            raise DecodeError(f"{text[:40]!r} is neither a file nor hex nor base64")
+            # A frame that was not copied right is not for others to read; a name is, and has a dot in general.
+            shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
+            raise DecodeError(f"{shown} is neither a file nor hex nor base64")
         return found
     content = path.read_bytes()
     if is_capture(content):
@@ -118,8 +132,8 @@ def _of_text(text: str) -> bytes | None:
         return None
 
 
-def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
-    """Frame ``number`` of a capture: its bytes, and of a response the API key and version that it answers."""
+def _of_capture(path: str, number: int) -> Frame:
+    """Frame ``number`` of a capture, which can be explained."""
     try:
         from kwire.capture.reading import Reading
     except ModuleNotFoundError as missing:
@@ -133,29 +147,39 @@ def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
             found = (frames.numbers == number).nonzero()[0].tolist()
             if not found:
                 continue
-            frame = frames[found[0]]
+            frame: Frame = frames[found[0]]
             if not frame.data:
                 raise CaptureError(f"frame {number} has no bytes that could be explained", file=path)
-            if not frame.is_response:
-                return frame.data, None, None
-            if frame.api_key is None or frame.api_key < 0:
+            if frame.is_response and frame.status.name != "SASL" and (frame.api_key is None or frame.api_key < 0):
                 raise CaptureError(f"frame {number} is a response whose request is not in the capture", file=path)
-            return frame.data, str(frame.api_key), frame.api_version
+            return frame
     raise CaptureError(f"no frame {number}: {count} frames, counted from 0", file=path)
 
 
 # -- drawing
 
 
-def _draw(data: bytes, response: str | None, version: int | None, message: str | None) -> int:
+def _console() -> Console:
     from rich.console import Console
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from kwire.codec import reference
 
     # A terminal wraps lines; a pipe gets them whole, whatever their length.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def _draw_token(data: bytes, secrets: bool) -> int:
+    """A SASL token, which has no header and whose mechanism it does not say."""
+    from rich.text import Text
+
+    shown = _Shown(f"{len(data)} bytes", _hex(data)) if secrets else _Shown.secret(data, data)
+    line = Text.assemble(("SASL token", "bold"), f" = {shown.value}", (f"  {_range(0, len(data))}", "dim"))
+    _console().print(line.append(f"  {shown.hex}", "yellow"))
+    return 0
+
+
+def _draw(data: bytes, response: str | None, version: int | None, message: str | None, secrets: bool) -> int:
+    from rich.text import Text
+
+    console = _console()
     failed: KwireError | None = None
     position = 0
     # A frame that was cut out of a stream often still has its size in front.
@@ -164,11 +188,7 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
         position = 4
     try:
         for part in _parts(data, position, response, version, message):
-            node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
-            tree = Tree(
-                Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
-            )
-            _add(tree, node, data)
+            tree, error = _tree(part, data, secrets)
             console.print(tree)
             if error is not None:
                 raise error
@@ -180,6 +200,19 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
         report(failed)
         return BAD_INPUT
     return 0
+
+
+def _tree(part: Part, data: bytes, secrets: bool) -> tuple[Tree, DecodeError | None]:
+    from rich.text import Text
+    from rich.tree import Tree
+
+    from kwire.codec import reference
+
+    node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
+    title = Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
+    tree = Tree(title)
+    _add(tree, node, data, secrets, ())
+    return tree, error
 
 
 def _parts(data: bytes, start: int, response: str | None, version: int | None, message: str | None) -> Any:
@@ -214,20 +247,65 @@ def _parts(data: bytes, start: int, response: str | None, version: int | None, m
     yield Part(f"{body.name} v{version}", body, version, end, True)
 
 
-def _add(tree: Tree, node: Node, data: bytes) -> None:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is drawn of the value of a field and of its bytes."""
+
+    value: str
+    hex: str
+
+    @classmethod
+    def secret(cls, value: bytes | str, data: bytes) -> _Shown:
+        size = redacted(value)[REDACTED]
+        return cls(f"redacted, {size} bytes", _dots(len(data)))
+
+
+def _add(tree: Tree, node: Node, data: bytes, secrets: bool, around: tuple[dict[str, object], ...]) -> None:
+    """Adds the fields of ``node``. ``around``: what is known of the structs in which it stands."""
     from rich.text import Text
 
+    if node.children and node.children[0].step.startswith("."):
+        known = {one.step[1:]: one.value for one in node.children if one.end >= 0 and not one.children}
+        around = (*around, {**known, WHOLE: node.end >= 0})
     for child in node.children:
         line = Text(readable(child.step.removeprefix("."), None), "bold cyan")
-        if child.end >= 0 and not child.children:
-            line.append(f" = {_value(child.value)}", "none")
+        leaf = child.end >= 0 and not child.children
+        shown = None
+        if leaf:
+            shown = _Shown(_value(child.value), _hex(data[child.start : child.end]))
+            if not secrets and child.secret and _is_secret(child, around):
+                assert isinstance(child.value, (bytes, str))
+                shown = _Shown.secret(child.value, data[child.start : child.end])
+            line.append(f" = {shown.value}", "none")
         line.append(f"  {readable(child.type, None)}", "green")
         line.append(f"  {_range(child.start, child.end)}", "dim")
-        if child.end >= 0 and not child.children:
-            line.append(f"  {_hex(data[child.start : child.end])}", "yellow")
+        if shown is not None:
+            line.append(f"  {shown.hex}", "yellow")
         if child.end < 0:
             line.append("  <- reading stopped here", "bold red")
-        _add(tree.add(line), child, data)
+        below = tree.add(line)
+        _add(below, child, data, secrets, around)
+        if leaf and child.secret == "frame" and isinstance(child.value, bytes):
+            _add_request(below, child.value, child.end, data, secrets)
+
+
+def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
+    if not child.value:
+        return False
+    # What follows in the entry may say that it is secret, and could not be read.
+    entries = (one for one in around[-2:] if "value" in one)
+    unknown = child.secret == "config" and not all(one[WHOLE] for one in entries)
+    return unknown or is_secret(child.secret, child.value, around)
+
+
+def _add_request(tree: Tree, request: bytes, end: int, data: bytes, secrets: bool) -> None:
+    """Adds the request in an ``Envelope``, which ends at ``end``."""
+    from kwire.protocol.secrets import embedded
+
+    if embedded(request) is None:
+        return
+    for part in _parts(data[:end], end - len(request), None, None, None):
+        tree.add(_tree(part, data[:end], secrets)[0])
 
 
 def _value(value: object) -> str:
@@ -243,6 +321,12 @@ def _value(value: object) -> str:
 
 def _range(start: int, end: int) -> str:
     return f"[{start}..]" if end < 0 else f"[{start}..{end})"
+
+
+def _dots(size: int) -> str:
+    """What stands in place of so many bytes in hexadecimal."""
+    shown = " ".join([".."] * min(size, MAX_HEX))
+    return shown if size <= MAX_HEX else f"{shown} ..."
 
 
 def _hex(data: bytes) -> str:

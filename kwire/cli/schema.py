@@ -270,6 +270,8 @@ def _fields_as_json(layout: model.StructLayout) -> list[dict[str, Any]]:
             made["nullable"] = True
         if one.tag is not None:
             made["tag"] = one.tag
+        if one.secret:
+            made["secret"] = one.secret
         made["default"] = [] if array and one.default is not None else _plain(one.default)
         if isinstance(type_, model.StructLayout):
             made["fields"] = _fields_as_json(type_)
@@ -290,7 +292,12 @@ def _import(path: str) -> int:
     from kwire.schema import kafka
     from kwire.schema.format import to_text
 
-    made = [one for one in kafka.definitions(path) if one.versions]
+    known = set(schema.names())
+    made = [
+        kafka.marked(one, schema.message(one.name)) if one.name in known else one
+        for one in kafka.definitions(path)
+        if one.versions
+    ]
     if not made:
         raise SchemaError("Kafka has dropped what it defines: it has no versions", file=path)
     _print_exactly(to_text(made))

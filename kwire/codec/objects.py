@@ -12,6 +12,7 @@ The classes are generated from the schema model: slots, keyword arguments with t
 - ``unknown_tagged_fields`` is ``None`` or a dict of tag to content, as read, and is written back.
 - ``to_dict`` gives plain Python values (``bytes``, ``uuid.UUID``); ``to_json`` follows Kafka's own JSON
   converters: bytes are base64, uuids are Kafka's text form.
+- ``repr`` and ``to_json`` do not show what the schema calls secret (``kwire.codec.redacting``), nor do errors.
 - Objects compare by value; they are mutable and therefore not hashable.
 """
 
@@ -24,6 +25,16 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from kwire import wire
+from kwire.codec.redacting import (
+    Secrets,
+    by_topic,
+    is_redacted,
+    is_secret,
+    quoted,
+    redact,
+    redacted,
+    secrets_of,
+)
 from kwire.errors import EncodeError
 from kwire.schema import model
 from kwire.schema.checks import check_generated
@@ -34,7 +45,9 @@ __all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "hold
 class WireStruct:
     """Base of all message and struct classes.
 
-    ``FIELDS`` are the schema's fields, ``STRUCTS`` the class of each struct-typed field by field name.
+    ``FIELDS`` are the schema's fields, ``STRUCTS`` the class of each struct-typed field by field name,
+    ``SECRET_FIELDS`` the fields that are secret or have such inside, ``SECRET_BY_TOPIC`` whether that depends on the
+    topic that the struct names and on nothing else.
     """
 
     __slots__ = ("unknown_tagged_fields",)
@@ -42,6 +55,8 @@ class WireStruct:
 
     FIELDS: ClassVar[tuple[model.Field, ...]] = ()
     STRUCTS: ClassVar[dict[str, type[WireStruct]]] = {}
+    SECRET_FIELDS: ClassVar[Secrets] = ()
+    SECRET_BY_TOPIC: ClassVar[bool] = False
 
     unknown_tagged_fields: dict[int, bytes] | None
 
@@ -54,10 +69,7 @@ class WireStruct:
         return (self.unknown_tagged_fields or None) == (other.unknown_tagged_fields or None)
 
     def __repr__(self) -> str:
-        parts = [f"{field.name}={_show(getattr(self, field.name))}" for field in self.FIELDS]
-        if self.unknown_tagged_fields:
-            parts.append(f"unknown_tagged_fields={self.unknown_tagged_fields!r}")
-        return f"{type(self).__qualname__}({', '.join(parts)})"
+        return _text(self, ())
 
     def __getstate__(self) -> dict[str, Any]:
         # A memoryview (long record sets are views of the frame) can be neither pickled nor copied.
@@ -114,20 +126,20 @@ class WireStruct:
                 pass
             elif isinstance(field.type, model.Array):
                 if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
-                    raise EncodeError(f"expected a list, not {value!r}", layout=cls.__qualname__, path=where)
+                    raise EncodeError(f"expected a list, not {quoted(value)}", layout=cls.__qualname__, path=where)
                 if struct is not None:
                     value = [struct._from_dict(one, f"{where}[{i}]") for i, one in enumerate(value)]
                 else:
                     assert isinstance(field.type.element, model.Primitive)
                     element = field.type.element.name
-                    value = [_from_plain(element, one, cls, f"{where}[{i}]") for i, one in enumerate(value)]
+                    value = [_from_plain(element, one, cls, f"{where}[{i}]", "") for i, one in enumerate(value)]
                     if holds_numbers(field):
                         value = tuple(value)
             elif struct is not None:
                 value = struct._from_dict(value, where)
             else:
                 assert isinstance(field.type, model.Primitive)
-                value = _from_plain(field.type.name, value, cls, where)
+                value = _from_plain(field.type.name, value, cls, where, field.secret)
             setattr(made, field.name, value)
         unknown = left.pop("unknown_tagged_fields", None)
         if unknown:
@@ -135,7 +147,7 @@ class WireStruct:
                 raise EncodeError("expected a mapping of tag to bytes", layout=cls.__qualname__, path=path)
             try:
                 made.unknown_tagged_fields = {
-                    int(tag): _from_plain("bytes", content, cls, f"{path}.unknown_tagged_fields[{tag}]")
+                    int(tag): _from_plain("bytes", content, cls, f"{path}.unknown_tagged_fields[{tag}]", "")
                     for tag, content in unknown.items()
                 }
             except (ValueError, TypeError):
@@ -144,9 +156,15 @@ class WireStruct:
             raise EncodeError(f"no field named {next(iter(left))!r}", layout=cls.__qualname__, path=path)
         return made
 
-    def to_json(self, version: int | None = None, *, indent: int | None = None) -> str:
-        """JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD."""
-        return dump_json(self.to_dict(version), indent=indent)
+    def to_json(self, version: int | None = None, *, indent: int | None = None, secrets: bool = False) -> str:
+        """JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD.
+
+        In place of a password, token and the like stands its size, ``{"redacted": 26}``; with ``secrets`` it is shown.
+        """
+        values = self.to_dict(version)
+        if not secrets:
+            redact(type(self), values)
+        return dump_json(values, indent=indent)
 
 
 class WireMessage(WireStruct):
@@ -162,6 +180,36 @@ def dump_json(values: object, *, indent: int | None = None) -> str:
     separators = (",", ":") if indent is None else None
     text = json.dumps(values, default=_json_default, ensure_ascii=False, separators=separators, indent=indent)
     return wire.printable(text)
+
+
+def _text(one: WireStruct, around: tuple[object, ...]) -> str:
+    """``repr`` of a struct that stands inside of others: they can say what in it is secret."""
+    inside = (*around, one)
+    secret = {name: (kind, struct) for name, kind, struct in one.SECRET_FIELDS}
+    parts = []
+    for field in one.FIELDS:
+        value = getattr(one, field.name)
+        kind, struct = secret.get(field.name, ("", None))
+        if struct is not None:
+            shown = _inner(value, inside)
+        elif kind and value is not None and not isinstance(value, (str, bytes, memoryview, bytearray)):
+            shown = f"<{type(value).__name__}>"  # assigned by mistake; it may be the secret all the same
+        elif kind and value and is_secret(kind, value, inside):
+            shown = repr(redacted(value if isinstance(value, str) else len(value)))
+        else:
+            shown = _show(value)
+        parts.append(f"{field.name}={shown}")
+    if one.unknown_tagged_fields:
+        parts.append(f"unknown_tagged_fields={one.unknown_tagged_fields!r}")
+    return f"{type(one).__qualname__}({', '.join(parts)})"
+
+
+def _inner(value: object, around: tuple[object, ...]) -> str:
+    if isinstance(value, WireStruct):
+        return _text(value, around)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_inner(one, around) for one in value)}]" if value else repr(value)
+    return "None" if value is None else f"<{type(value).__name__}>"
 
 
 def _show(value: object) -> str:
@@ -184,7 +232,9 @@ def _json_default(value: object) -> str:
     raise TypeError(f"{type(value).__name__} in a message")
 
 
-def _from_plain(type_: str, value: Any, cls: type, path: str) -> Any:
+def _from_plain(type_: str, value: Any, cls: type, path: str, secret: str) -> Any:
+    if is_redacted(value):
+        raise EncodeError("the value was left out as a secret", layout=cls.__qualname__, path=path)
     try:
         if type_ == "uuid" and isinstance(value, str):
             return wire.parse_uuid(value)
@@ -192,7 +242,7 @@ def _from_plain(type_: str, value: Any, cls: type, path: str) -> Any:
             return base64.b64decode(value, validate=True)
     except ValueError:
         kind = "a uuid" if type_ == "uuid" else "base64"
-        raise EncodeError(f"{value[:40]!r} is not {kind}", layout=cls.__qualname__, path=path) from None
+        raise EncodeError(f"{quoted(value, secret)} is not {kind}", layout=cls.__qualname__, path=path) from None
     return value
 
 
@@ -314,6 +364,7 @@ def _make_class(
     body.append("self.unknown_tagged_fields = unknown_tagged_fields")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
     exec(compile(source, f"<kwire {qualname}.__init__>", "exec"), namespace)
+    secret = secrets_of(fields, own)
     label = "" if message.api_key is None else f" (API key {message.api_key})"
     members: dict[str, Any] = {
         "__slots__": tuple(field.name for field in fields),
@@ -324,6 +375,8 @@ def _make_class(
         "__hash__": None,
         "FIELDS": fields,
         "STRUCTS": own,
+        "SECRET_FIELDS": secret,
+        "SECRET_BY_TOPIC": by_topic(fields, secret),
     }
     return type(name, (base,), members)
 

@@ -30,6 +30,7 @@ import construct
 
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct, same
+from kwire.codec.redacting import quoted
 from kwire.errors import DecodeError, EncodeError
 from kwire.schema import model
 
@@ -42,7 +43,7 @@ class Node:
 
     ``step`` is its part of the path (``.topics``, ``[0]``), ``type`` what the schema calls it, ``start`` and ``end``
     its bytes, length prefix included; ``end`` is -1 where reading failed inside. ``value`` is set for fields without
-    children.
+    children. ``secret`` is what the schema says of the field.
     """
 
     step: str
@@ -51,6 +52,7 @@ class Node:
     end: int = -1
     value: Any = None
     children: list[Node] = field(default_factory=list)
+    secret: model.Secret = ""
 
 
 class _Input(io.BytesIO):
@@ -71,8 +73,8 @@ class _Input(io.BytesIO):
         assert size is not None
         return super().read(min(size, self.left()))
 
-    def enter(self, step: str, type_: str) -> None:
-        made = Node(step, type_, self.tell())
+    def enter(self, step: str, type_: str, secret: model.Secret = "") -> None:
+        made = Node(step, type_, self.tell(), secret=secret)
         self.open[-1].children.append(made)
         self.open.append(made)
 
@@ -156,10 +158,11 @@ class _Length(construct.Construct):  # type: ignore[misc]
 class _Content(construct.Construct):  # type: ignore[misc]
     """``string``, ``bytes`` and ``records``: a length and so many bytes."""
 
-    def __init__(self, length: _Length, text: bool) -> None:
+    def __init__(self, length: _Length, text: bool, secret: str) -> None:
         super().__init__()
         self.length = length
         self.text = text
+        self.secret = secret
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
         length = self.length._parse(stream, context, path)
@@ -182,14 +185,14 @@ class _Content(construct.Construct):  # type: ignore[misc]
     def _content(self, obj: Any, stream: _Output) -> bytes:
         if not self.text:
             if not isinstance(obj, (bytes, bytearray, memoryview)):
-                stream.fail(f"expected bytes, not {obj!r}")
+                stream.fail(f"expected bytes, not {quoted(obj, self.secret)}")
             return bytes(obj)
         if not isinstance(obj, str):
-            stream.fail(f"expected a string, not {obj!r}")
+            stream.fail(f"expected a string, not {quoted(obj, self.secret)}")
         try:
             return obj.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            return stream.fail(f"{obj!r} cannot be written as UTF-8")
+            return stream.fail(f"{quoted(obj, self.secret)} cannot be written as UTF-8")
 
 
 class _Array(construct.Construct):  # type: ignore[misc]
@@ -221,7 +224,7 @@ class _Array(construct.Construct):  # type: ignore[misc]
             self.length._build(-1, stream, context, path)
             return obj
         if not isinstance(obj, (list, tuple)):
-            stream.fail(f"expected a list, not {obj!r}")
+            stream.fail(f"expected a list, not {quoted(obj, 'inside')}")
         self.length._build(len(obj), stream, context, path)
         for index, one in enumerate(obj):
             stream.path.append(f"[{index}]")
@@ -281,7 +284,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
     def _parse(self, stream: _Input, context: Any, path: str) -> WireStruct:
         values: dict[str, Any] = {}
         for one, declared in self.fields:
-            stream.enter("." + one.name, _type_text(one))
+            stream.enter("." + one.name, _type_text(one), one.secret)
             values[one.name] = declared._parse(stream, context, path)
             stream.leave(values[one.name])
         if self.layout.flexible:
@@ -309,7 +312,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
                 continue
             one, declared = known[tag]
             stream.open.pop()  # the path of a tagged field is that of any field, without the section
-            stream.enter("." + one.name, f"{_type_text(one)}, tag {tag}")
+            stream.enter("." + one.name, f"{_type_text(one)}, tag {tag}", one.secret)
             content = stream.tell()
             outer = stream.limit
             stream.limit = content + size
@@ -324,13 +327,14 @@ class _Struct(construct.Construct):  # type: ignore[misc]
 
     def _build(self, obj: Any, stream: _Output, context: Any, path: str) -> Any:
         if not isinstance(obj, self.cls):
-            stream.fail(f"expected {self.cls.__qualname__}, not {obj!r}")
+            stream.fail(f"expected {self.cls.__qualname__}, not {quoted(obj, 'inside')}")
         default = self.cls()
         for absent in self.layout.absent:
             value = getattr(obj, absent.name)
             if not absent.ignorable and not same(value, getattr(default, absent.name)):
                 stream.path.append("." + absent.name)
-                stream.fail(f"only versions {absent.versions} have this field, and it is {value!r}")
+                shown = quoted(value, absent.secret)
+                stream.fail(f"only versions {absent.versions} have this field, and it is {shown}")
         for one, declared in self.fields:
             stream.path.append("." + one.name)
             declared._build(getattr(obj, one.name), stream, context, path)
@@ -360,11 +364,11 @@ class _Struct(construct.Construct):  # type: ignore[misc]
         stream.path.append(".unknown_tagged_fields")
         for tag, content in unknown.items():
             if not isinstance(tag, int) or not 0 <= tag <= 0xFFFF_FFFF:
-                stream.fail(f"{tag!r} is not a tag")
+                stream.fail(f"{quoted(tag)} is not a tag")
             if tag in {one.tag for one, _ in self.tagged}:
                 stream.fail(f"tag {tag} is a known field of this version")
             if not isinstance(content, (bytes, bytearray, memoryview)):
-                stream.fail(f"content of tag {tag}: expected bytes, not {content!r}")
+                stream.fail(f"content of tag {tag}: expected bytes, not {quoted(content)}")
             contents[tag] = bytes(content)
         _uvarint._build(len(contents), stream, context, path)
         for tag, content in sorted(contents.items()):
@@ -376,7 +380,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
 
 def _pack_uuid(obj: Any, context: Any) -> bytes:
     if not isinstance(obj, UUID):
-        raise construct.ConstructError(f"expected a uuid.UUID, not {obj!r}")
+        raise construct.ConstructError(f"expected a uuid.UUID, not {quoted(obj)}")
     return obj.bytes
 
 
@@ -412,13 +416,15 @@ def _declare_struct(layout: model.StructLayout, message: model.Message) -> _Stru
 
 
 def _declare_field(one: model.FieldLayout, message: model.Message) -> construct.Construct:
-    declared = _declare_type(one.type, one.nullable, message)
+    declared = _declare_type(one.type, one.nullable, message, one.secret)
     if not one.nullable or not isinstance(one.type, model.StructLayout):
         return declared
     return _Nullable(declared) if one.tag is None else _NullableTagged(declared)
 
 
-def _declare_type(type_: model.TypeLayout, nullable: bool, message: model.Message) -> construct.Construct:
+def _declare_type(
+    type_: model.TypeLayout, nullable: bool, message: model.Message, secret: str = ""
+) -> construct.Construct:
     if isinstance(type_, model.StructLayout):
         return _declare_struct(type_, message)
     if isinstance(type_, model.ArrayLayout):
@@ -427,7 +433,7 @@ def _declare_type(type_: model.TypeLayout, nullable: bool, message: model.Messag
     if type_.name in _FIXED:
         return _FIXED[type_.name]
     text = type_.name == "string"
-    return _Content(_length(type_.compact, text, nullable), text)
+    return _Content(_length(type_.compact, text, nullable), text, secret)
 
 
 def _type_text(one: model.FieldLayout) -> str:

@@ -11,6 +11,7 @@ stand once. Rules:
 - Every read is checked against ``limit`` first: the end of the data, or of the tagged field around it. A count is
   checked against the least size of so many elements before anything is allocated.
 - ``path`` names the field that failed, ``offset`` is the first byte of its encoding, its length prefix included.
+- No secret is quoted.
 
 Source: Kafka protocol guide; KIP-482 (compact lengths, tagged fields), KIP-893 (nullable structs).
 """
@@ -23,6 +24,7 @@ from uuid import UUID
 
 from kwire import wire
 from kwire.codec.objects import WireStruct, holds_numbers, same
+from kwire.codec.redacting import quoted
 from kwire.errors import DecodeError, EncodeError
 from kwire.schema import model
 
@@ -222,7 +224,7 @@ class _Writer:
         else:
             self.parts.append((_INT32 if wide else _INT16).pack(value))
 
-    def primitive(self, type_: model.PrimitiveLayout, value: Any, nullable: bool) -> None:
+    def primitive(self, type_: model.PrimitiveLayout, value: Any, nullable: bool, secret: str = "") -> None:
         name = type_.name
         if value is None and nullable and name not in model.FIXED_SIZES:
             self.length(-1, type_.compact, name != "string")
@@ -230,37 +232,37 @@ class _Writer:
         if name in model.FIXED_SIZES:
             if name == "uuid":
                 if not isinstance(value, UUID):
-                    self.fail(f"expected a uuid.UUID, not {value!r}")
+                    self.fail(f"expected a uuid.UUID, not {quoted(value)}")
                 value = value.bytes
             try:
                 self.parts.append(_UNPACKERS[name].pack(value))
             except (struct.error, TypeError, OverflowError):
-                self.fail(f"{value!r} is not of type {name}")
+                self.fail(f"{quoted(value)} is not of type {name}")
             return
         if name == "string":
             if not isinstance(value, str):
-                self.fail(f"expected a string, not {value!r}")
+                self.fail(f"expected a string, not {quoted(value, secret)}")
             try:
                 content = value.encode("utf-8", "surrogateescape")
             except UnicodeEncodeError:
-                self.fail(f"{value!r} cannot be written as UTF-8")
+                self.fail(f"{quoted(value, secret)} cannot be written as UTF-8")
         elif isinstance(value, (bytes, bytearray, memoryview)):
             content = bytes(value)
         else:
-            self.fail(f"expected bytes, not {value!r}")
+            self.fail(f"expected bytes, not {quoted(value, secret)}")
         self.length(len(content), type_.compact, name != "string")
         self.parts.append(content)
 
     def value(self, field: model.FieldLayout, value: Any) -> None:
         type_ = field.type
         if isinstance(type_, model.PrimitiveLayout):
-            self.primitive(type_, value, field.nullable)
+            self.primitive(type_, value, field.nullable, field.secret)
         elif isinstance(type_, model.ArrayLayout):
             if value is None and field.nullable:
                 self.length(-1, type_.compact, True)
                 return
             if not isinstance(value, (list, tuple)):
-                self.fail(f"expected a list, not {value!r}")
+                self.fail(f"expected a list, not {quoted(value, 'inside')}")
             self.length(len(value), type_.compact, True)
             for i, one in enumerate(value):
                 self.path.append(f"[{i}]")
@@ -279,7 +281,7 @@ class _Writer:
 
     def struct(self, type_: model.StructLayout, value: Any) -> None:
         if not isinstance(value, WireStruct) or type(value).__name__ != type_.name:
-            self.fail(f"expected {type_.name}, not {value!r}")
+            self.fail(f"expected {type_.name}, not {quoted(value, 'inside')}")
         self.check_absent(type_, value)
         for field in type_.fields:
             self.path.append("." + field.name)
@@ -299,7 +301,8 @@ class _Writer:
             found = getattr(value, field.name)
             if not field.ignorable and not same(found, getattr(default, field.name)):
                 self.path.append("." + field.name)
-                self.fail(f"this version does not have the field (versions {field.versions} do), and it is {found!r}")
+                shown = quoted(found, field.secret)
+                self.fail(f"this version does not have the field (versions {field.versions} do), and it is {shown}")
 
     def tagged_section(self, type_: model.StructLayout, value: WireStruct) -> None:
         default = value.__class__()
@@ -322,9 +325,9 @@ class _Writer:
             if tag in known:
                 self.fail(f"tag {tag} is a known field of this version")
             if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF:
-                self.fail(f"{tag!r} is not a tag")
+                self.fail(f"{quoted(tag)} is not a tag")
             if not isinstance(content, (bytes, bytearray, memoryview)):
-                self.fail(f"content of tag {tag}: expected bytes, not {content!r}")
+                self.fail(f"content of tag {tag}: expected bytes, not {quoted(content)}")
             contents[tag] = bytes(content)
         self.path.pop()
         self.parts.append(wire.pack_uvarint(len(contents)))

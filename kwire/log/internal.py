@@ -3,7 +3,7 @@ and ``__cluster_metadata``, and control records of any topic.
 
 ``decode_record(topic, key, value)`` gives what one record says; ``decoded(batch)`` adds it to a table of records as
 three columns: ``record_type`` (the name of the schema, ``OffsetCommit``), ``decoded_key`` and ``decoded_value`` (JSON
-text; bytes in it are base64).
+text; bytes in it are base64). ``with_redacted`` leaves secrets out of a column of values.
 
 How these topics say what a record is:
 
@@ -17,6 +17,8 @@ How these topics say what a record is:
 Rules kept here: a type or version that no schema has, or bytes that are not what their type says, are null columns,
 never an error: a newer broker's log stays readable. A version newer than the newest known is read as that one where
 it has an int16 version, as Kafka does for group data.
+- Secrets of ``__cluster_metadata`` are left out of what is decoded, and a value that holds some is replaced as a whole,
+  unless ``secrets`` are wanted (``kwire.protocol.secrets``). The topic must be known for that.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from kwire.codec import registry
 from kwire.codec.objects import dump_json
 from kwire.errors import DecodeError
 from kwire.protocol.describe import decode_embedded
+from kwire.protocol.secrets import METADATA_TOPIC, hidden_record, metadata_record, redact
 from kwire.records.control import CONTROL_TYPES, control_type
-from kwire.wire import read_uvarint
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DECODED", "TOPICS", "decode_control", "decode_record", "decoded"]
+__all__ = ["DECODED", "TOPICS", "decode_control", "decode_record", "decoded", "with_redacted"]
 
 DECODED: Final = ("record_type", "decoded_key", "decoded_value")
 """The columns that ``decoded`` adds."""
@@ -61,10 +63,12 @@ _CONTROL_VALUES: Final = {
 assert set(_CONTROL_VALUES) == set(CONTROL_TYPES)
 
 
-def decode_record(topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
+def decode_record(topic: str, key: bytes | None, value: bytes | None, *, secrets: bool = False) -> Decoded | None:
     """What a record of one of Kafka's own topics says; None where it cannot be told. Raises ``DecodeError`` for bytes
     that are not what their type says."""
-    read = TOPICS.get(topic)
+    if topic == METADATA_TOPIC:
+        return _metadata(value, secrets)
+    read = _COORDINATORS.get(topic)
     return None if read is None else read(key, value)
 
 
@@ -128,46 +132,51 @@ def _with_members(name: str, value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _metadata(key: bytes | None, value: bytes | None) -> Decoded | None:
-    if value is None:
+def _metadata(value: bytes | None, secrets: bool) -> Decoded | None:
+    found = None if value is None else metadata_record(value)
+    if value is None or found is None:
         return None
-    try:
-        frame, pos = read_uvarint(value, 0)
-        kind, pos = read_uvarint(value, pos)
-        version, pos = read_uvarint(value, pos)
-    except (IndexError, ValueError) as wrong:
-        raise DecodeError("the frame of a metadata record is cut off", layout="metadata record", offset=0) from wrong
-    message = _metadata_records(schema.generation()).get(kind)
-    if message is None or frame not in (0, 1) or version not in message.versions:
-        return None
+    message, version, pos = found
     made, _ = registry.codec(message, version).decode_prefix(value, pos)
-    return message.name, None, {"version": version, **made.to_dict(version)}
+    values = made.to_dict(version)
+    if not secrets:
+        redact(type(made), values)
+    return message.name, None, {"version": version, **values}
 
 
-@lru_cache(maxsize=1)
-def _metadata_records(generation: int) -> dict[int, Any]:
-    found = {}
-    for name in schema.names("kraft"):
-        message = schema.message(name)
-        if message.api_key is not None:
-            found[message.api_key] = message
-    return found
-
-
-TOPICS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | None]]] = {
+_COORDINATORS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | None]]] = {
     "__consumer_offsets": _typed("groups"),
     "__share_group_state": _typed("share"),
     "__transaction_state": _typed("transactions"),
-    "__cluster_metadata": _metadata,
 }
-"""Kafka's own topics, and what decodes their records."""
+
+TOPICS: Final = (*_COORDINATORS, METADATA_TOPIC)
+"""Kafka's own topics, whose records ``decode_record`` knows."""
 
 
 LONGEST_TEXT: Final = 1 << 28
 """Characters of a record as JSON: one that has more is not shown decoded. Arrow can hold 2 GiB in one batch."""
 
 
-def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_redacted(values: pa.Array, rows: Any) -> pa.Array:
+    """``values`` (binary) with text such as ``{"redacted": 212}`` in place of those that hold secrets.
+
+    ``rows`` are the numbers, in order, of those that are values of records of ``__cluster_metadata``, not of control
+    records.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chosen = pa.array(rows, pa.int64())
+    hidden = pa.array([hidden_record(one) for one in values.take(chosen).to_pylist()], values.type)
+    if hidden.null_count == len(hidden):
+        return values
+    chosen = chosen.filter(pc.is_valid(hidden))
+    mask = pc.is_in(pa.array(range(len(values)), pa.int64()), value_set=chosen)
+    return pc.replace_with_mask(values, mask, hidden.drop_null())
+
+
+def decoded(batch: pa.RecordBatch, *, secrets: bool = False) -> pa.RecordBatch:
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
     It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
@@ -187,7 +196,7 @@ def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
             found = (
                 decode_control(one["key"], one["value"])
                 if one["is_control"]
-                else decode_record(one["topic"], one["key"], one["value"])
+                else decode_record(one["topic"], one["key"], one["value"], secrets=secrets)
             )
         except DecodeError:
             continue

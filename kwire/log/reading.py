@@ -10,6 +10,7 @@ Rules kept here:
   preallocated file (``log.preallocate``).
 - Where a length is wrong, the next entry is found by its checksum (``resync``), and a row says how many bytes were
   skipped: Kafka's own tools stop there.
+- Values that hold secrets are replaced where the segment is one of ``__cluster_metadata``.
 - Rows come in the order of the file; what could not be read is a row with ``status`` ``malformed`` at its place.
 
 Source: Kafka's documentation, "Log"; the formats of entries stand in ``kwire.records``.
@@ -44,6 +45,8 @@ from kwire.kernels.records import (
 from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
+from kwire.log.internal import with_redacted
+from kwire.protocol.secrets import METADATA_TOPIC
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
@@ -244,12 +247,16 @@ def read(
     ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, and
     ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
     ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not
-    left out. ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no
-    row. Raises ``OSError`` where the file cannot be read; what is in it never raises.
+    left out: in place of a value with some stands text, ``{"redacted": 212}``. ``progress`` is called with the number
+    of bytes read so far, ``on_note`` with sentences about what is no row. Raises ``OSError`` where the file cannot be
+    read; what is in it never raises.
     """
     facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
+    redacts = not secrets and facts["topic"] == METADATA_TOPIC and "value" in inner
+    if redacts and "is_control" not in inner:
+        inner.append("is_control")
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
             starts = region.position + region.starts
@@ -264,6 +271,10 @@ def read(
                 before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[found.set_index])
                 values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
+                if redacts:
+                    values["value"] = with_redacted(
+                        values["value"], pc.indices_nonzero(pc.invert(values["is_control"]))
+                    )
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]
                 yield from _filled(values, rows.num_rows, told, facts, schema)

@@ -1,11 +1,14 @@
-"""Messages for people: error codes by name, and what Kafka embeds in bytes fields decoded as well.
+"""Messages for people: error codes by name, what Kafka embeds in bytes fields decoded as well, and no secrets.
 
-``describe(message, version)`` is ``to_dict`` with two differences, and ``undescribe`` takes them back:
+``describe(message, version)`` is ``to_dict`` with three differences; ``undescribe`` takes back the first two:
 
 - A field named ``error_code`` holds the name (``"NOT_COORDINATOR"``); a code without a name stays a number.
 - Where the group protocol is ``consumer``, the subscriptions and assignments inside JoinGroup, SyncGroup and
   DescribeGroups are dicts with their ``version`` instead of bytes. Bytes that are not what they should be stay bytes:
-  they belong to the group's members, and brokers do not look at them either.
+  they belong to the group's members, and brokers do not look at them either. The request in an ``Envelope`` is a dict
+  of ``header`` and ``body``.
+- Passwords, tokens and the like are left out: ``{"redacted": 26}`` stands in place of 26 bytes
+  (``kwire.protocol.secrets``). ``secrets=True`` leaves them in. ``undescribe`` refuses what was left out.
 
 An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
 left over is ignored, as Kafka's own ConsumerProtocol does; so is a protocol type that the layout does not carry (it is
@@ -24,7 +27,9 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage, dump_json
 from kwire.errors import DecodeError, EncodeError
+from kwire.protocol import secrets as rules
 from kwire.protocol.error_codes import ErrorCode, error_name
+from kwire.protocol.headers import encode_request, request_header_version
 from kwire.schema import model
 
 __all__ = ["decode_embedded", "describe", "encode_embedded", "to_json", "undescribe"]
@@ -78,30 +83,67 @@ def encode_embedded(name: str, values: Mapping[str, Any]) -> bytes:
     return version.to_bytes(2, "big", signed=True) + body
 
 
-def describe(message: WireMessage, version: int) -> dict[str, Any]:
-    """``message.to_dict(version)`` with names for error codes and with embedded schemas decoded."""
+def describe(message: WireMessage, version: int, *, secrets: bool = False) -> dict[str, Any]:
+    """``message.to_dict(version)`` with names for error codes, with embedded schemas decoded, and without secrets.
+
+    ``secrets``: they are left in.
+    """
     values = message.to_dict(version)
     place = _EMBEDDED.get(message.SCHEMA.name)
     if place is not None:
         _expand(values, place, None)
+    if message.SCHEMA.name == rules.ENVELOPE:
+        _open_envelope(values, secrets)
+    if not secrets:
+        rules.redact(type(message), values)
     if _has_error_code(model.ByIdentity(message.SCHEMA)):
         _name_errors(values)
     return values
 
 
-def to_json(message: WireMessage, version: int, *, indent: int | None = None) -> str:
+def to_json(message: WireMessage, version: int, *, indent: int | None = None, secrets: bool = False) -> str:
     """``describe`` as JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD."""
-    return dump_json(describe(message, version), indent=indent)
+    return dump_json(describe(message, version, secrets=secrets), indent=indent)
 
 
 def undescribe(name: str, values: Mapping[str, Any]) -> WireMessage:
-    """The message ``name`` of what ``describe`` (or ``to_json``, parsed) made of it. Raises ``EncodeError``."""
+    """The message ``name`` of what ``describe`` (or ``to_json``, parsed) made of it.
+
+    Raises ``EncodeError``, also where a secret was left out: with ``secrets=True`` it is not.
+    """
     plain = _copy(values)
+    if name == rules.ENVELOPE:
+        _close_envelope(plain)
     place = _EMBEDDED.get(name)
     if place is not None:
         _collapse(plain, place)
     _number_errors(plain)
     return registry.message_class(schema.message(name)).from_dict(plain)
+
+
+def _open_envelope(values: dict[str, Any], secrets: bool) -> None:
+    request = rules.embedded(values["request_data"])
+    if request is not None:
+        version = request.header.request_api_version
+        header = request.header.to_dict(request_header_version(request.header.request_api_key, version))
+        values["request_data"] = {"header": header, "body": describe(request.body, version, secrets=secrets)}
+
+
+def _close_envelope(values: dict[str, Any]) -> None:
+    inside = values.get("request_data")
+    if not isinstance(inside, Mapping) or rules.is_redacted(inside):
+        return
+    head = inside.get("header")
+    header: Any = registry.message_class(schema.message("RequestHeader")).from_dict(head if head is not None else {})
+    message = schema.request(header.request_api_key) if isinstance(header.request_api_key, int) else None
+    if message is None or set(inside) != {"header", "body"} or not isinstance(inside["body"], Mapping):
+        raise EncodeError("expected the header and the body of a request", layout=rules.ENVELOPE, path="$.request_data")
+    values["request_data"] = encode_request(
+        undescribe(message.name, inside["body"]),
+        api_version=header.request_api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -134,7 +176,7 @@ def _collapse(values: dict[str, Any], place: Place) -> None:
             for one in value:
                 if isinstance(one, dict):
                     _collapse(one, inside)
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and not rules.is_redacted(value):
             values[name] = encode_embedded(inside, value)
 
 

@@ -57,6 +57,14 @@ RESERVED_CLASSES: Final = frozenset(
 )
 """What message classes hold beside their structs, and what the type stub imports."""
 
+SECRET_TYPES: Final = {
+    "always": ("string", "bytes", "records"),
+    "config": ("string",),
+    "frame": ("bytes",),
+    "topic": ("records",),
+}
+"""What can be secret, and in which way."""
+
 LONGEST_NAME: Final = 100
 """Characters of a name. Kafka's longest has 45."""
 LONGEST_TEXT: Final = 1_000
@@ -232,6 +240,11 @@ class _Checks:
             self.fail(one.line, f"{one.name} = null, but it is not nullable in all of its versions")
         if one.plain and one.type != Primitive("string"):
             self.fail(one.line, f"{one.name} is plain, which only a string can be")
+        if one.secret:
+            types = SECRET_TYPES[one.secret]
+            if not isinstance(one.type, Primitive) or one.type.name not in types:
+                word = "secret" if one.secret == "always" else f"secret {one.secret}"
+                self.fail(one.line, f"{one.name} is {word}, which only {' or '.join(types)} can be")
         ref = struct_ref(one)
         if ref is None:
             return

@@ -114,6 +114,8 @@ def _attributes(one: Field) -> str:
         words.append("ignorable")
     if one.plain:
         words.append("plain")
+    if one.secret:
+        words.append("secret" if one.secret == "always" else f"secret {one.secret}")
     if one.kafka_name:
         words.append(f"as {one.kafka_name}")
     return " ".join(words)

@@ -22,7 +22,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -52,6 +52,7 @@ __all__ = [
     "Difference",
     "compare",
     "definitions",
+    "marked",
     "read_definition",
     "snake_case",
 ]
@@ -451,6 +452,28 @@ def compare(theirs: Message, ours: Message | None) -> list[Difference]:
         _compare(model.layout(theirs, version), model.layout(ours, version), "$", say)
         _compare_words(theirs, ours, version, say)
     return [Difference(theirs.name, tuple(versions), path, what) for (path, what), versions in found.items()]
+
+
+def marked(theirs: Message, ours: Message) -> Message:
+    """``theirs`` with those fields secret that are so in ``ours``, the schema of that name: definitions do not say."""
+    assert theirs.name == ours.name
+    secret = {(where, one.name): one for where, fields in _structs(ours) for one in fields if one.secret}
+
+    def of(where: str, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        pairs = ((one, secret.get((where, one.name))) for one in fields)
+        return tuple(
+            replace(one, secret=known.secret) if known is not None and known.type == one.type else one
+            for one, known in pairs
+        )
+
+    structs = {name: replace(one, fields=of(name, one.fields)) for name, one in theirs.structs.items()}
+    return replace(theirs, fields=of("", theirs.fields), structs=structs)
+
+
+def _structs(message: Message) -> Iterator[tuple[str, tuple[Field, ...]]]:
+    yield "", message.fields
+    for name, struct in message.structs.items():
+        yield name, struct.fields
 
 
 def _compare(one: model.StructLayout, two: model.StructLayout, path: str, say: Callable[[str, str], None]) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "Message",
     "Primitive",
     "PrimitiveLayout",
+    "Secret",
     "Struct",
     "StructLayout",
     "StructRef",
@@ -65,6 +66,14 @@ PRIMITIVES: Final = frozenset({*FIXED_SIZES, "string", "bytes", "records"})
 """All primitive type names of the schema language."""
 
 Kind = Literal["request", "response", "header", "data"]
+
+Secret = Literal["", "always", "config", "frame", "topic"]
+"""Whether what a field holds is not to be shown: passwords, tokens, keys. Decoding and encoding do not ask.
+
+``always``; ``config``: the value of a configuration entry, by what the fields beside it say of the entry
+(``kwire.schema.configs``); ``frame``: a request or response with its header, in which there may be secrets;
+``topic``: a record set, of a topic whose records hold secrets.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,7 @@ class Field:
     """Kafka drops it silently in versions that do not have it; otherwise a non-default value is an EncodeError."""
     plain: bool = False
     """Keeps the plain int16 length in flexible versions (only client_id of the request header does)."""
+    secret: Secret = ""
     kafka_name: str = ""
     """As Kafka spells it, where that is not the CamelCase of ``name``; else empty."""
     comment: str = ""
@@ -217,6 +227,7 @@ class FieldLayout:
     nullable: bool
     tag: int | None
     default: Default | tuple[()]
+    secret: Secret = ""
 
     @property
     def min_size(self) -> int:
@@ -294,6 +305,7 @@ def _struct(message: Message, name: str, fields: tuple[Field, ...], version: int
             nullable=version in one.nullable,
             tag=one.tag if is_tagged else None,
             default=one.default,
+            secret=one.secret,
         )
         (tagged if is_tagged else present).append(made)
     tagged.sort(key=lambda one: one.tag or 0)

@@ -34,6 +34,7 @@ from kwire.schema.model import (
     Kind,
     Message,
     Primitive,
+    Secret,
     Struct,
     StructRef,
     Type,
@@ -49,6 +50,9 @@ KINDS: Final[dict[str, tuple[Kind, str]]] = {
     "data": ("data", ""),
 }
 """First word of a head line -> kind and the suffix that Kafka's class name has."""
+
+SECRETS: Final[dict[str, Secret]] = {"config": "config", "frame": "frame", "topic": "topic"}
+"""What may stand behind ``secret``."""
 
 LONGEST_LINE: Final = 10_000
 """Characters of a line of schema text."""
@@ -302,6 +306,7 @@ class _Parser:
         tag: int | None = None
         tagged = NO_VERSIONS
         kafka_name = ""
+        secret: Secret = ""
         seen: set[str] = set()
         while rest:
             word = rest.pop(0)
@@ -323,8 +328,10 @@ class _Parser:
                 kafka_name = rest.pop(0)
                 if kafka_name == camel_case(name):
                     self.fail(f"'as {kafka_name}' is what {name} means anyway")
+            elif word == "secret":
+                secret = SECRETS[rest.pop(0)] if rest and rest[0] in SECRETS else "always"
             elif word not in ("ignorable", "plain"):
-                self.fail(f"unknown word {word!r} (version range, tag, ignorable, plain, as)")
+                self.fail(f"unknown word {word!r} (version range, tag, ignorable, plain, secret, as)")
         return Field(
             name=name,
             type=type_,
@@ -335,6 +342,7 @@ class _Parser:
             default=zero(type_) if literal is None else self.default(type_, literal),
             ignorable="ignorable" in seen,
             plain="plain" in seen,
+            secret=secret,
             kafka_name=kafka_name,
             comment=comment,
             line=self.line,

@@ -6,6 +6,7 @@ says so. It is not guessed, because a response begins with its correlation id, a
 Each function is an Arrow UDF (no pandas) that decodes a column batch by batch with the codec of ``kwire``, and returns
 a struct, or an array of structs for records. Rules kept here:
 
+- Secrets (passwords, tokens, keys) are left out unless ``secrets=True``, as in the tables.
 - Null in, null out. Bad input is a struct with ``status`` and ``error`` and whatever could be read before the error,
   never a failed job.
 - ``status`` has the words of the data source: ``ok``, ``malformed``, ``unsupported``; for records ``ok``, ``corrupt``
@@ -34,6 +35,7 @@ import kwire
 from kwire import schema, wire
 from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
 from kwire.protocol.describe import to_json
+from kwire.protocol.secrets import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
@@ -77,7 +79,7 @@ def _list_type() -> pa.DataType:
     return pa.list_(pa.field("element", record_type(), nullable=False))
 
 
-def decode_request(payload: ColumnOrName, *, sized: bool = False) -> Column:
+def decode_request(payload: ColumnOrName, *, sized: bool = False, secrets: bool = False) -> Column:
     """Decodes a binary column of request frames.
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
@@ -85,11 +87,17 @@ def decode_request(payload: ColumnOrName, *, sized: bool = False) -> Column:
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
-    return _udf(_requests, REQUEST)(_column(payload), sql.lit(sized)).alias("decode_request")
+    made = _udf(_requests, REQUEST)(_column(payload), sql.lit(sized), sql.lit(secrets))
+    return made.alias("decode_request")
 
 
 def decode_response(
-    payload: ColumnOrName, api_key: ColumnOrName | int, api_version: ColumnOrName | int, *, sized: bool = False
+    payload: ColumnOrName,
+    api_key: ColumnOrName | int,
+    api_version: ColumnOrName | int,
+    *,
+    sized: bool = False,
+    secrets: bool = False,
 ) -> Column:
     """Decodes a binary column of response frames.
 
@@ -99,11 +107,15 @@ def decode_response(
     because it does not know the version asked for (KIP-511).
     """
     return _udf(_responses, RESPONSE)(
-        _column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"), sql.lit(sized)
+        _column(payload),
+        _column(api_key).cast("int"),
+        _column(api_version).cast("int"),
+        sql.lit(sized),
+        sql.lit(secrets),
     ).alias("decode_response")
 
 
-def decode_records(payload: ColumnOrName) -> Column:
+def decode_records(payload: ColumnOrName, *, topic: ColumnOrName | None = None, secrets: bool = False) -> Column:
     """Decodes a binary column of record sets: what ``records`` fields and log segments hold, in any magic and mixture.
 
     Returns ``array<struct<offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, headers
@@ -113,9 +125,15 @@ def decode_records(payload: ColumnOrName) -> Column:
     element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. A record set that was cut
     off in its last entry, as Fetch responses are, is not an error.
 
+    A record set does not say of which topic it is: where ``topic`` does, secrets are left out of the values of
+    ``__cluster_metadata`` (there stands text such as ``{"redacted": 212}``) unless ``secrets`` are wanted.
+
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
-    return _udf(_record_sets, _list_type())(_column(payload)).alias("decode_records")
+    hides = sql.lit(False)
+    if topic is not None and not secrets:
+        hides = sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
+    return _udf(_record_sets, _list_type())(_column(payload), hides).alias("decode_records")
 
 
 def _column(value: ColumnOrName | int) -> Column:
@@ -130,9 +148,14 @@ def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Co
     return made
 
 
+def _is_set(flag: pa.Array) -> bool:
+    """A literal, which comes as a column."""
+    return len(flag) > 0 and bool(flag[0].as_py())
+
+
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
     """The frames of a column; for one whose size is not that of what follows, the error."""
-    has_size = len(sized) > 0 and sized[0].as_py()
+    has_size = _is_set(sized)
     for value in column:
         data: bytes | None = value.as_py()
         if not has_size or data is None:
@@ -154,11 +177,12 @@ def _name(api_key: int) -> str | None:
     return None if message is None else message.api_name
 
 
-def _requests(payload: pa.Array, sized: pa.Array) -> pa.Array:
-    return _structs((None if one is None else _request(one) for one in _payloads(payload, sized)), REQUEST)
+def _requests(payload: pa.Array, sized: pa.Array, secrets: pa.Array) -> pa.Array:
+    shows = _is_set(secrets)
+    return _structs((None if one is None else _request(one, shows) for one in _payloads(payload, sized)), REQUEST)
 
 
-def _request(data: bytes | KwireError) -> Row:
+def _request(data: bytes | KwireError, secrets: bool) -> Row:
     if isinstance(data, KwireError):
         return _status(data)
     row: Row = {}
@@ -171,7 +195,7 @@ def _request(data: bytes | KwireError) -> Row:
     try:
         header, _ = kwire.decode_request_header(data)
         request = kwire.decode_request(data)
-        row["body"] = to_json(request.body, header.request_api_version)
+        row["body"] = to_json(request.body, header.request_api_version, secrets=secrets)
         row["status"] = "ok"
     except KwireError as error:
         row.update(_status(error))
@@ -183,12 +207,17 @@ def _request(data: bytes | KwireError) -> Row:
     return row
 
 
-def _responses(payload: pa.Array, api_key: pa.Array, api_version: pa.Array, sized: pa.Array) -> pa.Array:
+def _responses(
+    payload: pa.Array, api_key: pa.Array, api_version: pa.Array, sized: pa.Array, secrets: pa.Array
+) -> pa.Array:
     rows = zip(_payloads(payload, sized), api_key.to_pylist(), api_version.to_pylist(), strict=True)
-    return _structs((None if data is None else _response(data, key, version) for data, key, version in rows), RESPONSE)
+    shows = _is_set(secrets)
+    return _structs(
+        (None if data is None else _response(data, key, version, shows) for data, key, version in rows), RESPONSE
+    )
 
 
-def _response(data: bytes | KwireError, api_key: int | None, api_version: int | None) -> Row:
+def _response(data: bytes | KwireError, api_key: int | None, api_version: int | None, secrets: bool) -> Row:
     if isinstance(data, KwireError):
         return _status(data)
     if api_key is None or api_version is None:
@@ -202,7 +231,7 @@ def _response(data: bytes | KwireError, api_key: int | None, api_version: int | 
     try:
         response = kwire.decode_response(data, api_key=api_key, api_version=api_version)
         row["api_version"] = response.api_version
-        row["body"] = to_json(response.body, response.api_version)
+        row["body"] = to_json(response.body, response.api_version, secrets=secrets)
         row["status"] = "ok"
     except KwireError as error:
         row.update(_status(error))
@@ -214,24 +243,24 @@ def _structs(rows: Iterable[Row | None], type_: pa.DataType) -> pa.Array:
 
 
 # An iterator, because there can be more in a column of record sets than one Arrow array can hold.
-def _record_sets(payloads: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    for payload in payloads:
-        yield from _windows(payload)
+def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    for payload, hides in columns:
+        yield from _windows(payload, hides)
 
 
-def _windows(payload: pa.Array) -> Iterator[pa.Array]:
+def _windows(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
     first = 0
     size = 0
     lengths = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_pylist()
     for row, length in enumerate(lengths):
         if size + length > WINDOW and row > first:
-            yield from _decoded(payload.slice(first, row - first))
+            yield from _decoded(payload.slice(first, row - first), hides.slice(first, row - first))
             first, size = row, 0
         size += length
-    yield from _decoded(payload.slice(first))
+    yield from _decoded(payload.slice(first), hides.slice(first))
 
 
-def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
+def _decoded(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
     """The records of each payload of a window, as one array of lists; several where one cannot hold them."""
     import numpy as np
 
@@ -243,15 +272,20 @@ def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
     buffer = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     # The window's own bytes only: the column's buffer can be larger than the decoder takes.
     for part in decode_groups(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1]):
-        yield _lists(payload.slice(part.first, part.sets), part.found)
+        yield _lists(payload.slice(part.first, part.sets), hides.slice(part.first, part.sets), part.found)
 
 
-def _lists(payload: pa.Array, found: RecordColumns) -> pa.Array:
+def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array:
     import numpy as np
 
+    from kwire.log.internal import with_redacted
     from kwire.records.verdicts import MALFORMED, among, verdict
 
     columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
+    if hides.true_count:
+        of_rows = hides.to_numpy(False)[found.set_index] & ~found.batch.column("is_control").to_numpy(False)
+        value = found.batch.schema.get_field_index("value")
+        columns[value] = with_redacted(columns[value], np.flatnonzero(of_rows))
     values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
     problems = found.problems
     wrong = [{"status": MALFORMED, "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems]

@@ -65,11 +65,13 @@ def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> Stru
     return _spark_schema(_table(table, form, deep=deep))
 
 
-def _spark_schema(table: Table) -> StructType:
+def _spark_schema(table: Table, *, asked: bool = False) -> StructType:
+    """The columns of a table; with ``asked``, those as well that are only there by name."""
+    import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
     always = (table.file, "status")
-    schema = from_arrow_schema(table.schema)
+    schema = from_arrow_schema(pa.schema([*table.schema, *table.asked]) if asked else table.schema)
     return StructType([StructField(one.name, one.dataType, one.name not in always) for one in schema.fields])
 
 
@@ -108,8 +110,8 @@ class Options:
         known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
-                said = ", ".join(map(repr, known[:-2]))
-                raise KwireError(f"no option {name!r}: the data source kwire has {said}")
+                said = ", ".join(map(repr, known[:-3]))
+                raise KwireError(f"no option {name!r}: the data source kwire has {said} and {known[-3]!r}")
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
@@ -186,7 +188,7 @@ class KwireDataSource(DataSource):
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
         options = Options.of(self.options)
-        whole = _spark_schema(options.definition)
+        whole = _spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
         for one in schema.fields:
             if one.name not in known:

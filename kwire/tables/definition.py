@@ -53,7 +53,8 @@ class Table:
 
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
     of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty where it has
-    no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column.
+    no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
+    ``schema``. ``asked``: further columns, which are there only where they are asked for by name.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Table:
     file: str
     shown: Sequence[Column]
     statuses: Mapping[str, str] = field(default_factory=dict)
+    asked: Sequence[pa.Field] = ()
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
         """The schema of some columns, in the order given; None: all. Raises ``ValueError`` for one that is none."""
@@ -71,12 +73,13 @@ class Table:
         wanted = list(columns)
         if not wanted:
             raise ValueError(f"no column of the table {self.name} was chosen: {', '.join(self.schema.names)}")
+        known = {one.name: one for one in (*self.schema, *self.asked)}
         for name in wanted:
-            if name not in self.schema.names:
-                raise ValueError(f"the table {self.name} has no column {name!r}: {', '.join(self.schema.names)}")
+            if name not in known:
+                raise ValueError(f"the table {self.name} has no column {name!r}: {', '.join(known)}")
             if wanted.count(name) > 1:
                 raise ValueError(f"column {name!r} of the table {self.name} was chosen twice")
-        return pa.schema([self.schema.field(name) for name in wanted])
+        return pa.schema([known[name] for name in wanted])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import log
-from kwire.log.internal import DECODED, decoded
+from kwire.log.internal import DECODED, decoded, with_redacted
 from kwire.log.reading import STATUSES
+from kwire.protocol.secrets import METADATA_TOPIC
 from kwire.records.portions import portions
 from kwire.tables import records, showing
 from kwire.tables.definition import LogTable
@@ -28,19 +29,31 @@ _MOST_DECODED: Final = 4 << 20
 """Bytes of keys and values that are decoded for one batch: as JSON, they may be many times as much."""
 
 
-def _deep(source: Any, *, columns: Sequence[str] | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
+def _deep(
+    source: Any, *, columns: Sequence[str] | None = None, secrets: bool = False, **options: Any
+) -> Iterator[pa.RecordBatch]:
     wanted = DEEP.chosen(columns).names
     needed = [one for one in wanted if one not in DECODED]
     decodes = len(needed) < len(wanted)
     if decodes:
         needed += [one for one in _FROM if one not in needed]
-    for batch in log.read(source, columns=needed, **options):
+    # Decoding needs the values as they are.
+    for batch in log.read(source, columns=needed, secrets=secrets or decodes, **options):
         if not decodes:
             yield batch.select(wanted)
             continue
         sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
         for first, last in portions(sizes, most=_MOST_DECODED):
-            yield decoded(batch.slice(first, last - first)).select(wanted)
+            made = decoded(batch.slice(first, last - first), secrets=secrets)
+            if not secrets and "value" in wanted:
+                made = _redacted(made)
+            yield made.select(wanted)
+
+
+def _redacted(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = pc.and_(pc.equal(batch.column("topic"), METADATA_TOPIC), pc.invert(batch.column("is_control")))
+    values = with_redacted(batch.column("value"), pc.indices_nonzero(pc.fill_null(rows, False)))
+    return batch.set_column(batch.schema.get_field_index("value"), batch.schema.field("value"), values)
 
 
 _SHOWN: Final = tuple(column for column in records.SHOWN if column.title != "source")

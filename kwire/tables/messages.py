@@ -1,7 +1,8 @@
 """The table ``messages``: the frames, with the decoded body as JSON text.
 
 Bodies are decoded one by one, in Python, and only where a column needs it: ``body``, and ``status`` and ``error``,
-which say so where a body is not what its version says.
+which say so where a body is not what its version says. Secrets are left out of ``body`` unless they are wanted
+(``kwire.protocol.secrets``); ``sasl_user`` is there where it is asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from kwire.errors import KwireError, LimitError, UnsupportedVersionError
 from kwire.kernels.layouts import Status
 from kwire.protocol.describe import to_json
 from kwire.protocol.headers import decode_request, decode_response
+from kwire.protocol.secrets import sasl_user
 from kwire.records.portions import MOST_BYTES, portions, text_size
+from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import SCHEMA as FRAMES
@@ -30,8 +33,11 @@ __all__ = ["SCHEMA", "TABLE"]
 Array = Any
 
 SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
-"""The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is
-ok."""
+"""The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64, secrets are left out); null
+unless ``status`` is ok."""
+
+ASKED: Final = (pa.field("sasl_user", pa.string()),)
+"""The user in a SASL token of a client, where it can be told (``kwire.protocol.secrets.sasl_user``)."""
 
 LONGEST_BODY: Final = 1 << 30
 """Bytes of one body as text: Arrow can hold 2 GiB in one batch."""
@@ -46,12 +52,20 @@ class _Maker(Maker):
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
         self._writes = "body" in schema.names
+        self._names_users = "sasl_user" in schema.names
+        self._users: dict[int, str] = {}
+        """The users in the tokens of these frames, by row."""
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         costs = text_sizes(self._capture, frames)
+        if self._names_users:
+            self._users = dict(_users(frames))
+            for row, user in self._users.items():
+                costs[row] += text_size(user)
         if not self._decodes:
             for first, last in portions(costs):
-                yield columns.filled(self._schema, FrameColumns(self._capture, frames, first, last).column)
+                made = FrameColumns(self._capture, frames, first, last)
+                yield columns.filled(self._schema, partial(self._column, made, [], first, last))
             return
         statuses = frames["status"].copy()
         bodies: dict[int, str | None] = {}
@@ -96,19 +110,39 @@ class _Maker(Maker):
             first, last = begin + low, begin + high
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             texts = [bodies.get(row) for row in range(first, last)]
-            yield columns.filled(self._schema, partial(_column, made, texts))
+            yield columns.filled(self._schema, partial(self._column, made, texts, first, last))
+
+    def _column(self, made: FrameColumns, bodies: list[str | None], first: int, last: int, name: str) -> pa.Array:
+        if name == "sasl_user":
+            return pa.array([self._users.get(row) for row in range(first, last)], pa.string())
+        return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
 
     def _body(self, data: bytes, response: int, api: int, version: int) -> str | None:
         """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
         if response:
             answer = decode_response(data, api_key=api, api_version=version)
-            return _checked(to_json(answer.body, answer.api_version)) if self._writes else None
+            return self._text(answer.body, answer.api_version)
         body = decode_request(data).body
-        return _checked(to_json(body, version)) if self._writes else None
+        return self._text(body, version)
+
+    def _text(self, body: Any, version: int) -> str | None:
+        return _checked(to_json(body, version, secrets=self._secrets)) if self._writes else None
 
 
-def _column(made: FrameColumns, bodies: list[str | None], name: str) -> pa.Array:
-    return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
+def _users(frames: Frames) -> Iterator[tuple[int, str]]:
+    """The users in tokens of clients, by row: in SaslAuthenticate, and in raw tokens."""
+    status, request = frames["status"], frames["response"] == 0
+    asks = (status == Status.OK) & (frames["api"] == ApiKey.SASL_AUTHENTICATE)
+    for row in np.flatnonzero(request & (asks | (status == Status.SASL))).tolist():
+        data = frames.bytes_of(row)
+        if asks[row]:
+            try:
+                data = decode_request(data).body.auth_bytes
+            except KwireError:
+                continue
+        user = sasl_user(data)
+        if user is not None:
+            yield row, user
 
 
 def _checked(body: str) -> str:
@@ -124,6 +158,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=words(STATUSES),
     maker=_Maker,
+    asked=ASKED,
     shown=(
         Column("time", showing.time("timestamp"), shrink=15),
         Column("client", showing.host("client"), shrink=15),

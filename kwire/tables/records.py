@@ -9,6 +9,7 @@ Rules kept here:
 - Names of topics, of up to 32 kB each, stand in every row: their bytes are counted before they are written, and batches
   are cut by them.
 - Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
+- Values that hold secrets are replaced where the topic is ``__cluster_metadata``, by its name or its id.
 - What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
   topics not learnt.
 """
@@ -29,6 +30,8 @@ from kwire.kernels.engine import choose
 from kwire.kernels.layouts import Status
 from kwire.kernels.names import NameTable
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.log.internal import with_redacted
+from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
@@ -148,6 +151,7 @@ class Records(Maker):
     def __init__(self, schema_: pa.Schema, run: Run) -> None:
         self._name = run.name
         self._limits = run.limits
+        self._redacts = not run.secrets and "value" in schema_.names
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
@@ -167,23 +171,35 @@ class Records(Maker):
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = _Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        hides = _of_metadata(frames.data, sets) if self._redacts else np.zeros(0, bool)
+        decoded = self._decoded
+        if hides.any() and "is_control" not in decoded:
+            decoded = [*decoded, "is_control"]
         waiting = Waiting()
         for failure in failures:
             waiting.tell((failure.row, _LAST), failure)
-        for found, after in decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=self._decoded):
+        for found, after in decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded):
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
-            yield from self._made(frames, place, found, told)
+            yield from self._made(frames, place, found, told, hides)
 
     def _made(
-        self, frames: Frames, place: _Place, found: RecordColumns, told: list[tuple[tuple[int, ...], Any]]
+        self,
+        frames: Frames,
+        place: _Place,
+        found: RecordColumns,
+        told: list[tuple[tuple[int, ...], Any]],
+        hides: Array,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of some records and of what is told among them."""
+        """The batches of some records and of what is told among them. ``hides``: sets whose values may be secret."""
         from kwire.records.portions import MOST_BYTES, text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
         own = {name: found.batch.column(name) for name in self._decoded}
+        if hides.any():
+            rows = np.flatnonzero(hides[found.set_index] & ~found.batch.column("is_control").to_numpy(False))
+            own["value"] = with_redacted(own["value"], rows)
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
         n_rows = len(found.set_index)
@@ -223,6 +239,22 @@ def _with_records(frames: Frames) -> Array:
     wanted |= ((api == ApiKey.FETCH) | (api == ApiKey.SHARE_FETCH)) & (response == 1)
     in_part = ((status == Status.CUT_OFF) | (status == Status.GAP)) & (frames["off"] >= 0)
     return wanted & ((status == Status.OK) | in_part)
+
+
+_NAME: Final = np.frombuffer(METADATA_TOPIC.encode(), np.uint8)
+_ID: Final = np.frombuffer(METADATA_TOPIC_ID.bytes, np.uint8)
+
+
+def _of_metadata(data: Array, sets: Array) -> Array:
+    """Which record sets are of ``__cluster_metadata``."""
+    made: Array = np.zeros(len(sets), bool)
+    for register, wanted in ((R_TOPIC, _NAME), (R_TOPIC_ID, _ID)):
+        starts = value_column(sets, register)
+        rows = np.flatnonzero(length_column(sets, register) == len(wanted))
+        # The last byte alone tells most others apart.
+        rows = rows[data[starts[rows] + len(wanted) - 1] == wanted[-1]]
+        made[rows] |= (data[starts[rows, None] + np.arange(len(wanted))] == wanted).all(axis=1)
+    return made
 
 
 class _Place:

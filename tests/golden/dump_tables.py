@@ -104,8 +104,8 @@ def of_segment(path: Path) -> dict[str, Reader]:
         return batches
 
     made: dict[str, Reader] = {
-        "records": lambda notes: log.read(segment, on_note=notes.append),
-        "deep": lambda notes: map(internal.decoded, log.read(segment, on_note=notes.append)),
+        "records": lambda notes: log.read(segment, secrets=True, on_note=notes.append),
+        "deep": lambda notes: map(internal.decoded, log.read(segment, secrets=True, on_note=notes.append)),
         "batches": lambda notes: log.batches(segment, on_note=notes.append),
         "index_problems": entries(log.check_indexes, "file", "entry", "message"),
     }

@@ -73,7 +73,7 @@ def compare(segment: log.Segment, text: str) -> None:
     assert batch_lines
     for row, line in zip(rows(log.batches(segment)), batch_lines, strict=True):
         compare_batch(row, line)
-    for row, line in zip(rows(log.read(segment)), record_lines, strict=True):
+    for row, line in zip(rows(log.read(segment, secrets=True)), record_lines, strict=True):
         compare_record(row, line)
 
 

@@ -57,7 +57,7 @@ def test_all_of_a_segment_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("path", OWN, ids=title)
 def test_every_record_of_kafkas_own_topics_is_decoded(path: Path) -> None:
-    rows = [row for batch in valid(map(decoded, log.read(path))) for row in batch.to_pylist()]
+    rows = [row for batch in valid(map(decoded, log.read(path, secrets=True))) for row in batch.to_pylist()]
     assert rows
     for row in rows:
         assert row["record_type"] is not None
@@ -67,7 +67,7 @@ def test_every_record_of_kafkas_own_topics_is_decoded(path: Path) -> None:
 
 @pytest.mark.parametrize("path", OWN, ids=title)
 def test_a_decoded_value_has_the_version_that_its_bytes_have(path: Path) -> None:
-    for batch in log.read(path):
+    for batch in log.read(path, secrets=True):
         for row in decoded(batch).to_pylist():
             if row["value"] is None or row["topic"] == "__cluster_metadata":
                 continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
+from canaries import CASES, IN_RECORDS, canary, capture_of, found, metadata_records
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
@@ -182,3 +184,59 @@ def test_functions_work_on_the_slices_that_filters_and_limits_leave(spark: Spark
     frame = binary(spark, *data).where("i % 7 = 3")
     made = collect(frame, kwire.spark.decode_records("payload"))
     assert [row[0].offset for row in made] == list(range(3, 50, 7))
+
+
+SASL = kwire.encode_request(
+    kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("PLAIN").encode()),
+    api_version=2,
+    correlation_id=7,
+)
+TOKEN = kwire.encode_response(
+    kwire.messages.CreateDelegationTokenResponse(hmac=canary("hmac made").encode()), api_version=2, correlation_id=7
+)
+
+
+def test_bodies_show_secrets_only_when_asked(spark: SparkSession) -> None:
+    names = ("PLAIN", "hmac made")
+    for secrets, expected in ((False, set()), (True, set(names))):
+        bodies = collect(binary(spark, SASL, None), kwire.spark.decode_request("payload", secrets=secrets))
+        bodies += collect(binary(spark, TOKEN), kwire.spark.decode_response("payload", 38, 2, secrets=secrets))
+        assert [row and row.status for row in bodies] == ["ok", None, "ok"]
+        assert found(repr(bodies), names) == expected
+    assert not found(repr(collect(binary(spark, SASL), kwire.spark.decode_request("payload"))), names)
+    cut = collect(binary(spark, SASL[:-3], SASL + b"!"), kwire.spark.decode_request("payload"))
+    assert not found(repr(cut), names)
+
+
+def test_values_of_the_metadata_topic_are_left_out_where_the_topic_is_told(spark: SparkSession) -> None:
+    topics = ["__cluster_metadata", "other", None, "__cluster_metadata"]
+    payloads = [metadata_records(), metadata_records(), metadata_records(), None]
+    rows = [(index, one, topic) for index, (one, topic) in enumerate(zip(payloads, topics, strict=True))]
+    frame = spark.createDataFrame(rows, "i int, payload binary, topic string")
+    made = collect(frame, kwire.spark.decode_records("payload", topic="topic"))
+    assert not found(repr(made[0]), IN_RECORDS)
+    assert found(repr(made[1]), IN_RECORDS) == found(repr(made[2]), IN_RECORDS) == set(IN_RECORDS)
+    assert made[3] is None
+    assert [row.status for row in made[0]] == [row.status for row in made[1]]
+    whole = collect(frame, kwire.spark.decode_records("payload", topic=sql.col("topic"), secrets=True))
+    assert whole[0] == whole[1] == made[1] == collect(frame, kwire.spark.decode_records("payload"))[0]
+
+
+@pytest.mark.parametrize("option", [{}, {"secrets": "redact"}, {"secrets": "show"}])
+def test_the_data_source_shows_secrets_only_when_asked(spark: SparkSession, tmp_path: Path, option: Any) -> None:
+    file = tmp_path / "all.pcap"
+    file.write_bytes(capture_of(CASES))
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(metadata_records())
+    reader = spark.read.format("kwire").options(**option)
+    names = {name for case in CASES for name in case.names}
+    shown = set()
+    for table in ("messages", "records"):
+        shown |= found(repr(reader.option("table", table).load(str(file)).collect()), names)
+    for deep in ("false", "true"):
+        segment = spark.read.format("kwire").options(format="log", deep=deep, **option).load(str(folder))
+        shown |= found(repr(segment.collect()), names | set(IN_RECORDS))
+    assert shown == (names | set(IN_RECORDS) if option.get("secrets") == "show" else set())
+    users = reader.option("table", "messages").schema("sasl_user string, frame bigint").load(str(file)).collect()
+    assert [row.sasl_user for row in users if row.sasl_user] == ["alice"] * 4

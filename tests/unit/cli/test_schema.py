@@ -91,6 +91,12 @@ def test_embedded_schemas_and_headers_are_found_by_name(run: Run):
     )
 
 
+def test_json_says_what_is_secret(run: Run):
+    _, out = run("AlterConfigs", "--kind", "request", "--json")
+    (resources, _) = json.loads(out)["fields"]
+    assert [one.get("secret") for one in resources["fields"][2]["fields"]] == [None, "config"]
+
+
 def test_json_has_types_defaults_and_nesting(run: Run):
     _, out = run("Fetch", "--kind", "request", "--version", "12", "--json")
     value = json.loads(out)
@@ -113,6 +119,20 @@ def test_import_prints_a_definition_in_our_format(run: Run, tmp_path: Path):
     file = tmp_path / "X.json"
     file.write_text('{"type": "data", "name": "X", "validVersions": "0", "fields": []}  // the end')
     assert run("import", str(file)) == (0, "data X versions 0\n")
+
+
+def test_import_knows_what_is_secret_in_messages_of_that_name(run: Run, tmp_path: Path):
+    field = {"name": "AuthBytes", "type": "bytes", "versions": "0+"}
+    other = {"name": "More", "type": "bytes", "versions": "0+"}
+    values = {"type": "request", "name": "SaslAuthenticateRequest", "apiKey": 36, "validVersions": "0-9"}
+    file = tmp_path / "SaslAuthenticateRequest.json"
+    file.write_text(json.dumps(values | {"flexibleVersions": "2+", "fields": [field, other]}))
+    code, out = run("import", str(file))
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [["auth_bytes", "bytes", "secret"], ["more", "bytes"]]
+    # A field of another type is another field.
+    file.write_text(json.dumps(values | {"flexibleVersions": "2+", "fields": [field | {"type": "int32"}]}))
+    assert "secret" not in run("import", str(file))[1]
 
 
 def test_compare_lists_differences_and_says_so_in_its_exit_code(run: Run, tmp_path: Path):

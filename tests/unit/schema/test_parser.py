@@ -45,6 +45,11 @@ request Everything key 900 versions 0-12 flexible 3+ kafka4 2-12
   one         Thing    3+  tag 0
   two         string   0+  tag 1 4+ ignorable
   old         string  plain
+  password    string?  secret
+  key         bytes   4+  secret as kEY
+  a_value     string? = null  secret config ignorable
+  a_frame     bytes  secret frame
+  log         records?  secret topic
 """
 
 
@@ -120,6 +125,19 @@ def test_structs_are_found_by_name_and_may_be_used_again():
     assert field(message, "again").type == Array(StructRef("Thing"))
 
 
+def test_a_field_says_in_which_way_it_is_secret():
+    message = parse_one(EVERYTHING)
+    secret = {one.name: one.secret for one in message.fields if one.secret}
+    assert secret == {
+        "password": "always",
+        "key": "always",
+        "a_value": "config",
+        "a_frame": "frame",
+        "log": "topic",
+    }
+    assert {one.name: one.secret for one in model.layout(message, 4).fields if one.secret} == secret
+
+
 def test_writing_is_the_inverse_of_reading():
     for text in (EVERYTHING, EVERYTHING.replace("more\n\n", "more\n")):
         messages = schema.parse(text)
@@ -191,6 +209,13 @@ def one_field(line: str) -> str:
         (one_field("first  int8"), 3, "a second field first"),
         (one_field("unknown_tagged_fields  int8"), 3, "taken by every message"),
         (one_field("b  int8  plain"), 3, "only a string can be"),
+        (one_field("b  int8  secret"), 3, "b is secret, which only string or bytes or records can be"),
+        (one_field("b  [string]  secret"), 3, "b is secret, which only string or bytes or records can be"),
+        (one_field("b  bytes  secret config"), 3, "b is secret config, which only string can be"),
+        (one_field("b  string  secret frame"), 3, "b is secret frame, which only bytes can be"),
+        (one_field("b  bytes  secret topic"), 3, "b is secret topic, which only records can be"),
+        (one_field("b  string  secret sometimes"), 3, "unknown word 'sometimes'"),
+        (one_field("b  string  secret secret"), 3, "secret given twice"),
         (one_field("b  int8  ignorable ignorable"), 3, "ignorable given twice"),
         (one_field("b  int8  sometimes"), 3, "unknown word 'sometimes'"),
         (one_field("b  int8  as"), 3, "'as' needs the name"),

@@ -1,0 +1,172 @@
+"""What of a message is not shown, and what stands in its place.
+
+The schema says which fields are secret (``model.Secret``); here is what that means for an object, for what ``to_dict``
+made of it, and for the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
+``to_dict`` and ``from_dict`` do not.
+
+- In place of a secret stands its size in bytes, ``{"redacted": 26}``: no digest, which could be guessed at.
+- Null and the empty value hold nothing, and stay.
+- Whether the value of a configuration entry is secret is said by the fields beside it (``kwire.schema.configs``),
+  whether a record set is, by its topic: the fields of the structs around a field count as well. A record set whose
+  topic is not known is not secret.
+- Errors quote neither secrets nor what may hold some: ``quoted``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from kwire.schema import configs, model
+
+if TYPE_CHECKING:
+    from kwire.codec.objects import WireStruct
+
+__all__ = [
+    "METADATA_TOPIC",
+    "METADATA_TOPIC_ID",
+    "REDACTED",
+    "Secrets",
+    "by_topic",
+    "is_redacted",
+    "is_secret",
+    "quoted",
+    "redact",
+    "redacted",
+    "secrets_of",
+]
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""The topic whose records hold credentials and configurations (KIP-500)."""
+METADATA_TOPIC_ID: Final = UUID(int=1)
+"""Its id, which is the same in every cluster: ``AAAAAAAAAAAAAAAAAAAAAQ`` as Kafka writes it."""
+
+REDACTED: Final = "redacted"
+
+_TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
+"""What may say of which topic a record set is."""
+
+Secrets = tuple[tuple[str, model.Secret, "type[WireStruct] | None"], ...]
+"""The fields of a class that are secret, or structs with such: name, in which way, class of the struct."""
+
+_LONGEST: Final = 60
+"""Characters (or bytes) of a value that an error quotes."""
+
+
+def secrets_of(fields: Sequence[model.Field], structs: Mapping[str, type[WireStruct]]) -> Secrets:
+    """What ``redact`` must look at in a class with these fields."""
+    found: list[tuple[str, model.Secret, type[WireStruct] | None]] = []
+    for field in fields:
+        inner = structs.get(field.name)
+        if field.secret or (inner is not None and inner.SECRET_FIELDS):
+            found.append((field.name, field.secret, inner))
+    return tuple(found)
+
+
+def by_topic(fields: Sequence[model.Field], secrets: Secrets) -> bool:
+    """Whether nothing in a class is secret but record sets, by a topic that the class itself names.
+
+    Where that is another one, ``redact`` need not look inside.
+    """
+    names = {field.name for field in fields}
+    return not names.isdisjoint(_TOPIC_FIELDS) and all(
+        kind == "topic" if inner is None else _only_topics(inner) for _, kind, inner in secrets
+    )
+
+
+def _only_topics(kind: type[WireStruct]) -> bool:
+    return all(how == "topic" if inner is None else _only_topics(inner) for _, how, inner in kind.SECRET_FIELDS)
+
+
+def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
+    """Replaces what is secret in ``values``, which ``to_dict`` of a ``kind`` gave. ``around``: the dicts around it."""
+    inside = (*around, values)
+    for name, secret, inner in kind.SECRET_FIELDS:
+        value = values.get(name)
+        if not value:
+            continue
+        if inner is not None:
+            for one in value if isinstance(value, list) else (value,):
+                # Fetch responses have many partitions.
+                if not inner.SECRET_BY_TOPIC or _of_metadata(one):
+                    redact(inner, one, inside)
+        elif isinstance(value, (bytes, str)) and is_secret(secret, value, inside):
+            values[name] = redacted(value)
+
+
+def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> bool:
+    """Whether the ``value`` of a field that is ``secret`` in one way is not to be shown.
+
+    ``around`` are the structs in which it stands, its own last: objects, or mappings of the fields that are known.
+    """
+    if secret == "config":
+        # The synonyms of an entry stand inside of it: what is said of the entry holds for them too.
+        entries = [one for one in around[-2:] if one is around[-1] or _has(one, "value")]
+        return any(
+            configs.is_secret(
+                _field(one, "name"),
+                value,
+                sensitive=_field(one, "is_sensitive"),
+                config_type=_field(one, "config_type"),
+                resource_type=_nearest(around, "resource_type"),
+            )
+            for one in entries
+        )
+    if secret == "topic":
+        return any(map(_of_metadata, around))
+    return bool(secret)
+
+
+def _of_metadata(holder: object) -> bool:
+    return bool(
+        _field(holder, "topic") == METADATA_TOPIC
+        or _field(holder, "name") == METADATA_TOPIC
+        or _field(holder, "topic_id") == METADATA_TOPIC_ID
+    )
+
+
+def _field(holder: object, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _has(holder: object, name: str) -> bool:
+    return name in holder if isinstance(holder, Mapping) else hasattr(holder, name)
+
+
+def _nearest(around: Sequence[object], name: str) -> Any:
+    found = (_field(one, name) for one in reversed(around))
+    return next((one for one in found if one is not None), None)
+
+
+def redacted(value: bytes | str | int) -> dict[str, int]:
+    """What is shown of a secret, given as it is, or its number of bytes."""
+    if isinstance(value, int):
+        return {REDACTED: value}
+    if isinstance(value, bytes):
+        return {REDACTED: len(value)}
+    try:
+        return {REDACTED: len(value.encode("utf-8", "surrogateescape"))}
+    except UnicodeEncodeError:  # a surrogate that no bytes gave
+        return {REDACTED: len(value.encode("utf-8", "surrogatepass"))}
+
+
+def is_redacted(value: object) -> bool:
+    """Whether ``value`` is what ``redacted`` gives."""
+    return isinstance(value, Mapping) and list(value) == [REDACTED]
+
+
+def quoted(value: object, secret: str = "") -> str:
+    """How an error speaks of a value that is not what it should be; ``secret``: of the field that it was given for.
+
+    Numbers, and text and bytes of fields that are not secret, are quoted in short. Anything else may hold what must not
+    be shown, and is named by its type.
+    """
+    if value is None or type(value) in (bool, float, UUID):
+        return repr(value)
+    if type(value) is int and not secret:
+        return repr(value) if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
+    if type(value) in (str, bytes) and not secret:
+        assert isinstance(value, (str, bytes))
+        return repr(value) if len(value) <= _LONGEST else f"{value[:_LONGEST]!r}..."
+    return f"a value of type {type(value).__name__}"

@@ -1,0 +1,95 @@
+"""Which configuration entries of Kafka hold a secret.
+
+An entry is secret where anything says so: the broker that describes it (``is_sensitive``, type ``PASSWORD``), its name,
+or its value. Names are Kafka's own of the type ``PASSWORD``, with whatever may stand before them
+(``listener.name.internal.ssl.key.password``), and those that look like one: brokers have entries of plugins (storage,
+authorizers, reporters) that nobody here can know, and a value that was shown cannot be taken back. Names that only
+speak of a secret (``delegation.token.expiry.time.ms``) end in what they are instead. A broker's loggers are entries
+too: their names are those of classes, their values levels.
+
+Imports nothing of kwire.
+
+Source: the ``ConfigDef`` of brokers, producers, consumers and admin clients of Kafka 3.9 and 4.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["PASSWORD", "PASSWORDS", "is_secret"]
+
+PASSWORD: Final = 9
+"""``config_type`` of a password (``DescribeConfigsResponse.ConfigType``)."""
+
+BROKER_LOGGER: Final = 8
+"""``resource_type`` of the levels of a broker's loggers (``ConfigResource.Type``)."""
+
+PASSWORDS: Final = frozenset(
+    {
+        "delegation.token.master.key",
+        "delegation.token.secret.key",
+        "password.encoder.old.secret",
+        "password.encoder.secret",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.certificates",
+        "ssl.truststore.password",
+        "zookeeper.ssl.keystore.password",
+        "zookeeper.ssl.truststore.password",
+    }
+)
+"""Every entry that Kafka declares as ``PASSWORD``."""
+
+_KNOWN: Final = re.compile(rf"(?:.*\.)?(?:{'|'.join(map(re.escape, sorted(PASSWORDS)))})|scram-sha-\d+", re.DOTALL)
+
+_LOOKS: Final = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|jaas|hmac|licen[cs]e|user\.?info|authorization"
+    r"|(?:private|access|api|account)[._-]?key|(?:^|[._-])(?:pass|jwt)(?:[._-]|$)|key$"
+)
+_ABOUT: Final = re.compile(
+    r"[._-](?:ms|seconds|bytes|length|size|count|iterations|algorithm|type|class|file|location|path|dir|url|uri"
+    r"|endpoint|enabled?|client[._-]id)$"
+)
+"""How a name ends that speaks of a secret and is none."""
+
+_VALUE: Final = re.compile(
+    r"LoginModule\s+(?:required|requisite|sufficient|optional)"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
+    r"|://[^/\s:@]*:[^/\s@]+@"
+    r"|(?<![\w-])eyJ[\w-]*\.eyJ"
+    r"|(?:password|passwd|passphrase|\bpwd|secret|token|credentials?|stored_key|server_key|(?:private|access|api)[._-]?key)"
+    r"[\"']?\s*[=:]",
+    re.IGNORECASE,
+)
+"""A login module with its options, a private key, a URL with a password, a signed token, options with a password."""
+
+
+def is_secret(
+    name: object,
+    value: object,
+    *,
+    sensitive: object = None,
+    config_type: object = None,
+    resource_type: object = None,
+) -> bool:
+    """Whether the ``value`` of the entry ``name`` is not to be shown.
+
+    ``sensitive`` and ``config_type`` are what a broker says of the entry, ``resource_type`` is what it belongs to; None
+    where that is not known.
+    """
+    if sensitive or config_type == PASSWORD:
+        return True
+    if isinstance(value, str) and _VALUE.search(value):
+        return True
+    if not isinstance(name, str):
+        return True
+    small = name.lower()
+    if _KNOWN.fullmatch(small):
+        return True
+    return resource_type != BROKER_LOGGER and _LOOKS.search(small) is not None and _ABOUT.search(small) is None
