@@ -135,9 +135,7 @@ R_NAME, R_ID = range(2)
 """Registers of the programs that find a topic's name and id together."""
 
 _NO_TOPIC_ID: Final = bytes(16)
-METADATA_TOPIC: Final = "__cluster_metadata"
-_METADATA_ID: Final = bytes(15) + b"\x01"
-"""The id that this topic has everywhere (KIP-516), whatever a message calls it."""
+_METADATA_ID: Final = METADATA_TOPIC_ID.bytes
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
 
