@@ -294,9 +294,10 @@ class Decryptor:
             opener = way.opener
             head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
             if opener is None or (kind != _DATA and self._agreed.is_tls13):
-                if not self._in_clear(way, kind, body):
+                if self._in_clear(way, kind, body):
+                    at = stop
+                elif way.opener is None:
                     break
-                at = stop
                 continue
             opened = opener.open(head, body, way.number)
             if opened is None:
@@ -306,7 +307,8 @@ class Decryptor:
                         at = stop
                     continue
             way.number += 1
-            way.unread = 0
+            if way.unread or way.passed:
+                self._is_certain(way)
             self._attempts += ATTEMPTS_EACH
             if self._agreed.is_tls13:
                 kind = opened[-1] if opened else 0
@@ -548,13 +550,17 @@ class Decryptor:
                 if opened is None:
                     continue
                 way.phase, way.generation, way.number, way.opener = phase, generation, number, opener
-                way.unread = 0
-                if way.passed and (way.end == 1 or self._agreed.early is False):
-                    # What was passed over was the handshake, or early data that the server did not take.
-                    way.lost -= way.passed
-                way.passed = 0
+                self._is_certain(way)
                 return opened
         return None
+
+    def _is_certain(self, way: Way) -> None:
+        """A record was opened, behind some that could not be."""
+        way.unread = 0
+        if way.end == 1 or self._agreed.early is False:
+            # What was passed over was the handshake, or early data that the server did not take.
+            way.lost -= way.passed
+        way.passed = 0
 
     def _search(self, way: Way, data: bytes, view: memoryview, at: int) -> int:
         """Behind a hole: the position of a record from which on the way can be read, ``searching`` being over; or how

@@ -185,7 +185,9 @@ def record(name: str, case: Case, folder: Path, certificates: dict[str, tuple[Pa
         server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
     )
     said = bytearray()
-    threading.Thread(target=lambda: [said.extend(one) for one in iter(lambda: serving.stdout.read(1), b"")], daemon=True).start()
+    threading.Thread(
+        target=lambda: [said.extend(one) for one in iter(lambda: serving.stdout.read(1), b"")], daemon=True
+    ).start()
     time.sleep(0.4)
     session, keys = folder / f"{name}.session", folder / f"{name}.keys"
     early = folder / "early"

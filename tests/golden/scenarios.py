@@ -579,7 +579,7 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
 
 
 def encrypted(target: Target) -> None:
-    """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, and Java with an agent that logs secrets.
+    """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, franz-go, and Java with an agent that logs secrets.
 
     Over the listeners for SSL and SASL_SSL. Beside each capture stands ``NAME.keys``, the key log.
     """
@@ -593,6 +593,19 @@ def encrypted(target: Target) -> None:
         ):
             with _encrypted(target, cluster, "kafka-python", name, ports, form=form) as (recording, keys):
                 _kafka_python_over_tls(cluster, recording, version, keys)
+        with (
+            _encrypted(target, cluster, "franz-go", "tour", ports, form="sll") as (recording, keys),
+            plan(
+                recording,
+                cluster.bootstrap("TLS"),
+                "franz-go",
+                samples(0, headers=True),
+                codecs=["zstd"],
+                ca=str(cluster.tls.ca if cluster.tls else ""),
+                keylog=str(keys),
+            ) as path,
+        ):
+            recording.run("franz-go", [*toolchains.franz(), str(path)])
         with _encrypted(target, cluster, "java", "agent", ports) as (recording, keys):
             _java_over_tls(cluster, recording, keys)
 
@@ -603,9 +616,7 @@ def _encrypted(
 ) -> Iterator[tuple[Recording, Path]]:
     """A recording of TLS, and the file that its key log goes to."""
     about = encrypted.__doc__
-    with target.recording(
-        cluster, client, name, about, ports, encrypted=ports, tls=True, **options
-    ) as recording:
+    with target.recording(cluster, client, name, about, ports, encrypted=ports, tls=True, **options) as recording:
         keys = recording.path.with_name(recording.path.name + ".keys")
         keys.unlink(missing_ok=True)
         yield recording, keys
@@ -624,11 +635,12 @@ def _kafka_python_over_tls(cluster: Cluster, recording: Recording, version: ssl.
         ("SASL_TLS", {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", **account}),
     ]
     # More than a record of TLS holds.
-    large = Sample(b"large", b"0123456789abcdef" * 1500)
+    large = [Sample(b"large", b"0123456789abcdef" * 1100)]
     topic, count = recording.path.name, 0
     for listener, security in ways:
         client = KafkaPython(recording, cluster.bootstrap(listener), None, ssl_context=context, **security)
-        count += client.produce(topic, [*samples(0)[:3], large], partition=0)
+        count += client.produce(topic, [*samples(0)[:3], *large], partition=0)
+        large = []
     client.read(topic, (0,), count)
 
 
