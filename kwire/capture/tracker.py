@@ -36,9 +36,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.capture.containers import Container
+from kwire.capture.encrypted import Encrypted, Window
 from kwire.capture.frames import Endpoint, Frames
 from kwire.capture.saved import check_connections, what_is_stated
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
 from kwire.kernels.layouts import (
@@ -56,6 +57,7 @@ from kwire.kernels.numbers import grown
 from kwire.kernels.packets import Count
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
+from kwire.tls import KeyLog
 
 __all__ = ["STATE", "Connection", "Tracker"]
 
@@ -117,21 +119,27 @@ class Connection:
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
-    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. Raises
-    ``ValueError`` for a number that is no port.
+    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. ``keys`` are
+    the secrets of connections that speak TLS; those that the capture itself holds are added to them.
+
+    Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
     ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
     more will come.
     """
 
-    def __init__(self, *, ports: Iterable[int] | None = None) -> None:
+    def __init__(self, *, ports: Iterable[int] | None = None, keys: KeyLog | None = None) -> None:
         self.error: CaptureError | None = None
         wanted = sorted(set(ports or ()))
         if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
             raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
         self._ports: Array = np.array(wanted, np.int64)
         self._counts: Array = np.zeros(len(Count), np.int64)
-        self._container = Container(self._counts)
+        self._keys = KeyLog() if keys is None else keys
+        self._encrypted = None if keys is None else Encrypted(self._keys)
+        self._keys_unused = ""
+        """Why the secrets in the capture are not used."""
+        self._container = Container(self._counts, self._keys)
         self._known = tracking.nothing_known()
         self._client_ids = NameTable()
         self._waiting: Array = np.zeros(64, WAITING)
@@ -220,6 +228,11 @@ class Tracker:
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )
         connections, table = self._known.connections, self._known.streams
+        if self._container.secrets and self._encrypted is None and not self._keys_unused:
+            self._use_secrets()
+        if self._encrypted is not None:
+            tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
+            buf, segments = self._encrypted.opened(tls, len(self._segments))
         data, pieces, active, order = streams.place(
             buf,
             segments,
@@ -237,8 +250,17 @@ class Tracker:
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
         rows = self._read(window, engine)
+        if self._encrypted is not None:
+            self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
         return self._given(rows, data)
+
+    def _use_secrets(self) -> None:
+        """Uses the secrets that stand in the capture, where that can be done."""
+        try:
+            self._encrypted = Encrypted(self._keys)
+        except MissingExtraError as missing:
+            self._keys_unused = str(missing)
 
     def _read(self, window: roles.Window, engine: Engine) -> Array:
         """The frames of a window, stream by stream."""
@@ -315,6 +337,8 @@ class Tracker:
             notes.append(
                 f"{counts[Count.TIME]} packets have times before 1677-09-23 or after 2262-04-10, and are shown at these"
             )
+        if self._keys_unused:
+            notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if not self._frames:
             notes.append(
                 f"no Kafka traffic among {counts[Count.PACKETS]} packets and {self._known.n_connections} "

@@ -11,7 +11,8 @@ It knows nothing of captures or of Kafka. Needs the extra ``tls`` (the package `
 
 from __future__ import annotations
 
-from kwire.tls.decryptor import Decryptor, Plain, Verdict
+from kwire.tls.decryptor import Decryptor, Plain
 from kwire.tls.keylog import KeyLog
+from kwire.tls.verdicts import Verdict
 
 __all__ = ["Decryptor", "KeyLog", "Plain", "Verdict"]

@@ -25,13 +25,15 @@ from typing import Any, Final
 
 from kwire.errors import CaptureError, DecodeError
 from kwire.tls import values
-from kwire.tls.handshake import Handshake, Phase, version_name
+from kwire.tls.handshake import Handshake, Phase
 from kwire.tls.hellos import accepts_early_data, client_hello, server_hello
 from kwire.tls.keylog import KeyLog
 from kwire.tls.protection import Opener, require
-from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Verdict, Way
+from kwire.tls.verdicts import Verdict
+from kwire.tls.versions import version_name
+from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Way
 
-__all__ = ["Decryptor", "Plain", "Verdict"]
+__all__ = ["Decryptor", "Plain"]
 
 HELD: Final = 256 << 10
 """Bytes of one direction that are held while the other one has to be seen first."""
@@ -138,6 +140,12 @@ class Decryptor:
         return None if self._agreed.suite is None else self._agreed.suite.name
 
     @property
+    def numbers(self) -> tuple[int, int]:
+        """Version and cipher suite as they are on the wire (0x0304: TLS 1.3); 0: not known."""
+        answer = self._agreed.answer
+        return (0, 0) if answer is None else (answer.version, answer.suite)
+
+    @property
     def server_name(self) -> str | None:
         """The host that the client asked for."""
         return None if self._agreed.hello is None else self._agreed.hello.server_name
@@ -172,7 +180,7 @@ class Decryptor:
         A position behind that of the byte expected says that those between are missing; bytes from before are passed
         over.
         """
-        if self.has_failed or not len(data):
+        if self.has_failed:
             return []
         way = self._ways[side]
         if not way.started:
@@ -186,8 +194,10 @@ class Decryptor:
             way.lost += len(data)
             way.pos += len(data)
             return []
-        way.held += data
         out: list[Plain] = []
+        if not len(data):
+            return out
+        way.held += data
         if len(way.held) >= way.need:
             self._pump(out)
             if len(way.held) > HELD:
@@ -440,8 +450,8 @@ class Decryptor:
                 return
             way.end = 1
             wrong = agreed.server_hello(server_hello(body), whole)
-            if wrong:
-                self._fail(Verdict.UNSUPPORTED, wrong)
+            if wrong is not None:
+                self._fail(*wrong)
         elif kind == _CLIENT_KEY_EXCHANGE and not sealed:
             agreed.key_exchange(body)
 

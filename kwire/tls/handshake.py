@@ -15,12 +15,10 @@ from kwire.tls.hellos import ClientHello, ServerHello, client_hello, server_hell
 from kwire.tls.keylog import KeyLog
 from kwire.tls.protection import Opener, key_block_openers, master_of, next_generation, opener13
 from kwire.tls.suites import TLS13_SUITES, Suite, suite
+from kwire.tls.verdicts import Verdict
+from kwire.tls.versions import TLS11, TLS13, version_name
 
-__all__ = ["TLS11", "TLS13", "Handshake", "Phase", "version_name"]
-
-TLS11: Final = 0x0302
-TLS13: Final = 0x0304
-_VERSIONS: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", TLS11: "TLS 1.1", 0x0303: "TLS 1.2", TLS13: "TLS 1.3"}
+__all__ = ["Handshake", "Phase"]
 
 _LARGEST_FLIGHT: Final = 256 << 10
 """Bytes of handshake messages of one end that are kept for a master secret."""
@@ -38,11 +36,6 @@ _LABELS: Final = (
     (labels.EARLY, labels.CLIENT_HANDSHAKE, labels.CLIENT_TRAFFIC),
     (b"", labels.SERVER_HANDSHAKE, labels.SERVER_TRAFFIC),
 )
-
-
-def version_name(number: int) -> str:
-    """``TLS 1.3`` and so on."""
-    return _VERSIONS.get(number, f"TLS 0x{number:04X}")
 
 
 class Handshake:
@@ -111,7 +104,7 @@ class Handshake:
             self.guessed(int.from_bytes(answer, "big"))
             readable = int.from_bytes(answer, "big") in TLS13_SUITES
         elif answer:
-            readable = not self.server_hello(server_hello(answer[4:]), answer)
+            readable = None is self.server_hello(server_hello(answer[4:]), answer)
         self.early = None if state["early"] is None else values.truth(state["early"])
         self.count = values.number(state["count"], 0)
         self.premaster_name = values.as_bytes(state["premaster_name"])
@@ -136,20 +129,20 @@ class Handshake:
             flight.clear()
         self.collect(0, message)
 
-    def server_hello(self, answer: ServerHello, message: bytes) -> str:
-        """A ServerHello, ``message`` being the whole of it: why the connection cannot be read, or nothing."""
+    def server_hello(self, answer: ServerHello, message: bytes) -> tuple[Verdict, str] | None:
+        """A ServerHello, ``message`` being the whole of it: why the connection cannot be read, and in a sentence."""
         self.answer = answer
         self.messages[1] = message
         self._latest.clear()
         if answer.retry:
             self.early = False
-            return ""
+            return None
         self.suite = suite(answer.suite)
         if not TLS11 <= answer.version <= TLS13:
-            return f"{version_name(answer.version)} is not supported"
+            return Verdict.VERSION, f"{version_name(answer.version)} is not supported"
         if not self.suite.cipher or self.suite.tls13 != (answer.version == TLS13):
-            return f"the cipher suite {self.suite.name} of {version_name(answer.version)} is not supported"
-        return "records that TLS has compressed are not supported" if answer.compression else ""
+            return Verdict.SUITE, f"the cipher suite {self.suite.name} is not supported"
+        return (Verdict.COMPRESSED, Verdict.COMPRESSED.value) if answer.compression else None
 
     def collect(self, end: int, message: bytes) -> None:
         """A message of the first flights, which are over with ClientKeyExchange."""

@@ -1,33 +1,21 @@
-"""One direction of a TLS connection: what is remembered of it between two calls (``Way``), and what may become of it.
+"""One direction of a TLS connection: what is remembered of it between two calls (``Way``).
 
 Who changes a way is ``kwire.tls.decryptor``. Its state can be given out without the key, and taken back.
 """
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, Final
 
 from kwire.tls import values
 from kwire.tls.handshake import Phase
 from kwire.tls.protection import Opener
+from kwire.tls.verdicts import Verdict
 
-__all__ = ["MOST_GENERATIONS", "NOTHING", "Verdict", "Way"]
+__all__ = ["MOST_GENERATIONS", "NOTHING", "Way"]
 
 MOST_GENERATIONS: Final = 1 << 16
 """How many KeyUpdates of a direction are followed."""
-
-
-class Verdict(Enum):
-    """What became of a connection. The value is a sentence for people; ``Decryptor.why`` may say more."""
-
-    UNDECIDED = "nothing could be told yet"
-    DECRYPTED = "decrypted"
-    NO_KEY = "no key for this connection in the key log"
-    WRONG_KEY = "the key in the key log does not fit this connection"
-    UNSUPPORTED = "not supported"
-    NO_HANDSHAKE = "the handshake of this connection was not captured"
-    NOT_TLS = "what follows is not TLS"
 
 
 class _Nothing:
