@@ -70,7 +70,8 @@ class Container:
 
     ``begin`` reads the file header and must be called first, with at least ``HEADER`` bytes or the whole file; then
     ``packets`` any number of times. ``counts`` is the array that the kernels count in, one place for
-    each member of ``kwire.kernels.packets.Count``. ``keys`` gets the secrets of TLS that stand in the capture.
+    each member of ``kwire.kernels.packets.Count``. ``keys`` gets the
+    secrets of TLS that stand in the capture; they are part of the state.
     """
 
     HEADER: Final = 24
@@ -78,8 +79,6 @@ class Container:
     def __init__(self, counts: Any, keys: KeyLog | None = None) -> None:
         self.counts = counts
         self.keys = KeyLog() if keys is None else keys
-        self.secrets = 0
-        """Blocks of the capture that had secrets of TLS."""
         self.kind = ""
         self.last_time = 0
         self.unsupported: set[int] = set()
@@ -194,6 +193,7 @@ class Container:
             "last_time": self.last_time,
             "unsupported": sorted(self.unsupported),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
+            "secrets": self.keys.text().decode("ascii"),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -208,9 +208,10 @@ class Container:
         self.unsupported = set(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
+        self.keys.add(state["secrets"].encode("ascii"))
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
-        """Reads a section header, interface description or block of secrets; returns its length, 0 if it is not complete."""
+        """Reads a section header, interface description or block of secrets; its length, 0 if it is not complete."""
         head = bytes(buf[pos : min(end, pos + _LEAST_SECTION)])
         if len(head) < _LEAST_HEAD:
             return 0
@@ -240,7 +241,6 @@ class Container:
             secrets, length = struct.unpack_from(prefix + "II", block, 8)
             if secrets == _TLS_SECRETS and length <= size - _LEAST_INTERFACE:
                 self.keys.add(block[16 : 16 + length])
-                self.secrets += 1
             return int(size)
         link, _reserved, snaplen = struct.unpack_from(prefix + "HHI", block, 8)
         resolution, offset = _interface_options(block[16 : size - 4], prefix)

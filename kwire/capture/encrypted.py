@@ -20,6 +20,8 @@ Rules kept here:
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,7 +35,7 @@ from kwire.tls import Decryptor, KeyLog, Verdict
 __all__ = ["Encrypted", "Window"]
 
 _HELLO_BYTES: Final = 7
-"""Bytes of a segment by which a hello is known: a record's header, and of the message its type and a byte of its size."""
+"""Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
 _STANDS_FOR_TLS: Final = b"\x16\x03\x03\x00\x01"
 """What a connection that cannot be read is to framing."""
 _PIECE: Final = ("order", "pos", "len", "off", "time")
@@ -291,3 +293,61 @@ class Encrypted:
         """What is known of the TLS of a connection, as long as it is open."""
         one = self._of.get(slot)
         return None if one is None else one.decryptor
+
+    # -- state out and in
+
+    def state(self, slot: int) -> dict[str, Any] | None:
+        """What is remembered of a connection that speaks TLS, as JSON can hold it; None of any other."""
+        one = self._of.get(slot)
+        if one is None:
+            return None
+        held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
+        segments = []
+        for stream, pos, length, off, time, order in held.tolist():
+            data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
+            segments.append(
+                {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
+            )
+        return {
+            "decryptor": None if one.decryptor is None else one.decryptor.state(),
+            "rows": [list(row) for row in one.rows.tolist()],
+            "plain": one.plain,
+            "first": list(one.first),
+            "last": list(one.last),
+            "given": one.given,
+            "segments": segments,
+        }
+
+    def restore(self, states: Mapping[int, dict[str, Any]], known: Known, whole: bool) -> None:
+        """Takes over what ``state`` gave, by slot, before there was a window. Raises ``CaptureError``.
+
+        What ``kwire.capture.saved`` looks at is not looked at again. Not ``whole``: packets are counted anew.
+        """
+        rows: list[tuple[int, ...]] = []
+        parts: list[bytes] = []
+        held = 0
+        while len(self._is_tls) < known.n_connections:
+            self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
+        for slot, state in states.items():
+            saved = state.get("decryptor")
+            decryptor = Decryptor(self._keys) if saved is None else Decryptor.restored(saved, self._keys)
+            one = _Connection(slot, decryptor, np.array([tuple(row) for row in state["rows"]], STREAM))
+            if saved is None:
+                one.decryptor = None
+            one.plain, one.given = state["plain"], state["given"]
+            one.first, one.last = tuple(state["first"]), tuple(state["last"])
+            if not whole:
+                one.rows["order"] = one.rows["end_order"] = -1
+                one.last = one.last[0], -1
+            self._of[slot] = one
+            self._is_tls[slot] = True
+            for segment in state["segments"]:
+                data = segment["bytes"]
+                order = segment["order"] if whole else -1
+                at = -1 if data is None else held
+                rows.append((2 * slot + segment["side"], segment["pos"], segment["len"], at, segment["time"], order))
+                if data is not None:
+                    parts.append(base64.b64decode(data))
+                    held += len(parts[-1])
+        self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
+        self._held = np.frombuffer(b"".join(parts), np.uint8)

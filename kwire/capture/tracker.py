@@ -93,13 +93,15 @@ STATE: Final = pa.schema(
         pa.field("client_id", pa.binary()),
         pa.field("waiting", _WAITS, nullable=False),
         pa.field("segments", _HELD, nullable=False),
+        pa.field("tls", pa.string()),
     ]
 )
 """What ``Tracker.save`` gives: one row for each connection.
 
 ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
 request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
-(null: the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under
+(null: the capture does not have them); ``tls``, of a connection that speaks it and is decrypted, what is known of that,
+as JSON without any secret. What is known of the capture as a whole is JSON in the metadata, under
 ``kwire``.
 """
 
@@ -120,7 +122,7 @@ class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
     ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. ``keys`` are
-    the secrets of connections that speak TLS; those that the capture itself holds are added to them.
+    the secrets of connections that speak TLS, besides those that the capture itself holds.
 
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
@@ -135,7 +137,8 @@ class Tracker:
             raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
         self._ports: Array = np.array(wanted, np.int64)
         self._counts: Array = np.zeros(len(Count), np.int64)
-        self._keys = KeyLog() if keys is None else keys
+        self._keys = KeyLog(also=keys)
+        """Those that the capture itself holds, and those that were given."""
         self._encrypted = None if keys is None else Encrypted(self._keys)
         self._keys_unused = ""
         """Why the secrets in the capture are not used."""
@@ -228,7 +231,7 @@ class Tracker:
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )
         connections, table = self._known.connections, self._known.streams
-        if self._container.secrets and self._encrypted is None and not self._keys_unused:
+        if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
         if self._encrypted is not None:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
@@ -376,6 +379,7 @@ class Tracker:
             pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
             pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
             pa.array(self._segments_of(slots), _HELD),
+            pa.array([self._tls_of(slot) for slot in slots.tolist()], pa.string()),
         ]
         whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
         if connections is None:
@@ -410,6 +414,10 @@ class Tracker:
             one = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
             found.setdefault(stream >> 1, []).append(one)
         return [found.get(slot, []) for slot in slots.tolist()]
+
+    def _tls_of(self, slot: int) -> str | None:
+        state = None if self._encrypted is None else self._encrypted.state(slot)
+        return None if state is None else json.dumps(state)
 
     def restore(self, saved: pa.Table) -> None:
         """Takes over the state that ``save`` gave, before anything is fed.
@@ -478,6 +486,12 @@ class Tracker:
             connections["waiting"][slot] = len(entries)
         room["waiting"], room["free"] = n_waiting, -1
         self._restore_segments(saved.column("segments").to_pylist(), whole)
+        states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
+        if len(self._keys) and self._encrypted is None:
+            self._use_secrets()
+        if states:
+            self._encrypted = self._encrypted or Encrypted(self._keys)
+            self._encrypted.restore(states, self._known, whole)
 
     def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
         rows: list[tuple[int, ...]] = []

@@ -12,12 +12,13 @@ import base64
 import binascii
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
-from kwire.cli.reading import add_secrets
+from kwire.cli.reading import add_keylog, add_secrets, opened_keylog
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
 from kwire.tables.showing import readable
 
@@ -59,6 +60,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
+    add_keylog(parser)
     add_secrets(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.response or args.message) and args.api_version is None:
         args.parser.error("--response and --message need --version")
     if args.number is not None:
-        data, response, version = _of_capture(args.frame, args.number)
+        data, response, version = _of_capture(args.frame, args.number, args.keylog)
     else:
         data, response, version = _read(args.frame), args.response, args.api_version
     return _draw(data, response, version, args.message)
@@ -118,7 +120,7 @@ def _of_text(text: str) -> bytes | None:
         return None
 
 
-def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
+def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> tuple[bytes, str | None, int | None]:
     """Frame ``number`` of a capture: its bytes, and of a response the API key and version that it answers."""
     try:
         from kwire.capture.reading import Reading
@@ -128,7 +130,7 @@ def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
         raise
     count = 0
     with Path(path).open("rb") as source:
-        for frames in Reading(source):
+        for frames in Reading(source, keys=opened_keylog(keylog)):
             count += len(frames)
             found = (frames.numbers == number).nonzero()[0].tolist()
             if not found:

@@ -60,11 +60,13 @@ class KeyLog:
     secret for what had one: the later one is kept, since a file that is written anew in place has the newer line
     behind.
 
-    ``growing`` says that secrets may still come: then a connection without one is not given up at once.
+    ``growing`` says that secrets may still come: then a connection without one is not given up at once. ``also``:
+    another one, that is asked for what is not in this one.
     """
 
-    def __init__(self, text: bytes = b"", *, growing: bool = False) -> None:
-        self.growing = growing
+    def __init__(self, text: bytes = b"", *, growing: bool = False, also: KeyLog | None = None) -> None:
+        self._growing = growing
+        self._also = also
         self.ignored = 0
         self.damaged = 0
         self.dropped = 0
@@ -83,8 +85,28 @@ class KeyLog:
             found.add_file(path)
         return found
 
+    @classmethod
+    def of(cls, what: KeyLog | str | Path | Iterable[str | Path] | None) -> KeyLog | None:
+        """A key log as it is, or one or several files as ``open`` takes them; None stays None."""
+        if what is None or isinstance(what, KeyLog):
+            return what
+        return cls.open(what) if isinstance(what, str | Path) else cls.open(*what)
+
     def __repr__(self) -> str:
         return f"<KeyLog: {len(self._secrets)} secrets>"
+
+    @property
+    def growing(self) -> bool:
+        """Whether secrets may still come."""
+        return self._growing or (self._also is not None and self._also.growing)
+
+    def text(self) -> bytes:
+        """All secrets as lines of a key log (``also`` left out)."""
+        lines = []
+        for (label, name), secret in self._secrets.items():
+            form = b"RSA Session-ID:%s Master-Key:%s\n" if label == SESSION else label + b" %s %s\n"
+            lines.append(form % (name.hex().encode(), secret.hex().encode()))
+        return b"".join(lines)
 
     def __len__(self) -> int:
         return len(self._secrets)
@@ -94,6 +116,8 @@ class KeyLog:
         found = self._secrets.get((label, name))
         if found is None and self._files and self.refresh():
             found = self._secrets.get((label, name))
+        if found is None and self._also is not None:
+            found = self._also.secret(label, name)
         return found
 
     def add(self, text: bytes) -> None:

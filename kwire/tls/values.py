@@ -1,7 +1,7 @@
 """Values of a saved state, as JSON holds them: what gives them out, and what takes them back and looks at them.
 
-What is taken back may have been stored and put together by others. What is wrong with it is an ordinary ``TypeError`` or
-``ValueError``: who restores a state makes one error of them.
+What is taken back may have been stored and put together by others. What is wrong with it is an ordinary ``TypeError``
+or ``ValueError``: who restores a state makes one error of them.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ CASES = {
     ),
     "tls13-padding": Case("TLS 1.3 with padding", both=["-tls1_3", "-record_padding", "512"]),
     "tls13-small-records": Case(
-        "TLS 1.3 with records of 512 bytes", client=["-maxfraglen", "512"], both=["-tls1_3"], lines=[LARGE[:3000] + b"\n"]
+        "TLS 1.3 with records of 512 bytes", client=["-maxfraglen", "512"], both=["-tls1_3"],
+        lines=[LARGE[:3000] + b"\n"],
     ),
     "tls12-large": Case("TLS 1.2 with lines of more than a record", both=["-tls1_2"], lines=[LARGE]),
     "tls13-client-certificate": Case(
@@ -166,6 +167,12 @@ def certificate(folder: Path, kind: str) -> tuple[Path, Path]:
     command = ["openssl", "req", "-x509", "-newkey", *how, "-nodes", "-keyout", key, "-out", cert, "-days", "3650"]
     subprocess.run([*command, "-subj", "/CN=localhost"], check=True, capture_output=True)
     return cert, key
+
+
+def listen(program: subprocess.Popen[bytes], said: bytearray) -> None:
+    assert program.stdout is not None
+    for line in program.stdout:
+        said += line
 
 
 def record(name: str, case: Case, folder: Path, certificates: dict[str, tuple[Path, Path]]) -> None:

@@ -579,7 +579,7 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
 
 
 def encrypted(target: Target) -> None:
-    """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, franz-go, and Java with an agent that logs secrets.
+    """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, franz-go, and Java with an agent.
 
     Over the listeners for SSL and SASL_SSL. Beside each capture stands ``NAME.keys``, the key log.
     """

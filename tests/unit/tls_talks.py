@@ -1,4 +1,4 @@
-"""TLS connections for tests: recorded ones of OpenSSL, made ones between two ends of Python's ``ssl``, and made records.
+"""TLS connections for tests: recorded ones of OpenSSL, ones between two ends of Python's ``ssl``, and made records.
 
 A ``Talk`` is what went over the wire, in order, with the key log and what both ends said. ``heard`` gives it to a
 ``Decryptor`` in pieces of any size.
@@ -6,6 +6,7 @@ A ``Talk`` is what went over the wire, in order, with the key log and what both 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import json
@@ -145,10 +146,8 @@ def between(
                 sink.write(data)
 
     def attempt(what: Callable[[], object]) -> None:
-        try:
+        with contextlib.suppress(ssl.SSLWantReadError):
             what()
-        except ssl.SSLWantReadError:
-            pass
         pass_on()
 
     for _ in range(3):
