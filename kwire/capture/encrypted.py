@@ -108,6 +108,8 @@ class _Connection:
         """Time and order of the latest bytes."""
         self.given = False
         """Whether there was plaintext."""
+        self.lost = 0
+        """How many bytes of a connection with plaintext could not be read."""
 
     def follow(self, table: Array) -> None:
         """Takes over what tracking has found out about its streams."""
@@ -174,6 +176,8 @@ class _Connection:
         return _REASONS[decryptor.verdict]
 
     def _write(self, side: int, length: int, data: bytes | None, out: _Plaintext, time: int | None = None) -> None:
+        if data is None:
+            self.lost += length
         pos = max(0, self.plain[side])
         out.add(2 * self.slot + side, pos, length, data, self.last[0] if time is None else time, self.last[1])
         self.plain[side] = pos + length
@@ -289,6 +293,14 @@ class Encrypted:
             # What did not begin with a hello was not looked at here.
             rows["reason"][k], rows["detail"][k] = self._reasons.get(int(rows["slot"][k]), (Reason.NO_HANDSHAKE, 0))
 
+    def notes(self) -> list[str]:
+        """Sentences about what could not be read of connections that were."""
+        lost = [one.lost for one in self._of.values() if one.lost]
+        if not lost:
+            return []
+        said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
+        return [f"{said}, with packets missing or keys"]
+
     def of(self, slot: int) -> Decryptor | None:
         """What is known of the TLS of a connection, as long as it is open."""
         one = self._of.get(slot)
@@ -315,6 +327,7 @@ class Encrypted:
             "first": list(one.first),
             "last": list(one.last),
             "given": one.given,
+            "lost": one.lost,
             "segments": segments,
         }
 
@@ -334,7 +347,7 @@ class Encrypted:
             one = _Connection(slot, decryptor, np.array([tuple(row) for row in state["rows"]], STREAM))
             if saved is None:
                 one.decryptor = None
-            one.plain, one.given = state["plain"], state["given"]
+            one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
             one.first, one.last = tuple(state["first"]), tuple(state["last"])
             if not whole:
                 one.rows["order"] = one.rows["end_order"] = -1

@@ -193,6 +193,7 @@ def _check_tls(text: str) -> None:
     if not isinstance(state, dict) or not isinstance(state.get("rows"), list) or len(state["rows"]) != 2:
         raise _wrong("tls")
     _truth(state, "given")
+    _number(state, "lost", *_COUNT)
     for row in state["rows"]:
         if not isinstance(row, list) or len(row) != len(STREAM.names):
             raise _wrong("tls.rows")

@@ -340,6 +340,7 @@ class Tracker:
             notes.append(
                 f"{counts[Count.TIME]} packets have times before 1677-09-23 or after 2262-04-10, and are shown at these"
             )
+        notes += [] if self._encrypted is None else self._encrypted.notes()
         if self._keys_unused:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if not self._frames:

@@ -214,7 +214,7 @@ class Decryptor:
         if self.verdict is Verdict.UNDECIDED:
             if over:
                 self._fail(over[0])
-            elif any(way.number and way.opener is not None for way in self._ways):
+            elif any(way.opened for way in self._ways):
                 self.verdict = Verdict.DECRYPTED
             else:
                 self._fail(Verdict.NO_HANDSHAKE)
@@ -317,6 +317,7 @@ class Decryptor:
                         at = stop
                     continue
             way.number += 1
+            way.opened = True
             if way.unread or way.passed:
                 self._is_certain(way)
             self._attempts += ATTEMPTS_EACH

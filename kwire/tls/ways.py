@@ -32,8 +32,8 @@ class Way:
     """One direction."""
 
     __slots__ = (
-        "blind", "changed", "end", "era", "generation", "held", "lost", "message", "need", "number", "opener", "over",
-        "passed", "phase", "pos", "searching", "skip", "started", "unread", "why",
+        "blind", "changed", "end", "era", "generation", "held", "lost", "message", "need", "number", "opened", "opener",
+        "over", "passed", "phase", "pos", "searching", "skip", "started", "unread", "why",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -55,6 +55,8 @@ class Way:
         self.changed = False
         """Whether there was a ChangeCipherSpec, and no key yet for what follows it."""
         self.opener: Opener | None = None
+        self.opened = False
+        """Whether any record was opened."""
         self.number = 0
         """Sequence number of the next record."""
         self.era = 0
@@ -120,4 +122,4 @@ _NUMBERS: Final = {
     "passed": 0,
 }
 """The numbers of a way, and the least that each can be."""
-_TRUTHS: Final = ("started", "blind", "changed", "searching")
+_TRUTHS: Final = ("started", "opened", "blind", "changed", "searching")
