@@ -230,13 +230,11 @@ class Decryptor:
     def _pump(self, out: list[Plain]) -> None:
         """Reads both ways as far as they go: what one says may let the other go on."""
         moved = True
-        while moved:
+        while moved and not self.has_failed:
             moved = False
             for side, way in enumerate(self._ways):
-                if way.is_open and len(way.held) >= way.need:
+                if len(way.held) >= way.need and way.over is None:
                     moved |= self._read(side, way, out)
-                    if self.has_failed:
-                        return
 
     def _go_on(self, out: list[Plain]) -> None:
         """Too much is held, or nothing more will come: goes on without what was waited for, or gives up."""
@@ -279,7 +277,8 @@ class Decryptor:
     # -- records
 
     def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
-        """Reads records of one way: whether anything of it was dealt with. What was not stays in ``held``."""
+        """Reads records of one way: whether there was anything but application data, so that the other way may go on. What
+        was not read stays in ``held``."""
         data = bytes(way.held)
         view = memoryview(data)
         end = len(data)
@@ -287,7 +286,16 @@ class Decryptor:
         plain = Plain(side)
         parts: list[bytes] = []
         way.need = _HEAD
-        while way.is_open and not self.has_failed and end - at >= _HEAD:
+        moved = False
+        while end - at >= _HEAD:
+            is_plain = way.phase == Phase.TRAFFIC or not self._agreed.is_tls13
+            if way.opener is not None and is_plain and not (way.lost or way.unread or way.passed):
+                at = self._run(way, data, view, at, parts, plain)
+                if end - at < _HEAD:
+                    break
+            moved = True
+            if way.over is not None or self.has_failed:
+                break
             if way.searching:
                 at = self._search(way, data, view, at)
                 if way.searching:
@@ -300,6 +308,7 @@ class Decryptor:
                 break
             if stop > end:
                 way.need = stop - at
+                moved = at > 0
                 break
             opener = way.opener
             head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
@@ -353,8 +362,40 @@ class Decryptor:
             way.lost += end - at
             at = end
         way.pos += at
-        del way.held[:at]
-        return at > 0
+        if at == end:
+            way.held.clear()
+        else:
+            del way.held[:at]
+        return moved and at > 0
+
+    def _run(self, way: Way, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain) -> int:
+        """Reads records of application data, one after the other, as most of them are: up to where it is otherwise."""
+        assert way.opener is not None
+        opening, number, base, end = way.opener.open, way.number, way.pos, len(data)
+        lengths, ends, is_tls13 = plain.lengths, plain.ends, self._agreed.is_tls13
+        while end - at >= _HEAD and data[at] == _DATA:
+            stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
+            if stop > end or data[at + 1] != 3 or stop - at > _HEAD + LARGEST_RECORD:
+                break
+            opened = opening(data[at : at + _HEAD], view[at + _HEAD : stop], number)
+            if opened is None:
+                break
+            if is_tls13:
+                if not opened or opened[-1] != _DATA:
+                    break
+                opened = opened[:-1]
+            at = stop
+            number += 1
+            if opened:
+                parts.append(opened)
+                lengths.append(len(opened))
+                ends.append(base + at)
+        if number != way.number:
+            self._attempts += ATTEMPTS_EACH * (number - way.number)
+            way.number, way.opened = number, True
+            if parts:
+                self.verdict = Verdict.DECRYPTED
+        return at
 
     def _not_a_record(self, way: Way, position: int) -> None:
         """What stands here has no header of a record."""
