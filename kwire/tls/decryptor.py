@@ -277,8 +277,8 @@ class Decryptor:
     # -- records
 
     def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
-        """Reads records of one way: whether there was anything but application data, so that the other way may go on. What
-        was not read stays in ``held``."""
+        """Reads records of one way: whether there was anything but application data, so that the other way may go on.
+        What was not read stays in ``held``."""
         data = bytes(way.held)
         view = memoryview(data)
         end = len(data)
