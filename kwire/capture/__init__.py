@@ -15,9 +15,12 @@ from kwire.errors import MissingExtraError
 from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from kwire.capture.reading import Source
+    from kwire.tls import KeyLog
 
 __all__ = ["read"]
 
@@ -37,6 +40,7 @@ def read(
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
+    keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
@@ -52,6 +56,7 @@ def read(
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
+    keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
     source: Source,
@@ -67,6 +72,7 @@ def read(
     on_note: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
+    keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
@@ -80,13 +86,18 @@ def read(
     fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
     how many bytes are read at once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once,
     and only no bytes are its end. ``on_note`` is called after the last batch with sentences about what was left out
-    (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords,
-    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``).
+    (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like
+    are shown as they are, and not left out (``kwire.protocol.secrets``). ``keylog``: the secrets of connections that
+    speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such connections are
+    decrypted.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
-    without the extra ``capture`` (for ``client_metrics`` also ``events``).
+    without the extra ``capture`` (for ``client_metrics`` also ``events``, with ``keylog`` also ``tls``); ``OSError``
+    for a key log that cannot be read.
     """
+    from kwire.tls import KeyLog
+
     try:
         from kwire.tables import reading
     except ModuleNotFoundError as missing:
@@ -117,6 +128,7 @@ def read(
         on_note=on_note,
         limits=limits,
         secrets=secrets,
+        keys=KeyLog.of(keylog),
     )
     return found if tables is not None else _without_name(found)
 

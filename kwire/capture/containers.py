@@ -23,6 +23,7 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import INTERFACE, PACKET, joined
 from kwire.kernels.packets import (
     BINARY_UNITS,
+    DECRYPTION_SECRETS,
     FINE_UNITS,
     LINKS,
     MAX_PACKET,
@@ -30,6 +31,7 @@ from kwire.kernels.packets import (
     pcap_packets,
     pcapng_packets,
 )
+from kwire.tls import KeyLog
 
 __all__ = ["Container"]
 
@@ -46,6 +48,9 @@ _LEAST_HEAD: Final = 12
 _LEAST_SECTION: Final = 28
 _LEAST_INTERFACE: Final = 20
 """Bytes that must be there to read the length, and those that blocks of each kind have at least."""
+
+_TLS_SECRETS: Final = 0x544C534B
+"""The type of secrets in a Decryption Secrets Block that are a key log of TLS."""
 
 _END_OF_OPTIONS: Final = 0
 _TIME_RESOLUTION: Final = 9
@@ -65,13 +70,15 @@ class Container:
 
     ``begin`` reads the file header and must be called first, with at least ``HEADER`` bytes or the whole file; then
     ``packets`` any number of times. ``counts`` is the array that the kernels count in, one place for
-    each member of ``kwire.kernels.packets.Count``.
+    each member of ``kwire.kernels.packets.Count``. ``keys`` gets the
+    secrets of TLS that stand in the capture; they are part of the state.
     """
 
     HEADER: Final = 24
 
-    def __init__(self, counts: Any) -> None:
+    def __init__(self, counts: Any, keys: KeyLog | None = None) -> None:
         self.counts = counts
+        self.keys = KeyLog() if keys is None else keys
         self.kind = ""
         self.last_time = 0
         self.unsupported: set[int] = set()
@@ -186,6 +193,7 @@ class Container:
             "last_time": self.last_time,
             "unsupported": sorted(self.unsupported),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
+            "secrets": self.keys.text().decode("ascii"),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -200,9 +208,10 @@ class Container:
         self.unsupported = set(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
+        self.keys.add(state["secrets"].encode("ascii"))
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
-        """Reads a section header or interface description; returns its length, 0 if it is not complete."""
+        """Reads a section header, interface description or block of secrets; its length, 0 if it is not complete."""
         head = bytes(buf[pos : min(end, pos + _LEAST_SECTION)])
         if len(head) < _LEAST_HEAD:
             return 0
@@ -215,7 +224,7 @@ class Container:
         else:
             least = _LEAST_INTERFACE
         prefix = "<" if self._little else ">"
-        (size,) = struct.unpack_from(prefix + "I", head, 4)
+        kind, size = struct.unpack_from(prefix + "II", head)
         if size < least or size & 3 or size > MAX_PACKET:
             raise CaptureError("the file is damaged: a block cannot be as long as it says here", offset=base + pos)
         if size > end - pos:
@@ -227,6 +236,11 @@ class Container:
                 raise CaptureError(f"pcapng version {major} is not supported, only 1", offset=base + pos)
             self._interfaces = np.zeros(0, INTERFACE)
             self._interface_room = self._interfaces
+            return int(size)
+        if kind == DECRYPTION_SECRETS:
+            secrets, length = struct.unpack_from(prefix + "II", block, 8)
+            if secrets == _TLS_SECRETS and length <= size - _LEAST_INTERFACE:
+                self.keys.add(block[16 : 16 + length])
             return int(size)
         link, _reserved, snaplen = struct.unpack_from(prefix + "HHI", block, 8)
         resolution, offset = _interface_options(block[16 : size - 4], prefix)

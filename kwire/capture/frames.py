@@ -23,6 +23,9 @@ import numpy as np
 
 from kwire.kernels.layouts import ABSENT, Reason, Status
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
+from kwire.tls.suites import suite
+from kwire.tls.verdicts import Verdict
+from kwire.tls.versions import version_name
 
 __all__ = ["REASONS", "Endpoint", "Frame", "Frames", "host", "sentence", "text_of"]
 
@@ -39,6 +42,13 @@ REASONS: Final = {
     Reason.VERSION: "version %d of this API is unknown",
     Reason.SHORT: "the request header is cut short at %d bytes",
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
+    Reason.NO_KEY: Verdict.NO_KEY.value,
+    Reason.WRONG_KEY: Verdict.WRONG_KEY.value,
+    Reason.NO_HANDSHAKE: Verdict.NO_HANDSHAKE.value,
+    Reason.NOT_TLS: Verdict.NOT_TLS.value,
+    Reason.TLS_VERSION: "%s is not supported",
+    Reason.TLS_SUITE: "the cipher suite %s is not supported",
+    Reason.TLS_COMPRESSED: Verdict.COMPRESSED.value,
 }
 """What is wrong with a frame, in a sentence; %d is the column ``detail``."""
 
@@ -46,6 +56,10 @@ REASONS: Final = {
 def sentence(reason: int, detail: int) -> str:
     """What is wrong with a frame whose columns ``reason`` (not ``Reason.NONE``) and ``detail`` are these."""
     text = REASONS[Reason(reason)]
+    if reason == Reason.TLS_VERSION:
+        return text % version_name(detail)
+    if reason == Reason.TLS_SUITE:
+        return text % suite(detail).name
     return text % detail if "%d" in text else text
 
 

@@ -22,6 +22,7 @@ from kwire.capture.frames import Frames
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels import engine
+from kwire.tls import KeyLog
 
 __all__ = ["WINDOW", "Reading", "Source"]
 
@@ -48,7 +49,7 @@ class Reading:
     ``ports`` are the broker ports to look at (none: connections are recognised by content). ``window`` is how many
     bytes are read at once. ``live``: the source is read once for each window, and whatever it gives is dealt with, so
     that frames come as the capture grows. ``progress`` is called with the number of bytes read so far. ``name`` is what
-    errors call the capture.
+    errors call the capture. ``keys`` are the secrets of its connections that speak TLS.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -64,8 +65,9 @@ class Reading:
         live: bool = False,
         progress: Callable[[int], None] | None = None,
         name: str = "",
+        keys: KeyLog | None = None,
     ) -> None:
-        self.tracker = Tracker(ports=ports)
+        self.tracker = Tracker(ports=ports, keys=keys)
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")

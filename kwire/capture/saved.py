@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from kwire.capture.magics import PCAP
 from kwire.errors import CaptureError
-from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, Role
+from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_UNANSWERED
@@ -116,6 +116,8 @@ def _check_container(container: Any) -> None:
     _number(container, "link", *_PORT)
     _number(container, "last_time", *_ANY)
     _numbers(container, "unsupported", *_PORT)
+    if not isinstance(container.get("secrets"), str) or not container["secrets"].isascii():
+        raise _wrong("secrets")
     interfaces = container.get("interfaces")
     if not isinstance(interfaces, list):
         raise _wrong("interfaces")
@@ -173,10 +175,51 @@ def check_connections(saved: pa.Table, whole: bool) -> None:
     lengths, held = pc.struct_field(segments, "len"), pc.binary_length(pc.struct_field(segments, "bytes"))
     if pc.any(pc.not_equal(lengths, held)).as_py():
         raise _wrong("segments are not as long as they say")
+    for one in saved.column("tls").to_pylist():
+        if one is not None:
+            _check_tls(one)
     if whole:
         numbers = pc.struct_field(saved.column("connection"), "number").to_numpy()
         if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
             raise _wrong("connections are missing, or there twice")
+
+
+def _check_tls(text: str) -> None:
+    """Looks at what is known of a connection of TLS, but for its ``decryptor``, which is looked at when it is made."""
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _wrong("tls is no JSON") from None
+    if not isinstance(state, dict) or not isinstance(state.get("rows"), list) or len(state["rows"]) != 2:
+        raise _wrong("tls")
+    _truth(state, "given")
+    _number(state, "lost", *_COUNT)
+    for row in state["rows"]:
+        if not isinstance(row, list) or len(row) != len(STREAM.names):
+            raise _wrong("tls.rows")
+        _check_row(dict(zip(STREAM.names, row, strict=True)), STREAM.names, _STREAM)
+    for name, least in (("plain", -1), ("first", -1), ("last", -1)):
+        if len(_numbers(state, name, *_ANY)) != 2 or (name == "plain" and min(state[name]) < least):
+            raise _wrong(name)
+    if not -1 <= state["first"][0] <= 1:
+        raise _wrong("first")
+    if not isinstance(state.get("segments"), list):
+        raise _wrong("tls.segments")
+    for one in state["segments"]:
+        if not isinstance(one, dict):
+            raise _wrong("tls.segments")
+        _check_row(one, ("side", "pos", "len", "time", "order"), _SEGMENT)
+        try:
+            held = one["bytes"] if one["bytes"] is None else base64.b64decode(one["bytes"], validate=True)
+        except (KeyError, TypeError, ValueError):
+            raise _wrong("tls.segments") from None
+        if held is not None and len(held) != one["len"]:
+            raise _wrong("segments are not as long as they say")
+
+
+def _check_row(row: Mapping[str, Any], names: Sequence[str], bounds: Mapping[str, tuple[int, int]]) -> None:
+    for name in names:
+        _number(row, name, *bounds.get(name, _ANY))
 
 
 def _check_lists(lists: pa.ChunkedArray, name: str, bounds: Mapping[str, tuple[int, int]]) -> pa.ChunkedArray:

@@ -36,9 +36,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.capture.containers import Container
+from kwire.capture.encrypted import Encrypted, Window
 from kwire.capture.frames import Endpoint, Frames
 from kwire.capture.saved import check_connections, what_is_stated
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
 from kwire.kernels.layouts import (
@@ -56,6 +57,7 @@ from kwire.kernels.numbers import grown
 from kwire.kernels.packets import Count
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
+from kwire.tls import KeyLog
 
 __all__ = ["STATE", "Connection", "Tracker"]
 
@@ -91,13 +93,15 @@ STATE: Final = pa.schema(
         pa.field("client_id", pa.binary()),
         pa.field("waiting", _WAITS, nullable=False),
         pa.field("segments", _HELD, nullable=False),
+        pa.field("tls", pa.string()),
     ]
 )
 """What ``Tracker.save`` gives: one row for each connection.
 
 ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
 request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
-(null: the capture does not have them). What is known of the capture as a whole is JSON in the metadata, under
+(null: the capture does not have them); ``tls``, of a connection that speaks it and is decrypted, what is known of that,
+as JSON without any secret. What is known of the capture as a whole is JSON in the metadata, under
 ``kwire``.
 """
 
@@ -117,21 +121,28 @@ class Connection:
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
-    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. Raises
-    ``ValueError`` for a number that is no port.
+    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. ``keys`` are
+    the secrets of connections that speak TLS, besides those that the capture itself holds.
+
+    Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
     ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
     more will come.
     """
 
-    def __init__(self, *, ports: Iterable[int] | None = None) -> None:
+    def __init__(self, *, ports: Iterable[int] | None = None, keys: KeyLog | None = None) -> None:
         self.error: CaptureError | None = None
         wanted = sorted(set(ports or ()))
         if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
             raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
         self._ports: Array = np.array(wanted, np.int64)
         self._counts: Array = np.zeros(len(Count), np.int64)
-        self._container = Container(self._counts)
+        self._keys = KeyLog(also=keys)
+        """Those that the capture itself holds, and those that were given."""
+        self._encrypted = None if keys is None else Encrypted(self._keys)
+        self._keys_unused = ""
+        """Why the secrets in the capture are not used."""
+        self._container = Container(self._counts, self._keys)
         self._known = tracking.nothing_known()
         self._client_ids = NameTable()
         self._waiting: Array = np.zeros(64, WAITING)
@@ -220,6 +231,11 @@ class Tracker:
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )
         connections, table = self._known.connections, self._known.streams
+        if len(self._keys) and self._encrypted is None and not self._keys_unused:
+            self._use_secrets()
+        if self._encrypted is not None:
+            tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
+            buf, segments = self._encrypted.opened(tls, len(self._segments))
         data, pieces, active, order = streams.place(
             buf,
             segments,
@@ -237,8 +253,17 @@ class Tracker:
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
         rows = self._read(window, engine)
+        if self._encrypted is not None:
+            self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
         return self._given(rows, data)
+
+    def _use_secrets(self) -> None:
+        """Uses the secrets that stand in the capture, where that can be done."""
+        try:
+            self._encrypted = Encrypted(self._keys)
+        except MissingExtraError as missing:
+            self._keys_unused = str(missing)
 
     def _read(self, window: roles.Window, engine: Engine) -> Array:
         """The frames of a window, stream by stream."""
@@ -315,6 +340,9 @@ class Tracker:
             notes.append(
                 f"{counts[Count.TIME]} packets have times before 1677-09-23 or after 2262-04-10, and are shown at these"
             )
+        notes += [] if self._encrypted is None else self._encrypted.notes()
+        if self._keys_unused:
+            notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if not self._frames:
             notes.append(
                 f"no Kafka traffic among {counts[Count.PACKETS]} packets and {self._known.n_connections} "
@@ -352,6 +380,7 @@ class Tracker:
             pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
             pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
             pa.array(self._segments_of(slots), _HELD),
+            pa.array([self._tls_of(slot) for slot in slots.tolist()], pa.string()),
         ]
         whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
         if connections is None:
@@ -386,6 +415,10 @@ class Tracker:
             one = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
             found.setdefault(stream >> 1, []).append(one)
         return [found.get(slot, []) for slot in slots.tolist()]
+
+    def _tls_of(self, slot: int) -> str | None:
+        state = None if self._encrypted is None else self._encrypted.state(slot)
+        return None if state is None else json.dumps(state)
 
     def restore(self, saved: pa.Table) -> None:
         """Takes over the state that ``save`` gave, before anything is fed.
@@ -454,6 +487,12 @@ class Tracker:
             connections["waiting"][slot] = len(entries)
         room["waiting"], room["free"] = n_waiting, -1
         self._restore_segments(saved.column("segments").to_pylist(), whole)
+        states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
+        if len(self._keys) and self._encrypted is None:
+            self._use_secrets()
+        if states:
+            self._encrypted = self._encrypted or Encrypted(self._keys)
+            self._encrypted.restore(states, self._known, whole)
 
     def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
         rows: list[tuple[int, ...]] = []

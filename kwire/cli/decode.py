@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
-from kwire.cli.reading import add_limits, add_secrets, is_live, opened, progress_bar
+from kwire.cli.reading import add_keylog, add_limits, add_secrets, is_live, opened, opened_keylog, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kwire.cli.output import Output
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
+    from kwire.tls import KeyLog
 
 __all__ = ["register"]
 
@@ -37,6 +38,7 @@ examples:
   kwire decode broker.pcap --table frames,records --format parquet -o '{table}.parquet'
   kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
   tcpdump -i any -U -w - port 9092 | kwire decode -
+  kwire decode broker.pcap --keylog keys.log
   kwire decode orders-0/00000000000000000000.log
   kwire decode __consumer_offsets-12/ --deep
 """
@@ -126,6 +128,7 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
+    add_keylog(parser)
     add_secrets(parser)
     add_limits(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
@@ -139,6 +142,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
     segments = _segments(files)
+    if segments and args.keylog:
+        args.parser.error("--keylog is for captures")
     if segments:
         return _decode_segments(files, segments, args)
     wanted = args.table or []
@@ -165,6 +170,7 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
     memory: dict[str, Any] = {}
+    keys = opened_keylog(args.keylog)
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
         for name in wanted:
@@ -173,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
             outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema, live=live))
         for file in files:
             try:
-                _decode(file, args, outputs, memory)
+                _decode(file, args, outputs, memory, keys)
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
@@ -265,7 +271,13 @@ def _bytes_below(path: str) -> int:
     return sum(one.stat().st_size for one in root.rglob("*.log")) if root.is_dir() else root.stat().st_size
 
 
-def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], memory: dict[str, Any]) -> None:
+def _decode(
+    file: str,
+    args: argparse.Namespace,
+    outputs: Mapping[str, Output],
+    memory: dict[str, Any],
+    keys: KeyLog | None,
+) -> None:
     from kwire.cli import say
     from kwire.tables import reading
 
@@ -286,13 +298,14 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
             memory=memory,
             limits=args.limits,
             secrets=args.secrets,
+            keys=keys,
         )
         for table, batch in found:
             rows += batch.num_rows
             outputs[table].write(batch)
             if live:
                 outputs[table].flush()
-    if not rows and not _has_frames(file, args, outputs):
+    if not rows and not _has_frames(file, args, outputs, keys):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     if notes:
         for output in outputs.values():
@@ -301,7 +314,7 @@ def _decode(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], 
             say(f"{name}: note: {note}")
 
 
-def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output]) -> bool:
+def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:
     """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
     from kwire.capture.reading import Reading
 
@@ -311,4 +324,4 @@ def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Outpu
         # Standard input is gone; nothing wrong is better than something wrong said.
         return True
     with opened(file) as (stream, _):
-        return any(len(frames) for frames in Reading(stream, ports=args.port))
+        return any(len(frames) for frames in Reading(stream, ports=args.port, keys=keys))

@@ -15,12 +15,13 @@ import base64
 import binascii
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
-from kwire.cli.reading import add_secrets
+from kwire.cli.reading import add_keylog, add_secrets, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
 from kwire.tables.showing import readable
@@ -68,6 +69,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
+    add_keylog(parser)
     add_secrets(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--response and --message need --version")
     if args.number is None:
         return _draw(_read(args.frame), args.response, args.api_version, args.message, args.secrets)
-    frame = _of_capture(args.frame, args.number)
+    frame = _of_capture(args.frame, args.number, args.keylog)
     if frame.status.name == "SASL":
         return _draw_token(frame.data, args.secrets)
     if not frame.is_response:
@@ -132,7 +134,7 @@ def _of_text(text: str) -> bytes | None:
         return None
 
 
-def _of_capture(path: str, number: int) -> Frame:
+def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
     """Frame ``number`` of a capture, which can be explained."""
     try:
         from kwire.capture.reading import Reading
@@ -142,7 +144,7 @@ def _of_capture(path: str, number: int) -> Frame:
         raise
     count = 0
     with Path(path).open("rb") as source:
-        for frames in Reading(source):
+        for frames in Reading(source, keys=opened_keylog(keylog)):
             count += len(frames)
             found = (frames.numbers == number).nonzero()[0].tolist()
             if not found:

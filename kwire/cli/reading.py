@@ -11,7 +11,7 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -19,8 +19,18 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from kwire.capture.reading import Source
     from kwire.cli.output import Output
+    from kwire.tls import KeyLog
 
-__all__ = ["COMPRESSED", "add_limits", "add_secrets", "is_live", "opened", "progress_bar"]
+__all__ = [
+    "COMPRESSED",
+    "add_keylog",
+    "add_limits",
+    "add_secrets",
+    "is_live",
+    "opened",
+    "opened_keylog",
+    "progress_bar",
+]
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
@@ -63,6 +73,30 @@ def _limits(text: str) -> Limits:
         return Limits.parse(text)
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
+def add_keylog(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--keylog``; ``keylog`` is then a list of paths, or None."""
+    parser.add_argument(
+        "--keylog",
+        action="append",
+        metavar="FILE",
+        help="a key log (SSLKEYLOGFILE) with the secrets of connections that speak TLS; several are possible",
+    )
+
+
+def opened_keylog(paths: Sequence[str] | None) -> KeyLog | None:
+    """The secrets of ``--keylog``, and a line on standard error where there are none. Raises ``OSError``."""
+    if not paths:
+        return None
+    from kwire.cli import say
+    from kwire.tls import KeyLog
+
+    keys = KeyLog.open(*paths)
+    if not len(keys):
+        wrong = f": none of {keys.damaged} lines can be read" if keys.damaged else ""
+        say(f"{', '.join(paths)}: note: there is no secret in the key log{wrong}")
+    return keys
 
 
 class Live:

@@ -171,6 +171,14 @@ class Reason(IntEnum):
     VERSION = 8
     SHORT = 9
     LARGE = 10
+    # Of encrypted connections, where there is a key log.
+    NO_KEY = 40
+    WRONG_KEY = 41
+    NO_HANDSHAKE = 42
+    NOT_TLS = 43
+    TLS_VERSION = 44
+    TLS_SUITE = 45
+    TLS_COMPRESSED = 46
 
 
 class Packet(Row):

@@ -34,6 +34,7 @@ from kwire.kernels.numbers import grown, i64, int64, little_u16, little_u32, u16
 
 __all__ = [
     "BINARY_UNITS",
+    "DECRYPTION_SECRETS",
     "EARLIEST",
     "FINE_UNITS",
     "HEADER",
@@ -82,7 +83,7 @@ class Stopped(IntEnum):
     MORE = 0
     """The window ends in the middle of a packet or block."""
     SECTION = 1
-    """A pcapng section header or interface description stands here: the caller reads it."""
+    """A pcapng section header, interface description or block of secrets stands here: the caller reads it."""
     BAD = 2
     """No packet or block can stand here."""
     FULL = 3
@@ -185,6 +186,7 @@ HEADER: Final = table_type(Header)
 
 _SECTION_HEADER: Final = 0x0A0D0D0A
 _INTERFACE_DESCRIPTION: Final = 1
+DECRYPTION_SECRETS: Final = 10
 _OBSOLETE_PACKET: Final = 2
 _SIMPLE_PACKET: Final = 3
 _ENHANCED_PACKET: Final = 6
@@ -344,7 +346,7 @@ def _fill_pcapng(
     """``pcapng_packets`` until the table is full: (rows, position reached, MORE, SECTION, BAD or FULL, last time)."""
     while pos + _LEAST_BLOCK <= end:
         kind = word(buf, pos, little)
-        if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION):
+        if kind in (_SECTION_HEADER, _INTERFACE_DESCRIPTION, DECRYPTION_SECRETS):
             return n, pos, int64(Stopped.SECTION), last_time
         total = word(buf, pos + 4, little)
         if total < _LEAST_BLOCK or total & 3 or total > MAX_PACKET:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.spark.files import File
+    from kwire.tls import KeyLog
 
 __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
 
@@ -52,7 +53,10 @@ FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
-PATH, PATHS = "path", "paths"
+PATH, PATHS, KEYLOG = "path", "paths", "keylog"
+
+KEYLOG_PIECE: Final = 1 << 20
+"""Bytes of a key log that are read at once."""
 
 prefer_drivers_python()
 
@@ -102,12 +106,13 @@ class Options:
     deep: bool
     limits: Limits
     secrets: bool
+    keylog: str | None
     paths: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, PATH, PATHS)
+        known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, KEYLOG, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
                 said = ", ".join(map(repr, known[:-3]))
@@ -121,8 +126,10 @@ class Options:
         _table(table, form, deep=deep)
         if form == LOG and ports:
             raise KwireError("the option 'ports' is for captures")
+        if form == LOG and KEYLOG in options:
+            raise KwireError("the option 'keylog' is for captures")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
-        return cls(form, table, ports, deep, limits, secrets, tuple(paths))
+        return cls(form, table, ports, deep, limits, secrets, options.get(KEYLOG), tuple(paths))
 
     @property
     def definition(self) -> Table:
@@ -174,6 +181,7 @@ class KwireDataSource(DataSource):
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
+    ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
 
     @classmethod
@@ -210,7 +218,26 @@ def _read(stream: Any, table: Table, file: File, columns: list[str], options: Op
         return table.read(stream, name=file.name, metadata=metadata, **terms)
     from kwire import capture
 
-    return capture.read(stream, table.name, ports=options.ports, name=file.name, **terms)
+    return capture.read(stream, table.name, ports=options.ports, name=file.name, keylog=_keys(options.keylog), **terms)
+
+
+def _keys(path: str | None) -> KeyLog | None:
+    """The secrets of key logs. Raises ``CaptureError`` for a path that stands for none."""
+    if path is None:
+        return None
+    from kwire.spark.files import find
+    from kwire.tls import KeyLog
+
+    keys = KeyLog()
+    for file in find([path]):
+        with file.open() as stream:
+            # Piece by piece: the lines of a piece are whole but for the last one.
+            rest = b""
+            while piece := stream.read(KEYLOG_PIECE):
+                lines, end, rest = (rest + piece).rpartition(b"\n")
+                keys.add(lines + end)
+            keys.add(rest)
+    return keys
 
 
 @dataclass

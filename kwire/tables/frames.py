@@ -72,7 +72,7 @@ STATUSES: Final = {
     Status.UNSUPPORTED: "an API key or version that kwire has no layout for",
     Status.CUT_OFF: "the connection or the capture ends within this frame, or it was given up to bound memory",
     Status.GAP: "packets are missing within this frame, or bytes were skipped up to the next one",
-    Status.ENCRYPTED: "TLS. One row for the connection; nothing in it can be read",
+    Status.ENCRYPTED: "TLS. One row for the connection; nothing in it can be read. With a key log, ``error`` says why",
     Status.SASL: "a raw SASL token, without a header: after SaslHandshake v0, or GSSAPI of a 0.9 client",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.capture.reading import Source
+    from kwire.tls import KeyLog
 
 __all__ = ["of_capture", "read"]
 
@@ -43,6 +44,7 @@ def read(
     memory: dict[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
+    keys: KeyLog | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
@@ -55,7 +57,7 @@ def read(
     for one, columns in tables.items():
         definition = of_capture(one)
         makers[one] = definition.maker(definition.chosen(columns), run)
-    reading = Reading(source, ports=ports, window=window, live=live, progress=progress, name=name)
+    reading = Reading(source, ports=ports, window=window, live=live, progress=progress, name=name, keys=keys)
     return _batches(reading, makers, name, on_note)
 
 

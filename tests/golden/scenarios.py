@@ -7,7 +7,9 @@ expect (9092 and its neighbours) when they are free, so that a capture can be re
 
 from __future__ import annotations
 
+import os
 import shutil
+import ssl
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,6 +61,8 @@ class Target:
         told = {"zookeeper": "ZooKeeper mode", "kraft": "KRaft mode"}[cluster.mode]
         # What is wrong on purpose, or by a client's mistake, stands apart from captures that have to decode entirely.
         place = self.out / "odd" if options.pop("odd", False) else self.out
+        # Nor do captures that only a key log makes readable.
+        place = self.out / "tls" if options.pop("tls", False) else place
         folder = place / f"kafka-{short}-{mode}-{client}"
         broker = f"Apache Kafka {cluster.version}, {told}"
         level = cluster.config.get("inter.broker.protocol.version")
@@ -574,6 +578,96 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
     )
 
 
+def encrypted(target: Target) -> None:
+    """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, franz-go, and Java with an agent.
+
+    Over the listeners for SSL and SASL_SSL. Beside each capture stands ``NAME.keys``, the key log.
+    """
+    listeners = {"TLS": Listener("SSL", port=9093), "SASL_TLS": Listener("SASL_SSL", ("PLAIN", "SCRAM-SHA-512"))}
+    with Cluster(version=target.newest, listeners=listeners) as cluster:
+        topics(cluster, "tls-1.2", "tls-1.3", "tls-java")
+        ports = cluster.ports(*listeners)
+        for name, version, form in (
+            ("tls-1.2", ssl.TLSVersion.TLSv1_2, "pcap"),
+            ("tls-1.3", ssl.TLSVersion.TLSv1_3, "pcapng"),
+        ):
+            with _encrypted(target, cluster, "kafka-python", name, ports, form=form) as (recording, keys):
+                _kafka_python_over_tls(cluster, recording, version, keys)
+        with (
+            _encrypted(target, cluster, "franz-go", "tour", ports, form="sll") as (recording, keys),
+            plan(
+                recording,
+                cluster.bootstrap("TLS"),
+                "franz-go",
+                samples(0, headers=True),
+                codecs=["zstd"],
+                ca=str(cluster.tls.ca if cluster.tls else ""),
+                keylog=str(keys),
+            ) as path,
+        ):
+            recording.run("franz-go", [*toolchains.franz(), str(path)])
+        with _encrypted(target, cluster, "java", "agent", ports) as (recording, keys):
+            _java_over_tls(cluster, recording, keys)
+
+
+@contextmanager
+def _encrypted(
+    target: Target, cluster: Cluster, client: str, name: str, ports: Sequence[int], **options: Any
+) -> Iterator[tuple[Recording, Path]]:
+    """A recording of TLS, and the file that its key log goes to."""
+    about = encrypted.__doc__
+    with target.recording(cluster, client, name, about, ports, encrypted=ports, tls=True, **options) as recording:
+        keys = recording.path.with_name(recording.path.name + ".keys")
+        keys.unlink(missing_ok=True)
+        yield recording, keys
+
+
+def _kafka_python_over_tls(cluster: Cluster, recording: Recording, version: ssl.TLSVersion, keys: Path) -> None:
+    assert cluster.tls is not None
+    context = ssl.create_default_context(cafile=str(cluster.tls.ca))
+    context.minimum_version = context.maximum_version = version
+    context.check_hostname = False
+    context.keylog_filename = str(keys)
+    account = {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("TLS", {"security_protocol": "SSL"}),
+        ("SASL_TLS", {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", **account}),
+        ("SASL_TLS", {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", **account}),
+    ]
+    # More than a record of TLS holds.
+    large = [Sample(b"large", b"0123456789abcdef" * 1100)]
+    topic, count = recording.path.name, 0
+    for listener, security in ways:
+        client = KafkaPython(recording, cluster.bootstrap(listener), None, ssl_context=context, **security)
+        count += client.produce(topic, [*samples(0)[:3], *large], partition=0)
+        large = []
+    client.read(topic, (0,), count)
+
+
+def _java_over_tls(cluster: Cluster, recording: Recording, keys: Path) -> None:
+    """Kafka's console clients, in JVMs with an agent that writes the key log."""
+    assert cluster.tls is not None
+    recording.clients["console tools"] = f"Apache Kafka {cluster.version}"
+    lines = "".join(f"key-{n}:line number {n}\n" for n in range(20))
+    settings = cluster.folder / "tls.properties"
+    console = ["--bootstrap-server", cluster.bootstrap("TLS"), "--topic", "tls-java", "--command-config", str(settings)]
+    keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
+    previous = os.environ.get("JAVA_TOOL_OPTIONS")
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-javaagent:{toolchains.tls_agent()}={keys}"
+    try:
+        for version in ("TLSv1.2", "TLSv1.3"):
+            settings.write_text(
+                f"security.protocol=SSL\nssl.enabled.protocols={version}\nssl.truststore.type=PKCS12\n"
+                f"ssl.truststore.location={cluster.tls.truststore}\nssl.truststore.password={cluster.tls.password}\n"
+            )
+            cluster.tool("console-producer", *console, "--command-property", "linger.ms=20", *keyed, stdin=lines)
+            cluster.tool("console-consumer", *console, "--from-beginning", "--max-messages", "20")
+    finally:
+        del os.environ["JAVA_TOOL_OPTIONS"]
+        if previous is not None:
+            os.environ["JAVA_TOOL_OPTIONS"] = previous
+
+
 # -- log segments ---------------------------------------------------------------------------------------------------
 
 
@@ -732,6 +826,7 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "kraft-brokers": kraft_brokers,
     "raw": raw,
     "authentication": authentication,
+    "encrypted": encrypted,
     "segments": segments,
     "segment-indexes": segment_indexes,
 }

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["CLIENTS", "ToolchainError", "aiokafka", "franz", "kafkajs", "librdkafka", "old_librdkafka"]
+__all__ = ["CLIENTS", "ToolchainError", "aiokafka", "franz", "kafkajs", "librdkafka", "old_librdkafka", "tls_agent"]
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = HERE / "clients"
@@ -19,6 +19,8 @@ CACHE = HERE.parent.parent / ".cache" / "recording"
 
 OLD_CONFLUENT = "2.1.1"
 """From 2.2 on librdkafka fails on Metadata v0 ("tmpabuf memory shortage"): broker.version.fallback=0.9 needs this."""
+
+TLS_AGENT = "4.0.0"
 
 
 class ToolchainError(Exception):
@@ -83,3 +85,13 @@ def franz() -> list[str]:
     target = CACHE / "franz"
     _run([_need("go"), "build", "-o", str(target), "."], CLIENTS / "franz")
     return [str(target)]
+
+
+def tls_agent() -> Path:
+    """The jar of a Java agent that writes a key log of the TLS connections of its JVM (its argument: the file)."""
+    target = CACHE / f"extract-tls-secrets-{TLS_AGENT}.jar"
+    if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        artifact = f"-Dartifact=name.neykov:extract-tls-secrets:{TLS_AGENT}"
+        _run([_need("mvn"), "-B", "-q", "dependency:copy", artifact, f"-DoutputDirectory={CACHE}"], CACHE)
+    return target

@@ -1,11 +1,14 @@
 // franz-go as a recorded client: go run . PLAN.json
 //
 // Sends the samples of the plan with each codec, reads everything back in a group of two members, commits and aborts
-// transactions, and does some administration; prints records and notes as JSON lines.
+// transactions, and does some administration; prints records and notes as JSON lines. With "ca" (a PEM file) it speaks
+// TLS, and with "keylog" (a file) it writes down the secrets.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -31,6 +34,8 @@ type plan struct {
 	Prefix    string   `json:"prefix"`
 	Codecs    []string `json:"codecs"`
 	Samples   []sample `json:"samples"`
+	CA        string   `json:"ca"`
+	Keylog    string   `json:"keylog"`
 }
 
 var lock sync.Mutex
@@ -72,9 +77,30 @@ func describe(r *kgo.Record, direction string) map[string]any {
 var codecs = map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),
 	"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
 
+func secured(p plan) *tls.Config {
+	text, err := os.ReadFile(p.CA)
+	if err != nil {
+		panic(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	config := &tls.Config{RootCAs: roots, ServerName: "localhost"}
+	if p.Keylog != "" {
+		file, err := os.OpenFile(p.Keylog, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			panic(err)
+		}
+		config.KeyLogWriter = file
+	}
+	return config
+}
+
 func options(p plan, more ...kgo.Opt) []kgo.Opt {
 	base := []kgo.Opt{kgo.SeedBrokers(strings.Split(p.Bootstrap, ",")...), kgo.ClientID("franz-" + p.Prefix),
 		kgo.ProducerLinger(50 * time.Millisecond)}
+	if p.CA != "" {
+		base = append(base, kgo.DialTLSConfig(secured(p)))
+	}
 	return append(base, more...)
 }
 

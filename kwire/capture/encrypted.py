@@ -1,0 +1,366 @@
+"""TLS in a capture: between the TCP segments of a window and its streams, plaintext takes the place of ciphertext.
+
+Strategy: a connection that begins with a hello of TLS is taken out of the table of segments. Its segments are put in
+order as those of any other (``streams.place``), with tables of its own, because their positions count ciphertext; the
+pieces go through a ``Decryptor`` in the order of packets. What it gives comes back as segments of the same streams,
+whose positions count plaintext from where the stream began. So framing sees what was said and when it could be known,
+and nothing behind this stage knows of TLS.
+
+Rules kept here:
+
+- A segment of plaintext has the time and the order of the packet that completed its record, so windows do not matter.
+- What could not be read is a segment without bytes, as the capture has where packets are longer than its snapshot
+  length: framing tells a gap, and finds the next frame.
+- A connection of which nothing can be read comes out as the header of a TLS record, which gives it its one row, with a
+  ``Reason``.
+- Positions of plaintext are never behind those of the ciphertext, so those that tracking notes (acknowledgements, the
+  end of a stream) never cut off what was read; the end of a stream is moved once its last byte has been dealt with.
+- The state of a connection can be given out and taken back; there is no key in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kwire.kernels import streams
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import SEGMENT, STREAM, Reason, Role, Status, joined, moved
+from kwire.kernels.tracking import Known
+from kwire.tls import Decryptor, KeyLog, Verdict
+
+__all__ = ["Encrypted", "Window"]
+
+_HELLO_BYTES: Final = 7
+"""Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
+_STANDS_FOR_TLS: Final = b"\x16\x03\x03\x00\x01"
+"""What a connection that cannot be read is to framing."""
+_PIECE: Final = ("order", "pos", "len", "off", "time")
+
+_REASONS: Final = {
+    Verdict.NO_KEY: Reason.NO_KEY,
+    Verdict.WRONG_KEY: Reason.WRONG_KEY,
+    Verdict.VERSION: Reason.TLS_VERSION,
+    Verdict.SUITE: Reason.TLS_SUITE,
+    Verdict.COMPRESSED: Reason.TLS_COMPRESSED,
+    Verdict.NO_HANDSHAKE: Reason.NO_HANDSHAKE,
+    Verdict.NOT_TLS: Reason.NOT_TLS,
+}
+
+Array = Any
+
+
+class Window(NamedTuple):
+    """What a window has: see ``streams.place`` for the meaning of each. ``known`` is as tracking leaves it."""
+
+    buf: Array
+    segments: Array
+    known: Known
+    clock: Array
+    first_order: int
+    now: int
+    ration: int
+    final: bool
+    engine: Engine
+
+
+class _Plaintext:
+    """The segments that take the place of others. ``base``: where their bytes will stand."""
+
+    def __init__(self, base: int) -> None:
+        self._at = base
+        self._rows: list[tuple[int, int, int, int, int, int]] = []
+        self._parts: list[bytes] = []
+
+    def add(self, stream: int, pos: int, length: int, data: bytes | None, time: int, order: int) -> None:
+        """A segment of ``length`` bytes; ``data`` None: they could not be read."""
+        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order))
+        if data is not None:
+            self._parts.append(data)
+            self._at += length
+
+    def behind(self, buf: Array, segments: Array) -> tuple[Array, Array]:
+        """The bytes and the segments, behind others."""
+        if not self._rows:
+            return buf, segments
+        data = np.frombuffer(b"".join(self._parts), np.uint8)
+        return np.concatenate([buf, data]), joined([segments, np.array(self._rows, SEGMENT)])
+
+
+class _Connection:
+    """A connection of TLS, in a slot of the table of connections."""
+
+    def __init__(self, slot: int, decryptor: Decryptor, rows: Array) -> None:
+        self.slot = slot
+        self.decryptor: Decryptor | None = decryptor
+        """None once it is over."""
+        self.rows: Array = np.zeros(2, STREAM)
+        """Its two streams as ciphertext."""
+        moved(rows, self.rows)
+        self.plain = [-1, -1]
+        """Up to where each of them has plaintext; -1 before the first byte."""
+        self.first = (-1, 0)
+        """Side and time of the first bytes: of the end that opened it, where that is known."""
+        self.last = (0, -1)
+        """Time and order of the latest bytes."""
+        self.given = False
+        """Whether there was plaintext."""
+        self.lost = 0
+        """How many bytes of a connection with plaintext could not be read."""
+
+    def follow(self, table: Array) -> None:
+        """Takes over what tracking has found out about its streams."""
+        fresh = table[2 * self.slot : 2 * self.slot + 2]
+        for name in ("reference", "start", "acked"):
+            self.rows[name] = fresh[name]
+        # Tracking notes an end once, and may find that of the plaintext there afterwards.
+        for name in ("end", "end_order"):
+            self.rows[name] = np.where(self.rows["end"] < 0, fresh[name], self.rows[name])
+
+    def converse(self, pieces: tuple[Array, Array], opener: int, data: Array, out: _Plaintext) -> Reason | None:
+        """Gives the pieces of both directions to the decryptor, in the order of packets: why nothing can be read, where
+        that has come out now."""
+        decryptor, view, reason = self.decryptor, memoryview(data), None
+        assert decryptor is not None
+        both = [
+            (values[0], side, *values[1:])
+            for side in (0, 1)
+            for values in zip(*(pieces[side][name].tolist() for name in _PIECE), strict=True)
+        ]
+        both.sort(key=lambda piece: piece[:2])
+        for order, side, pos, length, off, time in both:
+            if self.plain[side] < 0:
+                self.plain[side] = pos
+            if self.first[0] < 0 or (side == opener != self.first[0]):
+                self.first = side, time
+            self.last = max(time, self.last[0]), order
+            if not decryptor.has_failed:
+                if off >= 0:
+                    found = decryptor.feed(side, view[off : off + length], pos)
+                else:
+                    found = decryptor.feed(side, b"", pos + length)
+                self._give(found, out)
+                if not decryptor.has_failed:
+                    continue
+                reason = self._fail(decryptor, out)
+            if self.given:
+                # It could be read so far.
+                self._write(side, length, None, out)
+        return reason
+
+    def finish(self, out: _Plaintext) -> Reason | None:
+        """Nothing more will come: as ``converse``."""
+        decryptor = self.decryptor
+        assert decryptor is not None
+        self.decryptor = None
+        if decryptor.has_failed:
+            return None
+        self._give(decryptor.finish(), out)
+        return self._fail(decryptor, out) if decryptor.has_failed else None
+
+    def _give(self, found: list[Any], out: _Plaintext) -> None:
+        for plain in found:
+            if plain.lost:
+                self._write(plain.side, plain.lost, None, out)
+            if plain.data:
+                self.given = True
+                self._write(plain.side, len(plain.data), plain.data, out)
+
+    def _fail(self, decryptor: Decryptor, out: _Plaintext) -> Reason | None:
+        if self.given:
+            return None
+        self._write(max(0, self.first[0]), len(_STANDS_FOR_TLS), _STANDS_FOR_TLS, out, self.first[1])
+        return _REASONS[decryptor.verdict]
+
+    def _write(self, side: int, length: int, data: bytes | None, out: _Plaintext, time: int | None = None) -> None:
+        if data is None:
+            self.lost += length
+        pos = max(0, self.plain[side])
+        out.add(2 * self.slot + side, pos, length, data, self.last[0] if time is None else time, self.last[1])
+        self.plain[side] = pos + length
+
+    def ends(self, side: int) -> bool:
+        """Whether one of its streams has been read to its end."""
+        end = int(self.rows["end"][side])
+        return 0 <= end <= self.rows["next"][side] and self.plain[side] >= 0
+
+
+class Encrypted:
+    """The connections of a capture that speak TLS, and their keys. Raises ``MissingExtraError`` without the extra
+    ``tls``."""
+
+    def __init__(self, keys: KeyLog) -> None:
+        Decryptor(keys)
+        self._keys = keys
+        self._of: dict[int, _Connection] = {}
+        """By slot; those that are over as well, since segments may still come."""
+        self._is_tls: Array = np.zeros(64, bool)
+        """The same by slot, for whole columns."""
+        self._held: Array = np.empty(0, np.uint8)
+        self._segments: Array = np.empty(0, SEGMENT)
+        """Ciphertext behind holes."""
+        self._reasons: dict[int, tuple[Reason, int]] = {}
+
+    # -- a window
+
+    def opened(self, window: Window, n_held: int) -> tuple[Array, Array]:
+        """The bytes and segments of a window with plaintext in place of TLS.
+
+        The first ``n_held`` segments are what streams held: plaintext, where they are of TLS.
+        """
+        buf, segments, known = window.buf, window.segments, window.known
+        while len(self._is_tls) < known.n_connections:
+            self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
+        fresh = segments[n_held:]
+        self._find(buf, fresh, known)
+        if not self._of:
+            return buf, segments
+        mine = self._is_tls[fresh["stream"] >> 1]
+        sealed = fresh.take(np.flatnonzero(mine))
+        rest = segments.take(np.concatenate([np.arange(n_held), n_held + np.flatnonzero(~mine)]))
+        if len(self._held):
+            sealed["off"] += np.where(sealed["off"] >= 0, len(self._held), 0)
+            buf = np.concatenate([self._held, buf])
+        sealed = joined([self._segments, sealed])
+        closed = known.connections["closed"]
+        active = {*(sealed["stream"] >> 1).tolist()}
+        active |= {slot for slot in self._of if window.final or closed[slot] == 1}
+        slots = sorted(slot for slot in active if self._of[slot].decryptor is not None)
+        out = _Plaintext(len(window.buf))
+        if slots:
+            self._read(window._replace(buf=buf, segments=sealed), np.array(slots, np.int64), out)
+        return out.behind(window.buf, rest)
+
+    def _find(self, buf: Array, fresh: Array, known: Known) -> None:
+        """Notes the connections that begin with a hello in these segments."""
+        able = np.flatnonzero((fresh["len"] >= _HELLO_BYTES) & (fresh["off"] >= 0))
+        stream, off = fresh["stream"][able], fresh["off"][able]
+        table, slot = known.streams, stream >> 1
+        roles, starts = known.connections["role"][slot], table["start"][stream]
+        begins = np.where(starts >= 0, fresh["pos"][able] == starts, table["next"][stream] < 0)
+        # A record of a handshake, whose message is a hello of less than 64 kB.
+        hello = (buf[off] == 22) & (buf[off + 1] == 3) & (buf[off + 2] <= 4) & (buf[off + 6] == 0)
+        hello &= (buf[off + 5] == 1) | (buf[off + 5] == 2)
+        hello &= begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
+        for one in np.unique(slot[hello]).tolist():
+            self._of[one] = _Connection(one, Decryptor(self._keys), table[2 * one : 2 * one + 2])
+            self._is_tls[one] = True
+
+    def _read(self, window: Window, slots: Array, out: _Plaintext) -> None:
+        """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
+        known, segments = window.known, window.segments
+        of = [self._of[slot] for slot in slots.tolist()]
+        for one in of:
+            one.follow(known.streams)
+        connections, table = known.connections.take(slots), joined([one.rows for one in of])
+        # Here they are wanted, whatever they are to framing.
+        connections["role"] = Role.UNKNOWN
+        segments = segments.take(np.flatnonzero(np.isin(segments["stream"] >> 1, slots)))
+        segments["stream"] = 2 * np.searchsorted(slots, segments["stream"] >> 1) + (segments["stream"] & 1)
+        data, pieces, active, order = streams.place(
+            window.buf, segments, connections, table, len(table), window.clock, window.first_order, window.now,
+            window.ration, window.final, window.engine,
+        )  # fmt: skip
+        of_stream = dict.fromkeys(range(len(table)), pieces[:0])
+        for stream, first, end in zip(*(active[name].tolist() for name in ("stream", "first", "end")), strict=True):
+            of_stream[stream] = pieces[first:end]
+            if end > first:
+                table["next"][stream] = pieces["pos"][end - 1] + pieces["len"][end - 1]
+        for k, one in enumerate(of):
+            moved(table[2 * k : 2 * k + 2], one.rows)
+            reason = one.converse((of_stream[2 * k], of_stream[2 * k + 1]), int(connections["opener"][k]), data, out)
+            decryptor = one.decryptor
+            if window.final or connections["closed"][k] == 1:
+                reason = one.finish(out) or reason
+            if reason is not None and decryptor is not None:
+                version, suite = decryptor.numbers
+                self._reasons[one.slot] = reason, version if reason == Reason.TLS_VERSION else suite
+            for side in (0, 1):
+                if one.ends(side):
+                    known.streams["end"][2 * one.slot + side] = one.plain[side]
+        self._held, kept = streams.keep(
+            window.buf, segments, order, active, connections, table, window.final, window.engine
+        )
+        kept["stream"] = 2 * slots[kept["stream"] >> 1] + (kept["stream"] & 1)
+        self._segments = kept
+
+    def explain(self, rows: Array) -> None:
+        """Says in the frames of encrypted connections why they are."""
+        for k in np.flatnonzero(rows["status"] == Status.ENCRYPTED).tolist():
+            # What did not begin with a hello was not looked at here.
+            rows["reason"][k], rows["detail"][k] = self._reasons.get(int(rows["slot"][k]), (Reason.NO_HANDSHAKE, 0))
+
+    def notes(self) -> list[str]:
+        """Sentences about what could not be read of connections that were."""
+        lost = [one.lost for one in self._of.values() if one.lost]
+        if not lost:
+            return []
+        said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
+        return [f"{said}, with packets missing or keys"]
+
+    def of(self, slot: int) -> Decryptor | None:
+        """What is known of the TLS of a connection, as long as it is open."""
+        one = self._of.get(slot)
+        return None if one is None else one.decryptor
+
+    # -- state out and in
+
+    def state(self, slot: int) -> dict[str, Any] | None:
+        """What is remembered of a connection that speaks TLS, as JSON can hold it; None of any other."""
+        one = self._of.get(slot)
+        if one is None:
+            return None
+        held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
+        segments = []
+        for stream, pos, length, off, time, order in held.tolist():
+            data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
+            segments.append(
+                {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
+            )
+        return {
+            "decryptor": None if one.decryptor is None else one.decryptor.state(),
+            "rows": [list(row) for row in one.rows.tolist()],
+            "plain": one.plain,
+            "first": list(one.first),
+            "last": list(one.last),
+            "given": one.given,
+            "lost": one.lost,
+            "segments": segments,
+        }
+
+    def restore(self, states: Mapping[int, dict[str, Any]], known: Known, whole: bool) -> None:
+        """Takes over what ``state`` gave, by slot, before there was a window. Raises ``CaptureError``.
+
+        What ``kwire.capture.saved`` looks at is not looked at again. Not ``whole``: packets are counted anew.
+        """
+        rows: list[tuple[int, ...]] = []
+        parts: list[bytes] = []
+        held = 0
+        while len(self._is_tls) < known.n_connections:
+            self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
+        for slot, state in states.items():
+            saved = state.get("decryptor")
+            decryptor = Decryptor(self._keys) if saved is None else Decryptor.restored(saved, self._keys)
+            one = _Connection(slot, decryptor, np.array([tuple(row) for row in state["rows"]], STREAM))
+            if saved is None:
+                one.decryptor = None
+            one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
+            one.first, one.last = tuple(state["first"]), tuple(state["last"])
+            if not whole:
+                one.rows["order"] = one.rows["end_order"] = -1
+                one.last = one.last[0], -1
+            self._of[slot] = one
+            self._is_tls[slot] = True
+            for segment in state["segments"]:
+                data = segment["bytes"]
+                order = segment["order"] if whole else -1
+                at = -1 if data is None else held
+                rows.append((2 * slot + segment["side"], segment["pos"], segment["len"], at, segment["time"], order))
+                if data is not None:
+                    parts.append(base64.b64decode(data))
+                    held += len(parts[-1])
+        self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
+        self._held = np.frombuffer(b"".join(parts), np.uint8)

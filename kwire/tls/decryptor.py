@@ -1,0 +1,714 @@
+"""One captured TLS connection, from the bytes of both directions to what was said in them: ``Decryptor``.
+
+Strategy: each direction is a way of its own, which is read record by record as far as it can be. A way stands still
+where it needs to know what the other one says (the server's hello); what is held meanwhile is bounded. Handshake
+messages are read, encrypted or not, for what keys depend on. No certificate is looked at: who has the keys decides
+what the bytes say, and every record proves by its tag that they fit.
+
+Rules kept here:
+
+- Nothing is guessed: a plaintext is one whose tag (or MAC) fits. Where packets are missing, sequence numbers are tried
+  until a record fits; where it is not certain which key seals a record (early data, a handshake that the key log has
+  no secret for, a KeyUpdate that is missing), later keys are tried. How many attempts there are is bounded by what
+  was read (``ATTEMPTS``).
+- Any bytes give plaintext or a ``Verdict``, never an exception.
+- Memory: one unfinished record of each direction, and ``HELD`` bytes while a way stands still.
+- Secrets are in no ``repr``, in no sentence, and not in ``state``: who goes on needs the key log as well.
+- No I/O, and no clock.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kwire.errors import CaptureError, DecodeError
+from kwire.tls import values
+from kwire.tls.handshake import Handshake, Phase
+from kwire.tls.hellos import accepts_early_data, client_hello, server_hello
+from kwire.tls.keylog import KeyLog
+from kwire.tls.protection import Opener, require
+from kwire.tls.verdicts import Verdict
+from kwire.tls.versions import version_name
+from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Way
+
+__all__ = ["Decryptor", "Plain"]
+
+HELD: Final = 256 << 10
+"""Bytes of one direction that are held while the other one has to be seen first."""
+LARGEST_RECORD: Final = (1 << 14) + 2048
+"""Bytes behind a record's header (RFC 5246, 6.2.3); TLS 1.3 has less."""
+LARGEST_MESSAGE: Final = 256 << 10
+"""Bytes of a handshake message that is read; what is longer is passed over."""
+PASSED: Final = 256 << 10
+"""Bytes of records that may be passed over for want of their secret, until there is one that a key opens."""
+ATTEMPTS: Final = 1 << 14
+"""How many records of a connection may be tried in vain."""
+ATTEMPTS_EACH: Final = 2
+"""How many more may be for each one that is opened."""
+SMALLEST_RECORD: Final = 5 + 8 + 1
+"""Bytes of a sealed record: what is missing cannot have had more records than this allows."""
+
+_HEAD: Final = 5
+_CCS, _ALERT, _HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
+"""Types of records."""
+_CLIENT_HELLO, _SERVER_HELLO, _END_OF_EARLY_DATA, _ENCRYPTED_EXTENSIONS = 1, 2, 5, 8
+_CLIENT_KEY_EXCHANGE, _FINISHED, _KEY_UPDATE = 16, 20, 24
+"""Types of handshake messages."""
+_READ: Final = frozenset(
+    {
+        _CLIENT_HELLO, _SERVER_HELLO, _ENCRYPTED_EXTENSIONS, _CLIENT_KEY_EXCHANGE,
+        _END_OF_EARLY_DATA, _FINISHED, _KEY_UPDATE,
+    }
+)  # fmt: skip
+"""Those that say something about keys."""
+_NOT_IN_FLIGHTS: Final = frozenset({0, _CLIENT_HELLO, 4})
+"""HelloRequest and NewSessionTicket, which no master secret depends on; and what ``Handshake`` collects by itself."""
+_MESSAGE_TYPES: Final = frozenset({0, 1, 2, 4, 5, 8, 11, 12, 13, 14, 15, 16, 20, 22, 24, 25})
+
+_MAY_BEGIN: Final = re.compile(rb"[\x14-\x17]\x03[\x01-\x04]")
+"""The beginning of a record, looked for behind a hole."""
+
+
+@dataclass(slots=True)
+class Plain:
+    """Application data of one direction, record by record.
+
+    ``side`` is that of ``feed``. Record ``k`` has ``lengths[k]`` bytes of ``data``, in which they follow each other;
+    it was there when the stream was there up to position ``ends[k]``. ``lost``: so many bytes of the stream in front
+    of ``data`` could not be read, because packets are missing or no key opens them.
+    """
+
+    side: int
+    lost: int = 0
+    data: bytes = b""
+    lengths: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+class Decryptor:
+    """What was said in one TLS connection.
+
+    ``keys`` is asked for the connection's secrets. ``feed`` takes the bytes of both directions, in about the order of
+    time (a few hundred kilobytes of disorder are borne), ``finish`` says that nothing more will come. Directions are
+    0 and 1; which one is the client's is found out.
+
+    ``verdict`` says what became of the connection and ``why`` says it in a sentence. Raises ``MissingExtraError``
+    without the extra ``tls``.
+    """
+
+    def __init__(self, keys: KeyLog) -> None:
+        require()
+        self._keys = keys
+        self._agreed = Handshake(keys)
+        self._ways = (Way(), Way())
+        self._attempts = ATTEMPTS
+        self._final = False
+        """Whether what was waited for is not waited for any more."""
+        self._why = ""
+        self.verdict = Verdict.UNDECIDED
+        self.key_updates = 0
+        """How many there were, of both directions."""
+
+    def __repr__(self) -> str:
+        return f"<Decryptor: {self.version}, {self.cipher}, {self.verdict.name.lower()}>"
+
+    # -- what is known
+
+    @property
+    def why(self) -> str:
+        """The verdict in a sentence; of a connection that is decrypted, what of it cannot be read."""
+        if self._why:
+            return self._why
+        told = [way.why for way in self._ways if way.why] if self.verdict is Verdict.DECRYPTED else []
+        return "; ".join(dict.fromkeys(told)) or self.verdict.value
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing (more) can be read of the connection: what is fed is not looked at."""
+        return self.verdict not in (Verdict.UNDECIDED, Verdict.DECRYPTED)
+
+    @property
+    def version(self) -> str | None:
+        """``TLS 1.3`` and so on, as it was agreed on; None: not known."""
+        return None if self._agreed.answer is None else version_name(self._agreed.answer.version)
+
+    @property
+    def cipher(self) -> str | None:
+        """The name of the cipher suite, as it was agreed on; None: not known."""
+        return None if self._agreed.suite is None else self._agreed.suite.name
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Version and cipher suite as they are on the wire (0x0304: TLS 1.3); 0: not known."""
+        answer = self._agreed.answer
+        return (0, 0) if answer is None else (answer.version, answer.suite)
+
+    @property
+    def server_name(self) -> str | None:
+        """The host that the client asked for."""
+        return None if self._agreed.hello is None else self._agreed.hello.server_name
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the server went on with an earlier session."""
+        return self._agreed.resumes
+
+    @property
+    def renegotiations(self) -> int:
+        """How often both ends agreed on keys anew (TLS 1.2)."""
+        return max(0, self._agreed.count - 1)
+
+    @property
+    def client_side(self) -> int | None:
+        """The direction in which the client speaks; None: not known."""
+        for side, way in enumerate(self._ways):
+            if way.end >= 0:
+                return side ^ way.end
+        return None
+
+    def position(self, side: int) -> int:
+        """Up to where a direction has been dealt with; what follows is held here."""
+        return self._ways[side].pos
+
+    # -- bytes in, plaintext out
+
+    def feed(self, side: int, data: bytes | bytearray | memoryview, position: int) -> list[Plain]:
+        """Takes the next bytes of a direction, which stand at ``position`` in its stream; gives what can be read now.
+
+        A position behind that of the byte expected says that those between are missing; bytes from before are passed
+        over.
+        """
+        if self.has_failed:
+            return []
+        way = self._ways[side]
+        if not way.started:
+            way.started, way.pos = True, position
+        missing = position - (way.pos + len(way.held))
+        if missing < 0:
+            data = memoryview(data)[-missing:]
+        elif missing > 0:
+            self._hole(way, missing)
+        if not way.is_open:
+            way.lost += len(data)
+            way.pos += len(data)
+            return []
+        out: list[Plain] = []
+        if not len(data):
+            return out
+        way.held += data
+        if len(way.held) >= way.need:
+            self._pump(out)
+            if len(way.held) > HELD:
+                self._go_on(out)
+        return out
+
+    def finish(self) -> list[Plain]:
+        """Says that nothing more will come: gives what can be read without it, and what could not be."""
+        out: list[Plain] = []
+        if self.has_failed:
+            return out
+        self._go_on(out)
+        over = [way.over for way in self._ways if way.over is not None]
+        if self.verdict is Verdict.UNDECIDED:
+            if over:
+                self._fail(over[0])
+            elif any(way.opened for way in self._ways):
+                self.verdict = Verdict.DECRYPTED
+            else:
+                self._fail(Verdict.NO_HANDSHAKE)
+        for side, way in enumerate(self._ways):
+            left = way.lost + len(way.held)
+            if self.verdict is Verdict.DECRYPTED and left:
+                out.append(Plain(side, left))
+                way.pos += len(way.held)
+                way.lost = 0
+                way.held.clear()
+        return out
+
+    def _pump(self, out: list[Plain]) -> None:
+        """Reads both ways as far as they go: what one says may let the other go on."""
+        moved = True
+        while moved and not self.has_failed:
+            moved = False
+            for side, way in enumerate(self._ways):
+                if len(way.held) >= way.need and way.over is None:
+                    moved |= self._read(side, way, out)
+
+    def _go_on(self, out: list[Plain]) -> None:
+        """Too much is held, or nothing more will come: goes on without what was waited for, or gives up."""
+        agreed = self._agreed
+        if agreed.answer is None:
+            for way in self._ways:
+                stop = _HEAD + int.from_bytes(way.held[3:_HEAD], "big")
+                if way.end == 0 and way.opener is None and len(way.held) >= stop and way.held[0] == _DATA:
+                    agreed.guess(bytes(way.held[:_HEAD]), bytes(way.held[_HEAD:stop]))
+        self._final = True
+        self._pump(out)
+        if not self.has_failed and any(len(way.held) > HELD for way in self._ways):
+            self._fail(Verdict.NO_HANDSHAKE)
+
+    def _fail(self, verdict: Verdict, why: str = "") -> None:
+        """Nothing more can be read of the connection."""
+        self.verdict, self._why = verdict, why
+        for way in self._ways:
+            way.held.clear()
+            way.message.clear()
+            way.opener = None
+
+    def _end(self, way: Way, verdict: Verdict, why: str = "") -> None:
+        """Nothing more can be read of one way."""
+        way.over, way.why = verdict, why or verdict.value
+        if self.verdict is Verdict.UNDECIDED and not any(one.is_open for one in self._ways):
+            self._fail(verdict, why)
+
+    def _hole(self, way: Way, missing: int) -> None:
+        """Bytes are missing behind what is held, which is the beginning of a record or waits for something."""
+        gone = len(way.held) + missing
+        way.pos += gone
+        way.lost += gone
+        way.unread += gone
+        way.held.clear()
+        way.message.clear()
+        way.skip, way.need = 0, _HEAD
+        way.searching = way.blind = True
+
+    # -- records
+
+    def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
+        """Reads records of one way: whether there was anything but application data, so that the other way may go on.
+        What was not read stays in ``held``."""
+        data = bytes(way.held)
+        view = memoryview(data)
+        end = len(data)
+        at = 0
+        plain = Plain(side)
+        parts: list[bytes] = []
+        way.need = _HEAD
+        moved = False
+        while end - at >= _HEAD:
+            is_plain = way.phase == Phase.TRAFFIC or not self._agreed.is_tls13
+            if way.opener is not None and is_plain and not (way.lost or way.unread or way.passed):
+                at = self._run(way, data, view, at, parts, plain)
+                if end - at < _HEAD:
+                    break
+            moved = True
+            if way.over is not None or self.has_failed:
+                break
+            if way.searching:
+                at = self._search(way, data, view, at)
+                if way.searching:
+                    break
+                continue
+            kind = data[at]
+            stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
+            if not (_CCS <= kind <= _HEARTBEAT and data[at + 1] == 3 and stop - at <= _HEAD + LARGEST_RECORD):
+                self._not_a_record(way, way.pos + at)
+                break
+            if stop > end:
+                way.need = stop - at
+                moved = at > 0
+                break
+            opener = way.opener
+            head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
+            if opener is None or (kind != _DATA and self._agreed.is_tls13):
+                if self._in_clear(way, kind, body):
+                    at = stop
+                elif way.opener is None:
+                    break
+                continue
+            opened = opener.open(head, body, way.number)
+            if opened is None:
+                opened = self._with_another_key(way, head, body)
+                if opened is None:
+                    if way.is_open:
+                        at = stop
+                    continue
+            way.number += 1
+            way.opened = True
+            if way.unread or way.passed:
+                self._is_certain(way)
+            self._attempts += ATTEMPTS_EACH
+            if self._agreed.is_tls13:
+                kind = opened[-1] if opened else 0
+                if kind == 0:
+                    opened = opened.rstrip(b"\0")
+                    kind = opened[-1] if opened else _HEARTBEAT
+                opened = opened[:-1]
+            if kind != _DATA:
+                self._sealed(way, kind, opened)
+            elif way.phase == Phase.EARLY and self._agreed.is_tls13 and not self._agreed.early:
+                # What the server did not take comes again; where that is not known, it is not given twice.
+                way.lost += stop - at if self._agreed.early is None else 0
+            elif opened:
+                self.verdict = Verdict.DECRYPTED
+                if way.lost:
+                    if parts:
+                        plain.data = b"".join(parts)
+                        out.append(plain)
+                    plain, parts = Plain(side, way.lost), []
+                    way.lost = 0
+                parts.append(opened)
+                plain.lengths.append(len(opened))
+                plain.ends.append(way.pos + stop)
+            at = stop
+        if parts:
+            plain.data = b"".join(parts)
+            out.append(plain)
+        if self.has_failed:
+            return True
+        if not way.is_open:
+            way.lost += end - at
+            at = end
+        way.pos += at
+        if at == end:
+            way.held.clear()
+        else:
+            del way.held[:at]
+        return moved and at > 0
+
+    def _run(self, way: Way, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain) -> int:
+        """Reads records of application data, one after the other, as most of them are: up to where it is otherwise."""
+        assert way.opener is not None
+        opening, number, base, end = way.opener.open, way.number, way.pos, len(data)
+        lengths, ends, is_tls13 = plain.lengths, plain.ends, self._agreed.is_tls13
+        while end - at >= _HEAD and data[at] == _DATA:
+            stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
+            if stop > end or data[at + 1] != 3 or stop - at > _HEAD + LARGEST_RECORD:
+                break
+            opened = opening(data[at : at + _HEAD], view[at + _HEAD : stop], number)
+            if opened is None:
+                break
+            if is_tls13:
+                if not opened or opened[-1] != _DATA:
+                    break
+                opened = opened[:-1]
+            at = stop
+            number += 1
+            if opened:
+                parts.append(opened)
+                lengths.append(len(opened))
+                ends.append(base + at)
+        if number != way.number:
+            self._attempts += ATTEMPTS_EACH * (number - way.number)
+            way.number, way.opened = number, True
+            if parts:
+                self.verdict = Verdict.DECRYPTED
+        return at
+
+    def _not_a_record(self, way: Way, position: int) -> None:
+        """What stands here has no header of a record."""
+        if way.end < 0:
+            self._fail(Verdict.NO_HANDSHAKE)
+        else:
+            self._end(way, Verdict.NOT_TLS, f"no TLS record begins at byte {position}, where one is due")
+
+    def _in_clear(self, way: Way, kind: int, body: memoryview) -> bool:
+        """A record that is not sealed, or whose key has to be made first: whether it has been dealt with."""
+        agreed = self._agreed
+        if way.end < 0 and kind != _HANDSHAKE:
+            return self._without_hello(way)
+        if kind == _HEARTBEAT:
+            return True
+        if kind == _CCS:
+            # In TLS 1.3 it means nothing; which version this is may be known later only.
+            way.changed = True
+            return True
+        if kind != _DATA and not (way.changed and not agreed.is_tls13 and way.opener is None):
+            if kind == _HANDSHAKE and not (way.opener is not None and agreed.is_tls13):
+                self._messages(way, bytes(body), sealed=False)
+            return not self.has_failed
+        if agreed.is_agreed:
+            self._arm(way)
+        elif self._final:
+            self._fail(Verdict.NO_HANDSHAKE)
+        return False
+
+    def _without_hello(self, way: Way) -> bool:
+        """A way that does not begin with a hello. The client can be read all the same if it is the server's."""
+        if any(other.end == 0 for other in self._ways):
+            way.end = 1
+        else:
+            self._fail(Verdict.NO_HANDSHAKE)
+        return False
+
+    def _sealed(self, way: Way, kind: int, opened: bytes) -> None:
+        """The plaintext of a record that is no application data."""
+        if kind == _HANDSHAKE:
+            self._messages(way, opened, sealed=True)
+        elif kind == _CCS and not self._agreed.is_tls13:
+            # Keys were agreed on anew.
+            way.opener, way.changed = None, True
+
+    # -- handshake messages
+
+    def _messages(self, way: Way, data: bytes, sealed: bool) -> None:
+        """Takes what a record has of handshake messages."""
+        if way.blind:
+            if not _whole_messages(data):
+                way.unread += len(data)
+                return
+            way.blind = False
+        passed = min(way.skip, len(data))
+        way.skip -= passed
+        way.message += data[passed:]
+        message = way.message
+        while len(message) >= 4 and not self.has_failed:
+            kind, size = message[0], 4 + int.from_bytes(message[1:4], "big")
+            if way.end < 0 and kind not in (_CLIENT_HELLO, _SERVER_HELLO):
+                self._fail(Verdict.NO_HANDSHAKE)
+                return
+            first_flight = not (sealed or self._agreed.is_tls13 or self._agreed.premaster_name)
+            if size > LARGEST_MESSAGE or not (first_flight or kind in _READ):
+                way.skip = max(0, size - len(message))
+                del message[:size]
+                continue
+            if len(message) < size:
+                return
+            whole = bytes(message[:size])
+            del message[:size]
+            if first_flight and kind not in _NOT_IN_FLIGHTS:
+                self._agreed.collect(1 if kind == _SERVER_HELLO else max(0, way.end), whole)
+            try:
+                self._message(way, kind, whole, sealed)
+            except DecodeError as problem:
+                self._fail(Verdict.NOT_TLS, f"a handshake message that cannot be read: {problem}")
+
+    def _message(self, way: Way, kind: int, whole: bytes, sealed: bool) -> None:
+        """A handshake message. Raises ``DecodeError``."""
+        agreed, body = self._agreed, whole[4:]
+        if sealed and agreed.is_tls13:
+            self._sealed_message(way, kind, body)
+        elif kind == _CLIENT_HELLO:
+            if way.end == 1:
+                self._fail(Verdict.NOT_TLS, "both directions are those of a client")
+                return
+            way.end = 0
+            agreed.client_hello(client_hello(body), whole)
+        elif kind == _SERVER_HELLO:
+            if way.end == 0:
+                self._fail(Verdict.NOT_TLS, "both directions are those of a server")
+                return
+            way.end = 1
+            wrong = agreed.server_hello(server_hello(body), whole)
+            if wrong is not None:
+                self._fail(*wrong)
+        elif kind == _CLIENT_KEY_EXCHANGE and not sealed:
+            agreed.key_exchange(body)
+
+    def _sealed_message(self, way: Way, kind: int, body: bytes) -> None:
+        """A handshake message that TLS 1.3 has sealed. Raises ``DecodeError``."""
+        if kind == _ENCRYPTED_EXTENSIONS and way.end == 1 and way.phase == Phase.SHAKING:
+            self._agreed.early = accepts_early_data(body)
+        elif kind == _FINISHED and way.phase == Phase.SHAKING:
+            self._next_key(way, Phase.TRAFFIC, 0)
+        elif kind == _END_OF_EARLY_DATA and way.phase == Phase.EARLY:
+            self._next_key(way, Phase.SHAKING, 0)
+        elif kind == _KEY_UPDATE and way.phase == Phase.TRAFFIC:
+            self.key_updates += 1
+            if way.generation < MOST_GENERATIONS:
+                self._next_key(way, Phase.TRAFFIC, way.generation + 1)
+
+    # -- keys
+
+    def _arm(self, way: Way) -> None:
+        """Gives a way the key that seals its next record, the first one that is sealed; or says why there is none."""
+        agreed = self._agreed
+        assert agreed.hello is not None
+        if not agreed.is_tls13:
+            openers = agreed.openers()
+            if openers is not None:
+                way.opener, way.number, way.changed, way.era = openers[max(0, way.end)], 0, False, agreed.count
+            else:
+                self._no_key(way)
+            return
+        early = way.end == 0 and agreed.hello.early_data
+        told = any(one.end == 1 and one.is_open and one.phase != Phase.TRAFFIC for one in self._ways)
+        if early and agreed.early is None and told and not self._final:
+            # Whether the server took early data is about to come.
+            return
+        for phase in Phase if early else (Phase.SHAKING, Phase.TRAFFIC):
+            opener = agreed.opener(way.end, phase, 0)
+            if opener is not None:
+                way.opener, way.number, way.phase = opener, 0, phase
+                return
+        self._no_key(way)
+
+    def _no_key(self, way: Way) -> None:
+        if self._final or not self._keys.growing:
+            self._end(way, Verdict.NO_KEY)
+
+    def _next_key(self, way: Way, phase: Phase, generation: int) -> None:
+        """Takes the key of TLS 1.3 that seals what follows."""
+        opener = self._agreed.opener(way.end, phase, generation)
+        way.phase, way.generation, way.number = phase, generation, 0
+        way.opener = opener or NOTHING
+        if opener is None and phase == Phase.TRAFFIC:
+            self._end(way, Verdict.NO_KEY)
+
+    def _with_another_key(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
+        """The plaintext of a record that the present key does not open; None where there is no way on, or where the
+        record may be passed over."""
+        opened = self._try_others(way, head, body)
+        if opened is not None:
+            return opened
+        if self._may_pass(way):
+            size = len(body) + _HEAD
+            way.passed += size
+            way.lost += size
+        elif way.number == 0 and way.generation == 0 and not way.unread:
+            self._end(way, Verdict.WRONG_KEY)
+        else:
+            self._end(way, Verdict.NOT_TLS, f"record {way.number} is not sealed with the key that it should be")
+        return None
+
+    def _may_pass(self, way: Way) -> bool:
+        """Whether records that no key opens may be due here: early data, or a handshake that has no secret."""
+        agreed = self._agreed
+        if not agreed.is_tls13 or agreed.hello is None or way.number or way.generation or way.passed >= PASSED:
+            return False
+        if way.end == 0 and agreed.hello.early_data and way.phase != Phase.TRAFFIC:
+            return True
+        return way.phase == Phase.TRAFFIC and agreed.opener(way.end, Phase.SHAKING, 0) is None
+
+    def _others(self, way: Way) -> list[tuple[Phase, int, int, Opener]]:
+        """What else may seal a record: phase, generation, lowest sequence number, and what opens it."""
+        assert way.opener is not None
+        found: list[tuple[Phase, int, int, Opener]] = []
+        if way.unread:
+            found.append((way.phase, way.generation, way.number, way.opener))
+        if self._agreed.is_tls13:
+            later = [(phase, 0) for phase in Phase if phase > way.phase]
+            if way.unread and way.phase == Phase.TRAFFIC:
+                later.append((way.phase, min(way.generation + 1, MOST_GENERATIONS)))
+            for phase, generation in later:
+                opener = self._agreed.opener(way.end, phase, generation)
+                if opener is not None:
+                    found.append((phase, generation, 0, opener))
+        return found
+
+    def _try_others(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
+        """The plaintext of a record by another key or number, which are those of the way then."""
+        most = way.unread // SMALLEST_RECORD + 2 if way.unread else 1
+        if self._attempts <= 0:
+            return None
+        for phase, generation, lowest, opener in self._others(way):
+            for number in range(lowest, lowest + most):
+                if self._attempts <= 0:
+                    return None
+                self._attempts -= 1
+                opened = opener.open(head, body, number)
+                if opened is None:
+                    continue
+                way.phase, way.generation, way.number, way.opener = phase, generation, number, opener
+                self._is_certain(way)
+                return opened
+        return None
+
+    def _is_certain(self, way: Way) -> None:
+        """A record was opened, behind some that could not be."""
+        way.unread = 0
+        if way.end == 1 or self._agreed.early is False:
+            # What was passed over was the handshake, or early data that the server did not take.
+            way.lost -= way.passed
+        way.passed = 0
+
+    def _search(self, way: Way, data: bytes, view: memoryview, at: int) -> int:
+        """Behind a hole: the position of a record from which on the way can be read, ``searching`` being over; or how
+        far there is none."""
+        begun = at
+        while True:
+            found = _MAY_BEGIN.search(data, at)
+            if found is None:
+                at = max(at, len(data) - _HEAD + 1)
+                break
+            at = found.start()
+            if len(data) - at < _HEAD:
+                break
+            stop = at + _HEAD + (data[at + 3] << 8 | data[at + 4])
+            follows = stop + 2 > len(data) or (_CCS <= data[stop] <= _HEARTBEAT and data[stop + 1] == 3)
+            if not (0 < stop - at - _HEAD <= LARGEST_RECORD and follows):
+                at += 1
+                continue
+            if stop > len(data):
+                way.need = stop - at
+                break
+            opener, number = way.opener, way.number
+            if opener is None or (data[at] != _DATA and self._agreed.is_tls13):
+                way.searching = False
+                break
+            way.unread += at - begun
+            way.lost += at - begun
+            begun = at
+            head, body = data[at : at + _HEAD], view[at + _HEAD : stop]
+            if opener.open(head, body, number) is not None or self._try_others(way, head, body) is not None:
+                way.searching = False
+                break
+            if self._attempts <= 0:
+                self._end(way, Verdict.NOT_TLS, "packets are missing, and no record behind them could be opened")
+                break
+            at += 1
+        way.unread += at - begun
+        way.lost += at - begun
+        return at
+
+    # -- state out and in
+
+    def state(self) -> dict[str, Any]:
+        """What has been read of the connection so far, as JSON can hold it, without any secret."""
+        return {
+            "verdict": self.verdict.name,
+            "why": self._why,
+            "attempts": self._attempts,
+            "final": self._final,
+            "key_updates": self.key_updates,
+            "agreed": self._agreed.state(),
+            "ways": [way.state() for way in self._ways],
+        }
+
+    @classmethod
+    def restored(cls, state: Any, keys: KeyLog) -> Decryptor:
+        """Goes on where the decryptor was that gave ``state``. Raises ``CaptureError`` for what is no state, and
+        ``MissingExtraError``."""
+        made = cls(keys)
+        try:
+            made._restore(state)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, DecodeError):
+            raise CaptureError("not the state of a TLS connection") from None
+        return made
+
+    def _restore(self, state: Any) -> None:
+        """Raises whatever a state that is none leads to."""
+        agreed = self._agreed
+        self.verdict, self._why = Verdict[state["verdict"]], values.text(state["why"])
+        self._final = values.truth(state["final"])
+        self._attempts = min(values.number(state["attempts"], 0), ATTEMPTS)
+        self.key_updates = values.number(state["key_updates"], 0)
+        if not agreed.restore(state["agreed"]) and not self.has_failed:
+            raise ValueError("what cannot be read has not failed")
+        for way, saved in zip(self._ways, state["ways"], strict=True):
+            if way.restore(saved) and way.is_open and not self.has_failed:
+                self._open_again(way)
+
+    def _open_again(self, way: Way) -> None:
+        """Gives a way the key that it had."""
+        agreed = self._agreed
+        if way.end < 0 or not (agreed.is_agreed or agreed.count > way.era):
+            raise ValueError("a key without a handshake")
+        if agreed.is_tls13:
+            way.opener = agreed.opener(way.end, way.phase, way.generation) or NOTHING
+            return
+        openers = agreed.openers() if way.era == agreed.count else None
+        if openers is None:
+            self._end(way, Verdict.NO_KEY)
+        else:
+            way.opener = openers[way.end]
+
+
+def _whole_messages(data: bytes) -> bool:
+    """Whether a record has handshake messages from their beginning to their end."""
+    at = 0
+    while at + 4 <= len(data) and data[at] in _MESSAGE_TYPES:
+        at += 4 + int.from_bytes(data[at + 1 : at + 4], "big")
+    return at == len(data)

@@ -1,0 +1,125 @@
+"""One direction of a TLS connection: what is remembered of it between two calls (``Way``).
+
+Who changes a way is ``kwire.tls.decryptor``. Its state can be given out without the key, and taken back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kwire.tls import values
+from kwire.tls.handshake import Phase
+from kwire.tls.protection import Opener
+from kwire.tls.verdicts import Verdict
+
+__all__ = ["MOST_GENERATIONS", "NOTHING", "Way"]
+
+MOST_GENERATIONS: Final = 1 << 16
+"""How many KeyUpdates of a direction are followed."""
+
+
+class _Nothing:
+    """Opens no record: stands where a secret is missing."""
+
+    def open(self, head: bytes, body: Any, number: int) -> bytes | None:
+        return None
+
+
+NOTHING: Final = _Nothing()
+
+
+class Way:
+    """One direction."""
+
+    __slots__ = (
+        "blind", "changed", "end", "era", "generation", "held", "lost", "message", "need", "number", "opened", "opener",
+        "over", "passed", "phase", "pos", "searching", "skip", "started", "unread", "why",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.started = False
+        self.end = -1
+        """Who speaks: 0 the client, 1 the server, as hellos told."""
+        self.pos = 0
+        """Position in the stream of the first byte that is not dealt with."""
+        self.held = bytearray()
+        """The bytes from there."""
+        self.need = 5
+        """How many there must be before it is worth looking."""
+        self.message = bytearray()
+        """The beginning of a handshake message."""
+        self.skip = 0
+        """How many bytes are still to come of a handshake message that is of no interest."""
+        self.blind = False
+        """Whether it is not known where a handshake message begins, since bytes are missing."""
+        self.changed = False
+        """Whether there was a ChangeCipherSpec, and no key yet for what follows it."""
+        self.opener: Opener | None = None
+        self.opened = False
+        """Whether any record was opened."""
+        self.number = 0
+        """Sequence number of the next record."""
+        self.era = 0
+        """Which handshake the key is of (``Handshake.count``)."""
+        self.phase = Phase.EARLY
+        self.generation = 0
+        """How many KeyUpdates there were."""
+        self.searching = False
+        """Whether it is not known where a record begins, since bytes are missing."""
+        self.unread = 0
+        """How many bytes may have been records that counted, since the last one that was opened."""
+        self.lost = 0
+        """How many bytes could not be read, since the last application data."""
+        self.passed = 0
+        """How many of them were passed over because their secret is not known."""
+        self.over: Verdict | None = None
+        """Why nothing more can be read of it."""
+        self.why = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.over is None
+
+    def state(self) -> dict[str, Any]:
+        """All of it but the key, as JSON can hold it."""
+        return {
+            **{name: int(getattr(self, name)) for name in _NUMBERS},
+            **{name: getattr(self, name) for name in _TRUTHS},
+            "held": values.as_text(self.held),
+            "message": values.as_text(self.message),
+            "over": None if self.over is None else self.over.name,
+            "why": self.why,
+            "sealed": self.opener is not None,
+        }
+
+    def restore(self, state: Any) -> bool:
+        """Takes over what ``state`` gave: whether there was a key. Raises an ordinary exception for anything else."""
+        for name, least in _NUMBERS.items():
+            setattr(self, name, values.number(state[name], least))
+        for name in _TRUTHS:
+            setattr(self, name, values.truth(state[name]))
+        self.phase = Phase(self.phase)
+        if self.end > 1 or self.generation > MOST_GENERATIONS:
+            raise ValueError("no such end, or too many keys")
+        self.held[:] = values.as_bytes(state["held"])
+        self.message[:] = values.as_bytes(state["message"])
+        self.over = None if state["over"] is None else Verdict[state["over"]]
+        self.why = values.text(state["why"])
+        return values.truth(state["sealed"])
+
+
+_NUMBERS: Final = {
+    "end": -1,
+    "pos": 0,
+    "need": 0,
+    "skip": 0,
+    "number": 0,
+    "era": 0,
+    "phase": 0,
+    "generation": 0,
+    "unread": 0,
+    "lost": 0,
+    "passed": 0,
+}
+"""The numbers of a way, and the least that each can be."""
+_TRUTHS: Final = ("started", "opened", "blind", "changed", "searching")

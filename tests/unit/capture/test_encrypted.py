@@ -1,0 +1,241 @@
+"""Connections over TLS in captures, with a key log: losses, ends, and what stands beside them.
+
+The connections are made (``tls_talks.made13``), so that each record is known; ``plain`` is the same without TLS.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from made_captures import Row, brief, read
+from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
+from tls_talks import Talk, made13
+
+from kwire.capture.encrypted import Encrypted
+from kwire.capture.tracker import STATE, Tracker
+from kwire.errors import CaptureError
+from kwire.kernels.engine import MACHINE, PYTHON, using
+from kwire.tls import KeyLog
+
+LINES = [(side, sized(made(number))) for number in range(1, 31) for side, made in ((0, metadata), (1, metadata_answer))]
+COUNT = 30
+
+
+def talk(lines: list[tuple[int, bytes]] = LINES, **options: Any) -> Talk:
+    return made13(lines, **options)
+
+
+def over_tls(one: Talk, connection: Connection | None = None) -> Connection:
+    connection = connection or Connection().open()
+    for side, data in one.wire:
+        (connection.send_raw if side == 0 else connection.answer_raw)(data)
+    return connection
+
+
+def plain(lines: list[tuple[int, bytes]] = LINES) -> Connection:
+    connection = Connection().open()
+    for side, data in lines:
+        (connection.send_raw if side == 0 else connection.answer_raw)(data)
+    return connection
+
+
+def without_times(rows: list[Row]) -> list[Row]:
+    return [{name: value for name, value in row.items() if name not in ("timestamp", "latency_ms")} for row in rows]
+
+
+def test_rows_are_those_of_the_same_without_tls() -> None:
+    one = talk()
+    for ports in (None, [9092]):
+        found = read(pcap(over_tls(one).packets), keylog=KeyLog(one.keys), ports=ports)
+        expected = read(pcap(plain().packets), ports=ports)
+        assert without_times(found) == without_times(expected)
+        assert len(found) == 2 * COUNT
+
+
+@pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+def test_both_engines_give_the_same(engine: Any) -> None:
+    one = talk()
+    data, keys = pcap(over_tls(one).packets), KeyLog(one.keys)
+    with using(engine):
+        assert len(read(data, keylog=keys)) == 2 * COUNT
+
+
+def test_the_time_of_a_frame_is_that_of_the_packet_with_the_end_of_its_record() -> None:
+    one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1)))])
+    connection = Connection(mss=40).open()
+    over_tls(one, connection)
+    (asked, answered) = read(pcap(connection.packets, nano=True), keylog=KeyLog(one.keys))
+    sizes = [0, 0]
+    last = [0, 0]
+    # The alerts at the end come after the frames: a record of 24 bytes each, a packet of its own.
+    for packet in connection.packets[:-2]:
+        side = int(packet.src == connection.broker)
+        sizes[side] += len(packet.payload)
+        last[side] = packet.time if packet.payload else last[side]
+    assert asked["timestamp"].timestamp() == pytest.approx(last[0] / 1e9)
+    assert answered["timestamp"].timestamp() == pytest.approx(last[1] / 1e9)
+
+
+def test_connections_of_both_kinds_stand_beside_each_other() -> None:
+    one = talk()
+    sealed = over_tls(one, Connection(client=("10.0.0.3", 1234)).open())
+    both = sorted([*plain().packets, *sealed.packets], key=lambda packet: packet.time)
+    found = read(pcap(both), keylog=KeyLog(one.keys))
+    assert sorted(row["connection"] for row in found) == [0] * 2 * COUNT + [1] * 2 * COUNT
+    assert {row["status"] for row in found} == {"ok"}
+
+
+@pytest.mark.parametrize("window", [100, 3000, None])
+def test_a_packet_that_is_missing_costs_what_was_in_it(window: int | None) -> None:
+    one = talk()
+    connection = over_tls(one)
+    packets = connection.packets
+    # The answer to request 10, which is a packet of its own.
+    data = [packet for packet in packets if packet.payload]
+    (gone,) = [data[4 + 2 * 9 + 1]]
+    found = read(pcap([packet for packet in packets if packet is not gone]), keylog=KeyLog(one.keys), window=window)
+    assert [row["correlation_id"] for row in found if row["direction"] == "request"] == list(range(1, COUNT + 1))
+    answered = [row["correlation_id"] for row in found if row["direction"] == "response" and row["status"] == "ok"]
+    assert answered == [*range(1, 10), *range(11, COUNT + 1)]
+    assert {row["status"] for row in found} <= {"ok", "gap"}
+
+
+@pytest.mark.parametrize("window", [100, None])
+def test_packets_out_of_order_and_twice_change_nothing(window: int | None) -> None:
+    one = talk()
+    packets = over_tls(one).packets
+    expected = without_times(read(pcap(packets), keylog=KeyLog(one.keys)))
+    shuffled = list(packets)
+    for k in range(8, len(packets) - 4, 4):
+        shuffled[k], shuffled[k + 2] = shuffled[k + 2], shuffled[k]
+        shuffled[k + 1 : k + 1] = []
+    shuffled[20:20] = shuffled[10:14]
+    found = without_times(read(pcap(shuffled), keylog=KeyLog(one.keys), window=window))
+    assert sorted(brief(found)) == sorted(brief(expected))
+
+
+def test_a_frame_that_the_end_cuts_off_is_told() -> None:
+    whole = sized(metadata(2))
+    one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1))), (0, whole[:10])])
+    for end in ("close", "reset", ""):
+        connection = over_tls(one)
+        if end:
+            getattr(connection, end)()
+        # What comes later keeps the capture going.
+        later = Connection(client=("10.0.0.9", 999), time=connection.time + 60_000_000_000).open()
+        later.send(metadata(7)).answer(metadata_answer(7))
+        found = read(pcap([*connection.packets, *later.packets]), keylog=KeyLog(one.keys), window=500)
+        states = [row["status"] for row in found if row["client_port"] == 40000]
+        assert states == ["ok", "ok", "cut_off"]
+        assert len(found) == 5
+
+
+def test_tls_that_is_not_kafka_is_left_out() -> None:
+    one = talk([(0, b"GET / HTTP/1.1\r\nHost: example\r\n\r\n"), (1, b"HTTP/1.1 200 OK\r\n\r\n")])
+    assert read(pcap(over_tls(one).packets), keylog=KeyLog(one.keys)) == []
+
+
+@pytest.mark.parametrize(("kept", "rows"), [(1, 1), (2, 0), (3, 0)])
+def test_a_connection_that_says_nothing_has_no_frames(kept: int, rows: int) -> None:
+    one = talk()
+    found = read(pcap(over_tls(Talk(one.wire[:kept], one.keys)).packets), keylog=KeyLog(one.keys))
+    assert [(row["status"], row["error"]) for row in found] == rows * [
+        ("encrypted", "the handshake of this connection was not captured")
+    ]
+
+
+def test_the_middle_of_a_connection_says_what_is_missing() -> None:
+    one = talk()
+    found = read(pcap(over_tls(one).packets[8:]), keylog=KeyLog(one.keys))
+    assert [(row["status"], row["error"]) for row in found] == [
+        ("encrypted", "the handshake of this connection was not captured")
+    ]
+
+
+def test_one_direction_alone() -> None:
+    one = talk()
+    connection = over_tls(one)
+    found = read(
+        pcap([packet for packet in connection.packets if packet.src == connection.client]), keylog=KeyLog(one.keys)
+    )
+    assert [row["correlation_id"] for row in found] == list(range(1, COUNT + 1))
+    assert {row["direction"] for row in found} == {"request"}
+
+
+def test_ports_that_are_used_again() -> None:
+    one = talk()
+    first = over_tls(one)
+    second = over_tls(one, Connection(time=first.time + 1_000_000_000, client_isn=900_000, broker_isn=77).open())
+    found = read(pcap([*first.packets, *second.packets]), keylog=KeyLog(one.keys), window=2000)
+    assert len(found) == 4 * COUNT
+    assert {(row["connection"], row["status"]) for row in found} == {(0, "ok"), (1, "ok")}
+
+
+def test_a_record_that_spans_windows_is_held_in_the_state() -> None:
+    big = sized(metadata(1)) * 1
+    one = talk([(0, big), (1, sized(metadata_answer(1)))], certificate=9000)
+    data = pcap(over_tls(one, Connection(mss=50).open()).packets)
+    keys = KeyLog(one.keys)
+    tracker, found = Tracker(keys=keys), []
+    for at in range(0, len(data), 61):
+        found += list(tracker.feed(data[at : at + 61], final=at + 61 >= len(data)))
+        saved = tracker.save()
+        tracker = Tracker(keys=keys)
+        if at + 61 < len(data):
+            tracker.restore(saved)
+    assert [(frame.correlation_id, frame.status.name) for frame in found] == [(1, "OK"), (1, "OK")]
+
+
+def test_a_state_that_was_changed_is_refused() -> None:
+    one = talk()
+    tracker = Tracker(keys=KeyLog(one.keys))
+    data = pcap(over_tls(one).packets)
+    tracker.feed(data[: len(data) // 2])
+    saved = tracker.save()
+    state = json.loads(saved.column("tls")[0].as_py())
+    assert state["given"]
+    changes: list[dict[str, Any]] = [
+        {"decryptor": 5},
+        {"decryptor": {**state["decryptor"], "verdict": "HAPPY"}},
+        {"decryptor": {**state["decryptor"], "ways": []}},
+        {"rows": []},
+        {"rows": [state["rows"][0], [*state["rows"][1][:-1], "x"]]},
+        {"plain": [1]},
+        {"plain": [-2, 0]},
+        {"first": [7, 0]},
+        {"last": None},
+        {"given": 1},
+        {"segments": None},
+        {"segments": [{"side": 0, "pos": 1, "len": 2, "time": 0, "order": 0, "bytes": "AA=="}]},
+        {"segments": [{"side": 0, "pos": 1, "len": 1, "time": 0, "order": 0, "bytes": "!"}]},
+    ]
+    for change in changes:
+        texts = [json.dumps({**state, **change})]
+        other = saved.set_column(saved.schema.get_field_index("tls"), STATE.field("tls"), [texts])
+        with pytest.raises(CaptureError, match="state"):
+            Tracker(keys=KeyLog(one.keys)).restore(other.replace_schema_metadata(saved.schema.metadata))
+
+
+def test_a_state_without_the_keys_goes_on_and_says_so() -> None:
+    one = talk()
+    data = pcap(over_tls(one).packets)
+    first = Tracker(keys=KeyLog(one.keys))
+    before = list(first.feed(data[: len(data) // 2]))
+    second = Tracker()
+    second.restore(first.save())
+    after = list(second.feed(data[len(data) // 2 :], final=True))
+    assert {frame.status.name for frame in before} == {"OK"}
+    assert after == []
+    (note,) = second.notes()
+    assert note.endswith("bytes of 1 connections over TLS could not be decrypted, with packets missing or keys")
+
+
+def test_captures_without_tls_cost_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self: Encrypted, *arguments: Any) -> None:
+        raise AssertionError("nothing is to be read here")
+
+    monkeypatch.setattr(Encrypted, "_read", never)
+    packets: list[Packet] = plain().packets
+    assert len(read(pcap(packets), keylog=KeyLog(b"# none\n"))) == 2 * COUNT
