@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 import select
+import signal
 import stat
 import sys
 import time
@@ -115,22 +116,32 @@ class Live:
         self._descriptor = descriptor
         self._follow = follow
 
+    @contextlib.contextmanager
+    def ended_by_ctrl_c(self) -> Iterator[None]:
+        """Lets the first Ctrl-C within the block be the end of what is followed."""
+
+        def end(number: int, frame: object) -> None:
+            self._follow = False
+            signal.signal(signal.SIGINT, before)
+
+        if self._follow:
+            before = signal.signal(signal.SIGINT, end)
+        try:
+            yield
+        finally:
+            if self._follow:
+                signal.signal(signal.SIGINT, before)
+
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes; none at the end."""
         parts: list[bytes] = []
-        try:
-            self._take(size, parts)
-        except KeyboardInterrupt:
-            if not self._follow:
-                raise
-            self._follow = False
-        return b"".join(parts)
-
-    def _take(self, size: int, parts: list[bytes]) -> None:
         until = math.inf
         while size > 0 and (left := until - time.monotonic()) > 0:
-            if not select.select([self._descriptor], [], [], None if left == math.inf else left)[0]:
-                break
+            wait = self.PATIENCE if self._follow else None if left == math.inf else left
+            if not select.select([self._descriptor], [], [], wait)[0]:
+                if parts or not self._follow:
+                    break
+                continue
             part = os.read(self._descriptor, min(size, self.PIECE))
             if not part:
                 if not self._follow or parts:
@@ -140,6 +151,7 @@ class Live:
             parts.append(part)
             size -= len(part)
             until = min(until, time.monotonic() + self.PATIENCE)
+        return b"".join(parts)
 
 
 def is_live(file: str, *, follow: bool) -> bool:
@@ -156,11 +168,18 @@ def is_live(file: str, *, follow: bool) -> bool:
 def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | None]]:
     """The bytes of ``file`` (``-``: standard input), and how many there are where that is known. Raises ``OSError``."""
     if file == "-":
-        yield Live(sys.stdin.fileno(), follow=follow) if is_live(file, follow=follow) else sys.stdin.buffer, None
+        if is_live(file, follow=follow):
+            live = Live(sys.stdin.fileno(), follow=follow)
+            with live.ended_by_ctrl_c():
+                yield live, None
+        else:
+            yield sys.stdin.buffer, None
         return
     with open(file, "rb", buffering=0 if follow else -1) as raw:  # noqa: PTH123
         if follow:
-            yield Live(raw.fileno(), follow=True), None
+            live = Live(raw.fileno(), follow=True)
+            with live.ended_by_ctrl_c():
+                yield live, None
             return
         codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
         if codec is None:
