@@ -17,14 +17,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from kwire.capture.links import named, supported
 from kwire.capture.magics import PCAP, PCAPNG
 from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
+from kwire.kernels.layers import LINKS
 from kwire.kernels.layouts import INTERFACE, PACKET, joined
 from kwire.kernels.packets import (
     BINARY_UNITS,
     FINE_UNITS,
-    LINKS,
     MAX_PACKET,
     Stopped,
     pcap_packets,
@@ -74,8 +75,8 @@ class Container:
         self.counts = counts
         self.kind = ""
         self.last_time = 0
-        self.unsupported: set[int] = set()
-        """Link types that were met and are not supported."""
+        self.unsupported: dict[int, int] = {}
+        """Link types that are not supported, and how many packets have them."""
         self._little = False
         self._nano = False
         self._packet_header = 16
@@ -119,9 +120,10 @@ class Container:
         # The upper half holds the length of a frame check sequence, in some files.
         self._link = network & 0xFFFF
         self._limit = min(max(snaplen, _LARGEST_SNAPLEN), MAX_PACKET)
-        self._note_link(self._link)
         if self._link not in LINKS:
-            raise CaptureError(f"link type {self._link} is not supported", offset=20)
+            raise CaptureError(
+                f"link type {named(self._link)} is not supported; supported are {supported()}", offset=20
+            )
         return self.HEADER
 
     def packets(
@@ -159,7 +161,10 @@ class Container:
             if size == 0:
                 break
             pos += size
-        return joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0], pos, error
+        packets = joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0]
+        for link in self.unsupported:
+            self.unsupported[link] += int(np.count_nonzero(packets["link"] == link))
+        return packets, pos, error
 
     def _of_pcap(
         self, buf: Array, start: int, end: int, base: int, engine: Engine
@@ -184,7 +189,7 @@ class Container:
             "limit": self._limit,
             "link": self._link,
             "last_time": self.last_time,
-            "unsupported": sorted(self.unsupported),
+            "unsupported": sorted(map(list, self.unsupported.items())),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
         }
 
@@ -197,7 +202,7 @@ class Container:
         self._limit = state["limit"]
         self._link = state["link"]
         self.last_time = state["last_time"]
-        self.unsupported = set(state["unsupported"])
+        self.unsupported = dict(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
 
@@ -236,12 +241,9 @@ class Container:
             self._interface_room[:known] = self._interfaces
         self._interface_room[known] = link, snaplen, resolution, offset
         self._interfaces = self._interface_room[: known + 1]
-        self._note_link(link)
-        return int(size)
-
-    def _note_link(self, link: int) -> None:
         if link not in LINKS:
-            self.unsupported.add(link)
+            self.unsupported.setdefault(link, 0)
+        return int(size)
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

@@ -44,9 +44,9 @@ class Source(Protocol):
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
-    ``ports`` are the broker ports to look at (none: connections are recognised by content). ``window`` is how many
-    bytes are read at once. ``progress`` is called with the number of bytes read so far. ``name`` is what errors call
-    the capture.
+    ``ports`` are the broker ports to look at (none: connections are recognised by content), ``vxlan_ports`` those of
+    UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once. ``progress`` is
+    called with the number of bytes read so far. ``name`` is what errors call the capture.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -58,11 +58,12 @@ class Reading:
         source: Source,
         *,
         ports: Iterable[int] | None = None,
+        vxlan_ports: Iterable[int] | None = None,
         window: int | None = None,
         progress: Callable[[int], None] | None = None,
         name: str = "",
     ) -> None:
-        self.tracker = Tracker(ports=ports)
+        self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports)
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
