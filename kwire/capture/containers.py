@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.capture.links import named, supported
-from kwire.capture.magics import PCAP, PCAPNG
+from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
 from kwire.kernels.layers import LINKS
@@ -36,8 +36,6 @@ __all__ = ["Container"]
 
 _LARGEST_SNAPLEN: Final = 262_144
 """libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
-
-_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 _NATIVE: Final = b"\x1a\x2b\x3c\x4d"
 _SWAPPED: Final = _NATIVE[::-1]
@@ -98,11 +96,8 @@ class Container:
                 raise CaptureError("not a capture: a pcapng magic number, but no byte order after it", offset=8)
             return 0
         if magic not in PCAP:
-            for start, name in _COMPRESSED.items():
-                if head.startswith(start):
-                    raise CaptureError(
-                        f"not a capture but a file compressed with {name}: decompress it first", offset=0
-                    )
+            if codec := compression(head):
+                raise CaptureError(f"not a capture but a file compressed with {codec}: decompress it first", offset=0)
             if len(head) < 4:
                 raise CaptureError(f"not a capture: only {len(head)} bytes", offset=0)
             raise CaptureError(

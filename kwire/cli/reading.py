@@ -14,10 +14,7 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from kwire.cli.output import Output
 
-__all__ = ["COMPRESSED", "add_limits", "add_secrets", "opened", "progress_bar"]
-
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-"""File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
+__all__ = ["add_limits", "add_secrets", "opened", "progress_bar"]
 
 
 class Secrets(argparse.Action):
@@ -61,20 +58,18 @@ def _limits(text: str) -> Limits:
 
 @contextlib.contextmanager
 def opened(file: str) -> Iterator[tuple[IO[bytes], int | None]]:
-    """The bytes of ``file`` (``-``: standard input), and how many there are where that is known. Raises ``OSError``."""
+    """The bytes of ``file`` (``-``: standard input), decompressed if they are compressed, and how many there are where
+    that is known. Raises ``OSError``."""
+    from kwire.capture.compressed import decompressed
+
     if file == "-":
-        yield sys.stdin.buffer, None
+        yield decompressed(sys.stdin.buffer), None
         return
     import os
 
     with open(file, "rb") as raw:  # noqa: PTH123
-        codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
-        if codec is None:
-            yield raw, os.fstat(raw.fileno()).st_size
-        else:
-            import pyarrow as pa
-
-            yield pa.CompressedInputStream(raw, codec), None
+        stream = decompressed(raw)
+        yield stream, os.fstat(raw.fileno()).st_size if stream is raw else None
 
 
 @contextlib.contextmanager

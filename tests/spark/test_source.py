@@ -68,6 +68,9 @@ def folder(captures: Path, tmp_path: Path) -> Path:
     (tmp_path / "host=b" / "_SUCCESS").touch()
     (tmp_path / "_temporary" / "x.pcap").write_bytes(b"half a fi")
     (tmp_path / "host=a" / "3.pcap.gz").write_bytes(gzip.compress((captures / CAPTURE).read_bytes()))
+    (tmp_path / "_named").mkdir()
+    (tmp_path / "_named" / "4.pcap").write_bytes(gzip.compress((captures / CAPTURE).read_bytes()))
+    shutil.copy(captures / CAPTURE, tmp_path / "_named" / "5.gz")
     return tmp_path
 
 
@@ -81,6 +84,7 @@ def folder(captures: Path, tmp_path: Path) -> Path:
         ("host={a,b}/[12].pcap", ["1.pcap", "2.pcap"]),
         ("host=a/?.pcap", ["1.pcap"]),
         ("host=a/1.pcap", ["1.pcap"]),
+        ("_named/*", ["4.pcap", "5.gz"]),  # what is compressed is told by its first bytes
     ],
 )
 def test_paths_are_files_folders_or_patterns(spark: SparkSession, folder: Path, path: str, names: list[str]) -> None:

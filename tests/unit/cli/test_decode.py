@@ -7,12 +7,14 @@ import errno
 import gzip
 import io
 import json
+import lzma
 import os
 import signal
 import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,6 +91,50 @@ def test_several_files_compressed_ones_and_standard_input_are_read(
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     names = [str(CAPTURE), str(compressed), str(zstd), "standard input"]
     assert [row["capture"] for row in rows] == [name for name in names for _ in range(208)]
+
+
+def with_arrow(data: bytes, codec: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as file:
+        file.write(data)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "bz2", "zstd", "lz4"])
+@pytest.mark.parametrize("name", ["capture", "capture.pcap", "capture.gz", "capture.zst"])
+def test_what_is_compressed_is_told_by_its_first_bytes_and_not_by_its_name(
+    codec: str | None, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = CAPTURE.read_bytes()
+    data = data if codec is None else with_arrow(data, codec)
+    (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))  # type: ignore[arg-type]
+    assert cli.main(["decode", str(tmp_path / name), "-", "--format", "jsonl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 * 208
+
+
+class Pipe(io.RawIOBase):
+    """Gives a byte at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._rest.readinto(memoryview(buffer)[:1])
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "zstd"])
+def test_standard_input_that_comes_byte_by_byte_is_decompressed(
+    codec: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = CAPTURE.read_bytes()
+    data = data if codec is None else with_arrow(data, codec)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe(data))))
+    assert cli.main(["decode", "-", "--format", "jsonl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 208
 
 
 @pytest.mark.parametrize(
@@ -224,7 +270,9 @@ def bad(tmp_path: Path) -> Path:
     (tmp_path / "notes.txt").write_text("These are not packets.\n" * 20)
     (tmp_path / "empty.pcap").touch()
     (tmp_path / "truncated.pcap.gz").write_bytes(gzip.compress(whole)[:-5000])
-    (tmp_path / "wrong.pcap.gz").write_bytes(whole)
+    (tmp_path / "wrong.pcap.gz").write_bytes(b"\x1f\x8b\x08" + whole)
+    (tmp_path / "text.pcap").write_bytes(gzip.compress(b"These are not packets."))
+    (tmp_path / "capture.pcap.xz").write_bytes(lzma.compress(whole))
     return tmp_path
 
 
@@ -240,6 +288,8 @@ def bad(tmp_path: Path) -> Path:
         (".", "Is a directory"),
         ("truncated.pcap.gz", ""),
         ("wrong.pcap.gz", ""),
+        ("text.pcap", "not a capture"),
+        ("capture.pcap.xz", "compressed with xz: decompress it first"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(bad: Path, name: str, said: str, table: str) -> None:
