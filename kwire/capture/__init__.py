@@ -30,6 +30,7 @@ def read(
     tables: None = ...,
     columns: Sequence[str] | None = ...,
     ports: Iterable[int] | None = ...,
+    vxlan_ports: Iterable[int] | None = ...,
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
@@ -44,6 +45,7 @@ def read(
     tables: Iterable[str],
     columns: Mapping[str, Sequence[str]] | None = ...,
     ports: Iterable[int] | None = ...,
+    vxlan_ports: Iterable[int] | None = ...,
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
@@ -58,6 +60,7 @@ def read(
     tables: Iterable[str] | None = None,
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     ports: Iterable[int] | None = None,
+    vxlan_ports: Iterable[int] | None = None,
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
@@ -73,11 +76,12 @@ def read(
     ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
     needs is not worked out.
 
-    ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
-    fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
-    how many bytes are read at once (default 8 MiB). ``on_note`` is called after the last batch with sentences about
-    what was left out (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords,
-    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``).
+    ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry.
+    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``name`` fills the column ``capture``
+    and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is how many bytes are read at
+    once (default 8 MiB). ``on_note`` is called after the last batch with sentences about what was left out (fragments
+    without the others, tunnels and link types that are not read). ``limits`` bounds what reading may use. ``secrets``:
+    passwords, tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``).
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
@@ -106,6 +110,7 @@ def read(
         source,
         wanted,
         ports=ports,
+        vxlan_ports=vxlan_ports,
         name=name,
         progress=progress,
         window=window,

@@ -35,6 +35,7 @@ def read(
     tables: Mapping[str, Sequence[str] | None],
     *,
     ports: Iterable[int] | None = None,
+    vxlan_ports: Iterable[int] | None = None,
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
@@ -54,7 +55,7 @@ def read(
     for one, columns in tables.items():
         definition = of_capture(one)
         makers[one] = definition.maker(definition.chosen(columns), run)
-    reading = Reading(source, ports=ports, window=window, progress=progress, name=name)
+    reading = Reading(source, ports=ports, vxlan_ports=vxlan_ports, window=window, progress=progress, name=name)
     return _batches(reading, makers, name, on_note)
 
 

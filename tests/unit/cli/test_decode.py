@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import wrapped
 from terminal import on_terminal
 
 import kwire.capture
@@ -150,6 +151,22 @@ def test_ports_may_be_given_in_any_way(args: list[str], rows: int, capsys: pytes
     for line in (["decode", str(CAPTURE), *args], ["decode", *args, str(CAPTURE)]):
         assert cli.main([*line, "--format", "jsonl"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == rows
+
+
+def test_a_port_of_vxlan_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packets = wrapped.taken_from(CAPTURE.read_bytes())
+    around = [
+        (time, wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(one))))) for time, one in packets
+    ]
+    path = tmp_path / "mirror.pcap"
+    path.write_bytes(wrapped.written(around))
+    for args in (["--vxlan-port", "12345"], ["--vxlan-port", "1,12345"], ["--vxlan-port", "1", "12345"]):
+        assert cli.main(["decode", *args, str(path), "--format", "jsonl"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 208
+        assert cli.main(["decode", str(path), *args, "--port", "9092", "--table", "client_metrics"]) == 0
+        capsys.readouterr()
+    assert cli.main(["decode", str(path)]) == 2
+    assert f"(other packets: {len(packets)} UDP)" in capsys.readouterr().err
 
 
 # --- Columns and several tables ---------------------------------------------------------------------------------
