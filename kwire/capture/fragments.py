@@ -1,10 +1,9 @@
 """Fragments of IP packets, joined before anything looks into them.
 
-Most captures have none, and pay nothing: ``tracking.tcp_segments`` stops in front of the first fragment of a window,
-and only then are the others of that window looked for (``join``). What they are joined to is written behind the bytes
-of the window and takes the place of the fragment that was captured last, with its time and number; in the place of the
-others nothing is left. A packet that was joined may be a fragment itself, of the packet inside of a tunnel: so it is
-looked at again.
+Most captures have none, and pay nothing: ``tracking.tcp_segments`` stops in front of a fragment, and only then it is
+taken in (``put``). The fragment that completes a packet is replaced by it: its bytes are written behind those of the
+window, and it has the time and number of that fragment. In the place of the others nothing is left. A packet that was
+joined may be a fragment itself, of the packet inside of a tunnel: ``tcp_segments`` stops there once more.
 
 Rules kept here:
 
@@ -30,10 +29,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import Engine
-from kwire.kernels.layers import FOUND, HEADER, JOINED, PART, fragments
-from kwire.kernels.layouts import PACKET
+from kwire.kernels.layers import JOINED, PART
 from kwire.kernels.packets import Count
+from kwire.kernels.tracking import Fragment
 
 __all__ = ["LONGEST_WAIT", "MOST_BYTES", "MOST_JOINED", "MOST_WAITING", "Fragments"]
 
@@ -55,12 +53,11 @@ _LARGEST: Final = 65535
 _IPV6_SIZE: Final = 40
 _FRAGMENT: Final = 44
 _AUTHENTICATION: Final = 51
-_ROWS: Final = 1024
 
 Array = Any
 
 
-class _Fragment(NamedTuple):
+class _Content(NamedTuple):
     """A fragment, read. ``head`` is what stands in front of the joined bytes: of the first fragment it is used."""
 
     key: bytes
@@ -106,43 +103,24 @@ class Fragments:
         """How many fragments wait."""
         return sum(len(one.parts) for one in self._waiting.values())
 
-    def join(
-        self, buf: Array, packets: Array, first: int, clock: Array, vxlan: Array, engine: Engine
-    ) -> tuple[Array, Array]:
-        """The window with packets in place of fragments, from packet ``first`` on: (bytes, table of PACKET).
+    def put(self, buf: Array, used: int, packets: Array, k: int, one: Fragment, now: int) -> tuple[Array, int]:
+        """Takes in a fragment, which packet ``k`` of a window is, and writes in its place what it completes.
 
-        ``clock`` is the time at each packet, which never goes back. Rows stay where they are.
+        ``used`` are the bytes of ``buf`` that are needed, ``now`` is the time at this packet, which never goes back.
+        Returns the two, as they are then.
         """
-        packets = packets.copy()
-        behind: list[bytes] = []
-        end = len(buf)
-        k = first
-        while k < len(packets):
-            k, found = _found(buf, packets, k, vxlan, engine)
-            for number, off, captured, tunnel in found:
-                packets["link"][number] = PART
-                whole = self._whole(buf[off : off + captured].tobytes(), tunnel, int(clock[number]), vxlan, engine)
-                if whole is not None:
-                    packets["link"][number], packets["off"][number] = JOINED, end
-                    packets["captured"][number] = len(whole)
-                    behind.append(whole)
-                    end += len(whole)
-        if behind:
-            buf = np.concatenate([buf, np.frombuffer(b"".join(behind), np.uint8)])
-        return buf, packets
-
-    def _whole(self, data: bytes, tunnel: int, now: int, vxlan: Array, engine: Engine) -> bytes | None:
-        """The packet that a fragment completes, and that is none itself."""
-        whole = self._add(data, tunnel, now)
-        while whole is not None:
-            one = np.zeros(1, PACKET)
-            one["captured"], one["link"] = len(whole), JOINED
-            _, found = _found(np.frombuffer(bytearray(whole), np.uint8), one, 0, vxlan, engine)
-            if not found:
-                return whole
-            ((_, off, captured, tunnel),) = found
-            whole = self._add(whole[off : off + captured], tunnel, now)
-        return None
+        whole = self._add(buf[one.off : one.off + one.captured].tobytes(), one.tunnel, now)
+        if whole is None:
+            packets["link"][k] = PART
+            return buf, used
+        end = used + len(whole)
+        if end > len(buf):
+            larger = np.empty(end + used // 2, np.uint8)
+            larger[:used] = buf[:used]
+            buf = larger
+        buf[used:end] = np.frombuffer(whole, np.uint8)
+        packets["link"][k], packets["off"][k], packets["captured"][k] = JOINED, used, len(whole)
+        return buf, end
 
     def _add(self, data: bytes, tunnel: int, now: int) -> bytes | None:
         """The packet that is complete with this fragment, which is that of an IP packet, header and all."""
@@ -176,7 +154,7 @@ class Fragments:
             del self._joined[next(iter(self._joined))]
         return _with_length(waiting.head, b"".join(waiting.parts))
 
-    def _place(self, waiting: _Waiting, one: _Fragment) -> bool:
+    def _place(self, waiting: _Waiting, one: _Content) -> bool:
         """Takes a fragment in, if it says nothing else than those that are there."""
         at, end = one.at, one.at + len(one.data)
         k = bisect_left(waiting.starts, at)
@@ -257,19 +235,12 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _found(buf: Array, packets: Array, k: int, vxlan: Array, engine: Engine) -> tuple[int, list[tuple[int, ...]]]:
-    """The next fragments from packet ``k`` on: (packets looked at, rows of FOUND)."""
-    room = np.empty(min(_ROWS, len(packets) - k), FOUND)
-    k, n = engine(fragments)(buf, packets, k, vxlan, np.empty(1, HEADER)[0], room)
-    return int(k), room[:n].tolist()
-
-
-def _read(data: bytes, tunnel: int) -> _Fragment | None:
+def _read(data: bytes, tunnel: int) -> _Content | None:
     """A fragment of an IP packet; None for one that is not all there, or makes no sense."""
     return (_read_4 if data[0] >> 4 == 4 else _read_6)(data, tunnel)
 
 
-def _read_4(data: bytes, tunnel: int) -> _Fragment | None:
+def _read_4(data: bytes, tunnel: int) -> _Content | None:
     _, total, number, place, protocol = struct.unpack_from(">HHHHxB", data)
     size = (data[0] & 15) * 4
     at, more = (place & 0x1FFF) * 8, bool(place & 0x2000)
@@ -277,10 +248,10 @@ def _read_4(data: bytes, tunnel: int) -> _Fragment | None:
     if total > len(data) or not body or size + at + len(body) > _LARGEST or (more and len(body) % 8):
         return None
     key = struct.pack(">qHB", tunnel, number, protocol) + data[12:20]
-    return _Fragment(key, at, more, data[:6] + b"\0\0" + data[8:size], body)
+    return _Content(key, at, more, data[:6] + b"\0\0" + data[8:size], body)
 
 
-def _read_6(data: bytes, tunnel: int) -> _Fragment | None:
+def _read_6(data: bytes, tunnel: int) -> _Content | None:
     end = _IPV6_SIZE + struct.unpack_from(">H", data, 4)[0]
     # Where the number of the next header stands, and where that begins: the kernel has followed them to the fragment's.
     named, at = 6, _IPV6_SIZE
@@ -294,7 +265,7 @@ def _read_6(data: bytes, tunnel: int) -> _Fragment | None:
         return None
     head = bytearray(data[:at])
     head[named] = protocol
-    return _Fragment(struct.pack(">qI", tunnel, number) + data[8:40], start, more, bytes(head), body)
+    return _Content(struct.pack(">qI", tunnel, number) + data[8:40], start, more, bytes(head), body)
 
 
 def _with_length(head: bytes, body: bytes) -> bytes:

@@ -236,17 +236,18 @@ class Tracker:
             self._now = int(clock[-1])
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
         moved(self._segments, room)
-        n_segments, read = len(self._segments), 0
+        n_segments, used, k = len(self._segments), len(buf), 0
         while True:
-            segments, self._known, more = tracking.tcp_segments(
-                buf, packets[read:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
-                first_order + read, engine,
+            segments, self._known, read, fragment = tracking.tcp_segments(
+                buf, packets[k:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
+                first_order + k, engine,
             )  # fmt: skip
-            read += more
-            if read == len(packets):
+            k += read
+            if fragment is None:
                 break
-            room, n_segments = segments, len(segments)
-            buf, packets = self._fragments.join(buf, packets, read, clock, self._vxlan, engine)
+            buf, used = self._fragments.put(buf, used, packets, k, fragment, int(clock[k]))
+            n_segments = len(segments)
+            room = segments if segments.base is None else segments.base
         connections, table = self._known.connections, self._known.streams
         data, pieces, active, order = streams.place(
             buf,

@@ -42,7 +42,6 @@ from kwire.kernels.numbers import i64, int64, little_u16, little_u32, u16, u32
 from kwire.kernels.packets import Count
 
 __all__ = [
-    "FOUND",
     "HEADER",
     "JOINED",
     "LINKS",
@@ -50,7 +49,6 @@ __all__ = [
     "Flag",
     "Header",
     "Layer",
-    "fragments",
     "innermost",
 ]
 
@@ -170,22 +168,6 @@ class Header(Row):
 
 
 HEADER: Final = table_type(Header)
-
-
-class Found(Row):
-    """A fragment of an IP packet."""
-
-    packet: int
-    """Row of the table of packets."""
-    off: int
-    """Where its IP header begins."""
-    captured: int
-    """Bytes from there that the capture has."""
-    tunnel: int
-    """As in ``Header``."""
-
-
-FOUND: Final = table_type(Found)
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
@@ -995,19 +977,3 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
         else:
             layer, at = _seldom(buf, at, end, layer, vxlan, header)
     return int64(Count.DEEP) if layer >= Layer.ETHERNET else layer
-
-
-@kernel
-def fragments(buf: Array, packets: Array, k: int, vxlan: Array, header: Any, found: Array) -> tuple[int, int]:
-    """The fragments among the packets from ``k`` on, as rows of ``found``: (packets looked at, how many there are)."""
-    n = int64(0)
-    while k < packets.shape[0] and n < found.shape[0]:
-        if innermost(buf, packets[k], vxlan, header) == Count.FRAGMENT:
-            one = found[n]
-            one.packet = k
-            one.off = header.off
-            one.captured = header.captured
-            one.tunnel = header.tunnel
-            n += 1
-        k += 1
-    return int64(k), n

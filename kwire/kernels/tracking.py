@@ -28,7 +28,7 @@ from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import Count
 
-__all__ = ["Known", "nothing_known", "restored", "tcp_segments"]
+__all__ = ["Fragment", "Known", "nothing_known", "restored", "tcp_segments"]
 
 Array = Any
 
@@ -62,6 +62,15 @@ class Known(NamedTuple):
     lookup: Array
     """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
     n_connections: int
+
+
+class Fragment(NamedTuple):
+    """A fragment of an IP packet: where its header begins in the window, how many bytes the capture has from there, and
+    the tunnel that it is in (``layers.Header``)."""
+
+    off: int
+    captured: int
+    tunnel: int
 
 
 def nothing_known() -> Known:
@@ -400,7 +409,7 @@ def _take(
     """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections, whether the
     next packet is a fragment).
 
-    ``headers`` is room for one.
+    ``headers`` is room for one: where the fragment is stands there.
     """
     header = headers[0]
     while (
@@ -449,13 +458,13 @@ def tcp_segments(
     n_segments: int,
     first_order: int,
     engine: Engine,
-) -> tuple[Array, Known, int]:
+) -> tuple[Array, Known, int, Fragment | None]:
     """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
     ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
     (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. Returns
-    (segments, known, how many packets were read), the tables as they are after growing. It stops in front of a packet
-    that is a fragment: that has to be joined with others first.
+    (segments, known, how many packets were read, a fragment), the tables as they are after growing. It stops in front
+    of a packet that is a fragment, and says where that is: it has to be joined with others first.
     """
     headers = np.empty(1, HEADER)
     k = 0
@@ -469,4 +478,5 @@ def tcp_segments(
             first_order, headers,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)
-    return segments[:n_segments], known, k
+    fragment = Fragment(*(int(headers[name][0]) for name in Fragment._fields)) if stopped else None
+    return segments[:n_segments], known, k, fragment

@@ -290,7 +290,7 @@ def test_fragments_cost_nothing_where_there_are_none(monkeypatch: pytest.MonkeyP
     def never(*args: Any) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(fragments.Fragments, "join", never)
+    monkeypatch.setattr(fragments.Fragments, "put", never)
     assert brief(read(wrapped.written([(p.time, wrapped.ethernet(p.ip())) for p in exchange(count=3).packets]))) == (
         several(3)
     )

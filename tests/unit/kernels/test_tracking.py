@@ -46,7 +46,7 @@ class Capture:
         table["time"] = [one.time for one in packets]
         table["link"] = 1
         buf = np.frombuffer(bytearray(b"".join(raw)), np.uint8)
-        segments, self.known, read = tcp_segments(
+        segments, self.known, read, fragment = tcp_segments(
             buf,
             table,
             self.ports,
@@ -58,7 +58,7 @@ class Capture:
             self.order,
             self.engine,
         )
-        assert read == len(table)
+        assert (read, fragment) == (len(table), None)
         self.order += len(packets)
         for row in segments.tolist():
             one = dict(zip(SEGMENT.names, row, strict=True))
