@@ -33,6 +33,7 @@ def read(
     tables: None = ...,
     columns: Sequence[str] | None = ...,
     ports: Iterable[int] | None = ...,
+    vxlan_ports: Iterable[int] | None = ...,
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
@@ -49,6 +50,7 @@ def read(
     tables: Iterable[str],
     columns: Mapping[str, Sequence[str]] | None = ...,
     ports: Iterable[int] | None = ...,
+    vxlan_ports: Iterable[int] | None = ...,
     name: str = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
@@ -65,6 +67,7 @@ def read(
     tables: Iterable[str] | None = None,
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     ports: Iterable[int] | None = None,
+    vxlan_ports: Iterable[int] | None = None,
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
@@ -82,14 +85,15 @@ def read(
     ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
     needs is not worked out.
 
-    ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry. ``name``
-    fills the column ``capture`` and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is
-    how many bytes are read at once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once,
-    and only no bytes are its end. ``on_note`` is called after the last batch with sentences about what was left out
-    (fragments, other link types). ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like
-    are shown as they are, and not left out (``kwire.protocol.secrets``). ``keylog``: the secrets of connections that
-    speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such connections are
-    decrypted.
+    ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry.
+    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``name`` fills the column ``capture``
+    and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is how many bytes are read at
+    once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once, and only no bytes are its
+    end. ``on_note`` is called after the last batch with sentences about what was left out (fragments without the
+    others, tunnels and link types that are not read). ``limits`` bounds what reading may use. ``secrets``: passwords,
+    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``keylog``: the secrets of
+    connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such
+    connections are decrypted.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
@@ -121,6 +125,7 @@ def read(
         source,
         wanted,
         ports=ports,
+        vxlan_ports=vxlan_ports,
         name=name,
         progress=progress,
         window=window,

@@ -17,15 +17,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.capture.magics import PCAP, PCAPNG
+from kwire.capture.links import named, supported
+from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
 from kwire.kernels.engine import Engine
+from kwire.kernels.layers import LINKS
 from kwire.kernels.layouts import INTERFACE, PACKET, joined
 from kwire.kernels.packets import (
     BINARY_UNITS,
     DECRYPTION_SECRETS,
     FINE_UNITS,
-    LINKS,
     MAX_PACKET,
     Stopped,
     pcap_packets,
@@ -37,8 +38,6 @@ __all__ = ["Container"]
 
 _LARGEST_SNAPLEN: Final = 262_144
 """libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
-
-_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 _NATIVE: Final = b"\x1a\x2b\x3c\x4d"
 _SWAPPED: Final = _NATIVE[::-1]
@@ -81,8 +80,8 @@ class Container:
         self.keys = KeyLog() if keys is None else keys
         self.kind = ""
         self.last_time = 0
-        self.unsupported: set[int] = set()
-        """Link types that were met and are not supported."""
+        self.unsupported: dict[int, int] = {}
+        """Link types that are not supported, and how many packets have them."""
         self._little = False
         self._nano = False
         self._packet_header = 16
@@ -104,11 +103,8 @@ class Container:
                 raise CaptureError("not a capture: a pcapng magic number, but no byte order after it", offset=8)
             return 0
         if magic not in PCAP:
-            for start, name in _COMPRESSED.items():
-                if head.startswith(start):
-                    raise CaptureError(
-                        f"not a capture but a file compressed with {name}: decompress it first", offset=0
-                    )
+            if codec := compression(head):
+                raise CaptureError(f"not a capture but a file compressed with {codec}: decompress it first", offset=0)
             if len(head) < 4:
                 raise CaptureError(f"not a capture: only {len(head)} bytes", offset=0)
             raise CaptureError(
@@ -126,9 +122,10 @@ class Container:
         # The upper half holds the length of a frame check sequence, in some files.
         self._link = network & 0xFFFF
         self._limit = min(max(snaplen, _LARGEST_SNAPLEN), MAX_PACKET)
-        self._note_link(self._link)
         if self._link not in LINKS:
-            raise CaptureError(f"link type {self._link} is not supported", offset=20)
+            raise CaptureError(
+                f"link type {named(self._link)} is not supported; supported are {supported()}", offset=20
+            )
         return self.HEADER
 
     def packets(
@@ -166,7 +163,10 @@ class Container:
             if size == 0:
                 break
             pos += size
-        return joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0], pos, error
+        packets = joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0]
+        for link in self.unsupported:
+            self.unsupported[link] += int(np.count_nonzero(packets["link"] == link))
+        return packets, pos, error
 
     def _of_pcap(
         self, buf: Array, start: int, end: int, base: int, engine: Engine
@@ -191,7 +191,7 @@ class Container:
             "limit": self._limit,
             "link": self._link,
             "last_time": self.last_time,
-            "unsupported": sorted(self.unsupported),
+            "unsupported": sorted(map(list, self.unsupported.items())),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
             "secrets": self.keys.text().decode("ascii"),
         }
@@ -205,7 +205,7 @@ class Container:
         self._limit = state["limit"]
         self._link = state["link"]
         self.last_time = state["last_time"]
-        self.unsupported = set(state["unsupported"])
+        self.unsupported = dict(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
         self.keys.add(state["secrets"].encode("ascii"))
@@ -250,12 +250,9 @@ class Container:
             self._interface_room[:known] = self._interfaces
         self._interface_room[known] = link, snaplen, resolution, offset
         self._interfaces = self._interface_room[: known + 1]
-        self._note_link(link)
-        return int(size)
-
-    def _note_link(self, link: int) -> None:
         if link not in LINKS:
-            self.unsupported.add(link)
+            self.unsupported.setdefault(link, 0)
+        return int(size)
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

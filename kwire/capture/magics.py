@@ -1,16 +1,16 @@
-"""The four bytes that a capture file begins with: which format it has, and how its numbers are written.
+"""The first bytes of a file: which format a capture has, how its numbers are written, and whether it is compressed.
 
 Imports nothing else, so that whoever only asks whether a file is a capture loads no array library.
 
 Source: pcap and pcapng, IETF drafts draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng; libpcap's ``sf-pcap.c`` for
-the patched form.
+the patched form; gzip RFC 1952, zstd RFC 8878, bzip2 and xz as their tools have them, LZ4 Frame Format.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["PCAP", "PCAPNG", "PcapForm", "is_capture"]
+__all__ = ["COMPRESSED", "PCAP", "PCAPNG", "PcapForm", "compression", "is_capture"]
 
 
 class PcapForm(NamedTuple):
@@ -37,6 +37,21 @@ PCAP: Final = {
 
 PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 """First four bytes of a pcapng file, and of each section of one; the same in both byte orders."""
+
+
+COMPRESSED: Final = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zX": "xz",
+}
+"""First bytes of a compressed file, none more than four, and what Arrow calls the codec; it has no xz."""
+
+
+def compression(head: bytes) -> str | None:
+    """How a file is compressed that begins with ``head`` (four bytes are enough); None if it is not."""
+    return next((codec for magic, codec in COMPRESSED.items() if head.startswith(magic)), None)
 
 
 def is_capture(head: bytes) -> bool:

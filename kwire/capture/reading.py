@@ -46,10 +46,11 @@ class Source(Protocol):
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
-    ``ports`` are the broker ports to look at (none: connections are recognised by content). ``window`` is how many
-    bytes are read at once. ``live``: the source is read once for each window, and whatever it gives is dealt with, so
-    that frames come as the capture grows. ``progress`` is called with the number of bytes read so far. ``name`` is what
-    errors call the capture. ``keys`` are the secrets of its connections that speak TLS.
+    ``ports`` are the broker ports to look at (none: connections are recognised by content), ``vxlan_ports`` those of
+    UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once. ``live``: the
+    source is read once for each window, and whatever it gives is dealt with, so that frames come as the capture grows.
+    ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
+    the secrets of its connections that speak TLS.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -61,13 +62,14 @@ class Reading:
         source: Source,
         *,
         ports: Iterable[int] | None = None,
+        vxlan_ports: Iterable[int] | None = None,
         window: int | None = None,
         live: bool = False,
         progress: Callable[[int], None] | None = None,
         name: str = "",
         keys: KeyLog | None = None,
     ) -> None:
-        self.tracker = Tracker(ports=ports, keys=keys)
+        self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")

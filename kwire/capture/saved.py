@@ -32,7 +32,11 @@ _ORDER: Final = (-1, AT_THE_END)
 _FLAG: Final = (0, 1)
 _INT16: Final = (-0x8000, 0x7FFF)
 _INT32: Final = (-0x80000000, 0x7FFFFFFF)
+_WORD: Final = (0, 0xFFFFFFFF)
 _PORT: Final = (0, 0xFFFF)
+_PLACE: Final = (-1, 0xFFFF)
+_LEAST_HEAD: Final = 20
+"""Bytes of an IP header."""
 
 _CONNECTION: Final = {
     "number": _COUNT,
@@ -94,6 +98,8 @@ def what_is_stated(metadata: Mapping[bytes, bytes] | None, version: int) -> dict
         _number(stated, name, *_COUNT)
     _truth(stated, "ended")
     _numbers(stated, "ports", *_ANY)
+    _numbers(stated, "vxlan_ports", *_ANY)
+    _check_fragments(stated.get("fragments"))
     if len(_numbers(stated, "counts", *_COUNT)) != len(Count):
         raise _wrong("counts")
     try:
@@ -115,7 +121,9 @@ def _check_container(container: Any) -> None:
     _number(container, "limit", 0, MAX_PACKET)
     _number(container, "link", *_PORT)
     _number(container, "last_time", *_ANY)
-    _numbers(container, "unsupported", *_PORT)
+    unsupported = container.get("unsupported")
+    if not isinstance(unsupported, list) or not all(_are_numbers(one, _PORT, _COUNT) for one in unsupported):
+        raise _wrong("unsupported")
     if not isinstance(container.get("secrets"), str) or not container["secrets"].isascii():
         raise _wrong("secrets")
     interfaces = container.get("interfaces")
@@ -129,6 +137,59 @@ def _check_container(container: Any) -> None:
             _number(row, name, *bounds)
         if row["resolution"] not in _RESOLUTIONS:
             raise _wrong("resolution")
+
+
+def _check_fragments(fragments: Any) -> None:
+    """Looks at what ``Fragments.state`` gave; what stands in it as base64 can be read then."""
+    if not isinstance(fragments, dict):
+        raise _wrong("fragments")
+    _number(fragments, "seen", *_COUNT)
+    waiting, known = fragments.get("waiting"), fragments.get("joined")
+    if not isinstance(waiting, list) or not isinstance(known, list):
+        raise _wrong("fragments")
+    for one in waiting:
+        if not isinstance(one, list) or len(one) != 7 or not _are_numbers(one[1:4], _ANY, _COUNT, _PLACE):
+            raise _wrong("fragments that wait")
+        key, _, _, total, head, starts, parts = one
+        sizes = [_size(part) for part in parts] if isinstance(parts, list) else []
+        if (
+            not isinstance(starts, list)
+            or not _size(key)
+            or not 0 < len(starts) == len(sizes)
+            or not _are_numbers(starts, *[_PLACE] * len(starts))
+            or not all(sizes)
+        ):
+            raise _wrong("fragments that wait")
+        ends = [at + size for at, size in zip(starts, sizes, strict=True)]
+        if (
+            any(at < end for at, end in zip(starts[1:], ends, strict=False))
+            or not starts[0] >= 0
+            or ends[-1] > (total if total >= 0 else _PLACE[1])
+            or (starts[0] == 0 and _size(head) < _LEAST_HEAD)
+            or sum(sizes) == total
+        ):
+            raise _wrong("fragments that wait")
+    for one in known:
+        if not isinstance(one, list) or len(one) != 3 or not _size(one[0]) or not _are_numbers(one[1:2], _ANY):
+            raise _wrong("fragments that were joined")
+        if not isinstance(one[2], list) or not all(_are_numbers(mark, _PLACE, _PLACE, _WORD) for mark in one[2]):
+            raise _wrong("fragments that were joined")
+
+
+def _size(text: Any) -> int:
+    """How many bytes a text in base64 stands for; 0 where it is none."""
+    try:
+        return len(base64.b64decode(text, validate=True)) if isinstance(text, str) else 0
+    except ValueError:
+        return 0
+
+
+def _are_numbers(values: Any, *bounds: tuple[int, int]) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == len(bounds)
+        and all(_is_number(one, *within) for one, within in zip(values, bounds, strict=True))
+    )
 
 
 def _is_number(value: Any, least: int, most: int) -> bool:

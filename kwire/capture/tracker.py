@@ -2,8 +2,8 @@
 
 Strategy: everything is arrays. What is fed becomes one buffer::
 
-    kept from before | bytes of the file that were left over | bytes fed now
-    segment bytes    | the beginning of a packet             |
+    kept from before | bytes of the file that were left over | bytes fed now | packets joined of fragments
+    segment bytes    | the beginning of a packet             |               | where there are any
 
 A ``Container`` finds the packets in it, ``tracking`` the TCP segments and their connections, ``streams.place`` joins
 them, ``framing`` cuts and pairs frames, and ``streams.keep`` collects what the next part needs. All that lives between
@@ -37,7 +37,9 @@ import pyarrow.compute as pc
 
 from kwire.capture.containers import Container
 from kwire.capture.encrypted import Encrypted, Window
+from kwire.capture.fragments import Fragments
 from kwire.capture.frames import Endpoint, Frames
+from kwire.capture.links import named
 from kwire.capture.saved import check_connections, what_is_stated
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, roles, streams, tracking
@@ -106,6 +108,24 @@ as JSON without any secret. What is known of the capture as a whole is JSON in t
 """
 
 
+_LEFT_OUT: Final = {
+    Count.LINK: "left out: in PPI, with a link type that is not supported",
+    Count.FRAGMENT: "left out: fragments of IP packets that could not be joined, because others are missing or cut off",
+    Count.TUNNEL: "left out: in tunnels that are not read",
+    Count.DEEP: "left out: in more tunnels, one inside of the other, than are followed",
+    Count.PROTECTED: "left out: encrypted below TCP (Wi-Fi, IPsec, MACsec or PPP)",
+    Count.RADIO: "left out: Wi-Fi frames that hold a part of a packet, or several",
+    Count.SNAPPED: "cut off by the snapshot length of the capture",
+    Count.DAMAGED: "left out: damaged or incomplete headers",
+    Count.INTERFACE: "left out: of an interface that is not described",
+    Count.TIME: "with times before 1677-09-23 or after 2262-04-10, which are shown at these",
+}
+"""What is told of packets that were left out or changed, most important first."""
+
+_OTHER: Final = {Count.UDP: "UDP", Count.NOT_TCP: "other protocols of IP", Count.NOT_IP: "not IP"}
+"""What every capture has, and what is told where nothing else was found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A connection of the capture so far. ``opener`` is the end that opened it, where that was seen."""
@@ -121,8 +141,9 @@ class Connection:
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
-    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry. ``keys`` are
-    the secrets of connections that speak TLS, besides those that the capture itself holds.
+    ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
+    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``keys`` are the secrets of
+    connections that speak TLS, besides those that the capture itself holds.
 
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
@@ -130,12 +151,16 @@ class Tracker:
     more will come.
     """
 
-    def __init__(self, *, ports: Iterable[int] | None = None, keys: KeyLog | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        ports: Iterable[int] | None = None,
+        vxlan_ports: Iterable[int] | None = None,
+        keys: KeyLog | None = None,
+    ) -> None:
         self.error: CaptureError | None = None
-        wanted = sorted(set(ports or ()))
-        if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
-            raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
-        self._ports: Array = np.array(wanted, np.int64)
+        self._ports = _ports(ports)
+        self._vxlan = _ports(vxlan_ports)
         self._counts: Array = np.zeros(len(Count), np.int64)
         self._keys = KeyLog(also=keys)
         """Those that the capture itself holds, and those that were given."""
@@ -143,6 +168,7 @@ class Tracker:
         self._keys_unused = ""
         """Why the secrets in the capture are not used."""
         self._container = Container(self._counts, self._keys)
+        self._fragments = Fragments(self._counts)
         self._known = tracking.nothing_known()
         self._client_ids = NameTable()
         self._waiting: Array = np.zeros(64, WAITING)
@@ -227,9 +253,18 @@ class Tracker:
             self._now = int(clock[-1])
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
         moved(self._segments, room)
-        segments, self._known = tracking.tcp_segments(
-            buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
-        )
+        n_segments, used, k = len(self._segments), len(buf), 0
+        while True:
+            segments, self._known, read, fragment = tracking.tcp_segments(
+                buf, packets[k:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
+                first_order + k, engine,
+            )  # fmt: skip
+            k += read
+            if fragment is None:
+                break
+            buf, used = self._fragments.put(buf, used, packets, k, fragment, int(clock[k]))
+            n_segments = len(segments)
+            room = segments if segments.base is None else segments.base
         connections, table = self._known.connections, self._known.streams
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
@@ -324,29 +359,22 @@ class Tracker:
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was."""
         counts = self._counts.tolist()
-        notes = []
-        if self._container.unsupported:
-            links = ", ".join(map(str, sorted(self._container.unsupported)))
-            notes.append(f"{counts[Count.LINK]} packets have a link type that is not supported: {links}")
-        if counts[Count.FRAGMENT]:
-            notes.append(f"{counts[Count.FRAGMENT]} packets are fragments of IP packets and were left out")
-        if counts[Count.SNAPPED]:
-            notes.append(f"{counts[Count.SNAPPED]} packets were cut off by the snapshot length of the capture")
-        if counts[Count.DAMAGED]:
-            notes.append(f"{counts[Count.DAMAGED]} packets have damaged or incomplete headers")
-        if counts[Count.INTERFACE]:
-            notes.append(f"{counts[Count.INTERFACE]} packets belong to an interface that is not described")
-        if counts[Count.TIME]:
-            notes.append(
-                f"{counts[Count.TIME]} packets have times before 1677-09-23 or after 2262-04-10, and are shown at these"
-            )
+        counts[Count.FRAGMENT] += self._fragments.waiting
+        links = {link: number for link, number in sorted(self._container.unsupported.items()) if number}
+        notes = [
+            f"{_packets(number)} {'has' if number == 1 else 'have'} link type {named(link)}, which is not supported"
+            for link, number in links.items()
+        ]
+        counts[Count.LINK] -= sum(links.values())
+        notes += [f"{_packets(counts[one])} {text}" for one, text in _LEFT_OUT.items() if counts[one]]
         notes += [] if self._encrypted is None else self._encrypted.notes()
         if self._keys_unused:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if not self._frames:
+            said = [f"{counts[one]} {text}" for one, text in _OTHER.items() if counts[one]]
             notes.append(
-                f"no Kafka traffic among {counts[Count.PACKETS]} packets and {self._known.n_connections} "
-                "TCP connections"
+                f"no Kafka traffic among {_packets(counts[Count.PACKETS])} and {self._known.n_connections} "
+                f"TCP connections{' (other packets: ' if said else ''}{', '.join(said)}{')' if said else ''}"
             )
         return notes
 
@@ -356,8 +384,8 @@ class Tracker:
         """The state, as a table with the columns of ``STATE``.
 
         ``connections`` chooses connections by their numbers: then the state of the capture itself (its format, the
-        beginning of a packet, the counters) is left out, and what is saved can be restored into the tracker of
-        another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not.
+        beginning of a packet, fragments, the counters) is left out, and what is saved can be restored into the tracker
+        of another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not.
         """
         known = self._known
         numbers = known.connections["number"][: known.n_connections]
@@ -393,6 +421,8 @@ class Tracker:
                 "frames": self._frames,
                 "counts": self._counts.tolist(),
                 "ports": self._ports.tolist(),
+                "vxlan_ports": self._vxlan.tolist(),
+                "fragments": self._fragments.state(),
             }
         return pa.Table.from_arrays(columns, schema=STATE.with_metadata({"kwire": json.dumps(whole)}))
 
@@ -442,6 +472,8 @@ class Tracker:
             self._packets, self._frames = stated["packets"], stated["frames"]
             self._counts[:] = stated["counts"]
             self._ports = np.array(stated["ports"], np.int64)
+            self._vxlan = np.array(stated["vxlan_ports"], np.int64)
+            self._fragments.restore(stated["fragments"])
             self._rest = np.frombuffer(stated["rest"], np.uint8)
             if stated["container"] is not None:
                 self._container.restore(stated["container"])
@@ -508,6 +540,17 @@ class Tracker:
                     held += len(data)
         self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
         self._held = np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _ports(ports: Iterable[int] | None) -> Array:
+    wanted = sorted(set(ports or ()))
+    if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
+        raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
+    return np.array(wanted, np.int64)
+
+
+def _packets(number: int) -> str:
+    return "1 packet" if number == 1 else f"{number} packets"
 
 
 def _structs(rows: Array) -> pa.Array:

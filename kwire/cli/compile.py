@@ -34,10 +34,11 @@ def register(subparsers: Any) -> None:
 def _captures() -> None:
     from kwire.capture.tracker import Tracker
 
-    # A header, and one packet of one byte: too short for anything.
+    # A header, and one packet: raw IP, the first fragment of one, without a byte of data.
     tracker = Tracker()
-    tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000"))
-    tracker.feed(bytes.fromhex("00000000 00000000 01000000 01000000 00"), final=True)
+    tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 65000000"))
+    packet = bytes.fromhex("45000014 00002000 40060000 00000000 00000000")
+    tracker.feed(bytes.fromhex("00000000 00000000 14000000 14000000") + packet, final=True)
     Tracker().restore(tracker.save())
     # pcapng: a section header.
     Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)

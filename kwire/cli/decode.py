@@ -68,7 +68,7 @@ class Names(argparse.Action):
 
 
 class Ports(argparse.Action):
-    """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them.
+    """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them; ``--vxlan-port`` likewise.
 
     A capture may stand behind the ports: what is no number is taken as one more file.
     """
@@ -84,7 +84,7 @@ class Ports(argparse.Action):
                 continue
             if not all(0 < int(part) < 65536 for part in parts):
                 raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
-            namespace.port = [*(namespace.port or ()), *map(int, parts)]
+            setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 
 
 def register(subparsers: Any) -> None:
@@ -92,7 +92,7 @@ def register(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "decode",
         help="captures and log segments as tables",
-        description="Decodes captures (pcap, pcapng; also .gz, .bz2, .zst, .lz4) of Kafka traffic, and the log "
+        description="Decodes captures (pcap, pcapng; also compressed) of Kafka traffic, and the log "
         "segments of brokers: .log files, and folders with them.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -122,6 +122,13 @@ def register(subparsers: Any) -> None:
         nargs="+",
         metavar="N",
         help="ports of the brokers (default: found out from the traffic)",
+    )
+    parser.add_argument(
+        "--vxlan-port",
+        action=Ports,
+        nargs="+",
+        metavar="N",
+        help="ports of UDP where VXLAN is spoken, besides 4789 and 8472",
     )
     parser.add_argument(
         "--follow", action="store_true", help="go on when the end of a growing capture is reached (Ctrl-C ends it)"
@@ -291,6 +298,7 @@ def _decode(
             stream,
             wanted,
             ports=args.port,
+            vxlan_ports=args.vxlan_port,
             live=live,
             name=name,
             progress=progress,
@@ -324,4 +332,5 @@ def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Outpu
         # Standard input is gone; nothing wrong is better than something wrong said.
         return True
     with opened(file) as (stream, _):
-        return any(len(frames) for frames in Reading(stream, ports=args.port, keys=keys))
+        reading = Reading(stream, ports=args.port, vxlan_ports=args.vxlan_port, keys=keys)
+        return any(len(frames) for frames in reading)

@@ -22,19 +22,7 @@ if TYPE_CHECKING:
     from kwire.cli.output import Output
     from kwire.tls import KeyLog
 
-__all__ = [
-    "COMPRESSED",
-    "add_keylog",
-    "add_limits",
-    "add_secrets",
-    "is_live",
-    "opened",
-    "opened_keylog",
-    "progress_bar",
-]
-
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-"""File name endings of captures that are decompressed while they are read, and Arrow's name for the codec."""
+__all__ = ["add_keylog", "add_limits", "add_secrets", "is_live", "opened", "opened_keylog", "progress_bar"]
 
 
 class Secrets(argparse.Action):
@@ -153,6 +141,9 @@ class Live:
             until = min(until, time.monotonic() + self.PATIENCE)
         return b"".join(parts)
 
+    def close(self) -> None:
+        """Nothing: whoever opened the descriptor closes it."""
+
 
 def is_live(file: str, *, follow: bool) -> bool:
     """Whether ``opened`` gives a ``Live`` source for ``file``."""
@@ -166,28 +157,26 @@ def is_live(file: str, *, follow: bool) -> bool:
 
 @contextlib.contextmanager
 def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | None]]:
-    """The bytes of ``file`` (``-``: standard input), and how many there are where that is known. Raises ``OSError``."""
+    """The bytes of ``file`` (``-``: standard input), decompressed if they are compressed, and how many there are where
+    that is known; with ``follow``, or from a pipe, a ``Live`` source. Raises ``OSError``."""
+    from kwire.capture.compressed import decompressed
+
     if file == "-":
         if is_live(file, follow=follow):
             live = Live(sys.stdin.fileno(), follow=follow)
             with live.ended_by_ctrl_c():
-                yield live, None
+                yield decompressed(live), None
         else:
-            yield sys.stdin.buffer, None
+            yield decompressed(sys.stdin.buffer), None
         return
     with open(file, "rb", buffering=0 if follow else -1) as raw:  # noqa: PTH123
         if follow:
             live = Live(raw.fileno(), follow=True)
             with live.ended_by_ctrl_c():
-                yield live, None
+                yield decompressed(live), None
             return
-        codec = next((codec for ending, codec in COMPRESSED.items() if file.endswith(ending)), None)
-        if codec is None:
-            yield raw, os.fstat(raw.fileno()).st_size
-        else:
-            import pyarrow as pa
-
-            yield pa.CompressedInputStream(raw, codec), None
+        stream = decompressed(raw)
+        yield stream, os.fstat(raw.fileno()).st_size if stream is raw else None
 
 
 @contextlib.contextmanager

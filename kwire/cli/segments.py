@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwire import log
+from kwire.capture.magics import compression
 from kwire.errors import KwireError
 from kwire.limits import Limits
 
@@ -29,7 +30,9 @@ def holds_segments(path: str) -> bool:
         if Path(path).is_dir():
             return bool(log.find(path))
         with Path(path).open("rb") as file:
-            return log.is_segment(file.read(17), path)
+            head = file.read(17)
+            # No offset begins like a compressed file, but what is behind that may look like the rest of an entry.
+            return compression(head) is None and log.is_segment(head, path)
     except (KwireError, OSError):
         return False
 

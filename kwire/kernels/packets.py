@@ -1,24 +1,14 @@
-"""Packets out of capture bytes, and the TCP segment that a packet carries. Nothing here remembers anything.
+"""Packets out of capture bytes. Nothing here remembers anything.
 
-Strategy: one pass finds the packets of a window and writes a row for each (``pcap_packets``, ``pcapng_packets``).
-Later, ``innermost`` follows the headers of one packet, layer by layer, until it has read a TCP header. Each layer is a
-kernel that looks at one header and says which layer comes next and where it begins::
-
-    Ethernet, VLAN tags | cooked | loopback -> IP -> IPv4 | IPv6, extension headers -> TCP
-
-A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``; a tunnel is the same,
-reached from the layer that it is carried by (``_transport``, ``_ether_type``), and leads back to a layer of the packet
-inside. Nothing is copied: a row says where the bytes stand in the window.
+One pass finds the packets of a window and writes a row for each (``pcap_packets``, ``pcapng_packets``). What is in a
+packet is read later, by ``kwire.kernels.layers``. Nothing is copied: a row says where the bytes stand in the window.
 
 Rules kept here:
 
-- Every length comes from the input and is checked against the end of the packet before it is used. A packet that is
-  not understood (another protocol, a header that does not fit, a fragment) is counted, as a ``Count``, and left out.
-- A segment's length is what the IP header says, whatever the capture has of it (snaplen).
+- Every length comes from the input and is checked against the end of the window before it is used.
 - All numbers are int64: numba turns a mixture of int64 and uint64 into floating point.
 
-Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng), link types as in the
-registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293.
+Formats: pcap and pcapng as in the IETF drafts (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng).
 """
 
 from __future__ import annotations
@@ -29,24 +19,18 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import PACKET, Row, table_type
-from kwire.kernels.numbers import grown, i64, int64, little_u16, little_u32, u16, u32
+from kwire.kernels.layouts import PACKET
+from kwire.kernels.numbers import grown, int64, little_u16, little_u32, u16, u32
 
 __all__ = [
     "BINARY_UNITS",
     "DECRYPTION_SECRETS",
     "EARLIEST",
     "FINE_UNITS",
-    "HEADER",
     "LATEST",
-    "LINKS",
     "MAX_PACKET",
     "Count",
-    "Flag",
-    "Header",
-    "Layer",
     "Stopped",
-    "innermost",
     "nanoseconds",
     "pcap_packets",
     "pcapng_packets",
@@ -94,13 +78,15 @@ class Count(IntEnum):
     """What is counted, as places of an int64 array with ``len(Count)`` of them."""
 
     PACKETS = 0
-    """All packets. Where ``innermost`` returns it, there is nothing else to count: the packet is a TCP segment."""
+    """All packets. Where ``layers.innermost`` returns it, the packet is a TCP segment, and nothing else is counted."""
     LINK = 1
     """The link type is not supported."""
     NOT_IP = 2
+    """ARP and the like."""
     NOT_TCP = 3
+    """Protocols of IP other than TCP and UDP, which are no tunnels."""
     FRAGMENT = 4
-    """Fragments of IP packets."""
+    """Fragments of IP packets that are left out, because others are missing or they contradict each other."""
     DAMAGED = 5
     """Headers that are damaged or cut off."""
     SNAPPED = 6
@@ -109,77 +95,18 @@ class Count(IntEnum):
     """Packets of an interface that is not described."""
     TIME = 8
     """Packets with a time before ``EARLIEST`` or after ``LATEST``, which are taken for those."""
-
-
-class Layer(IntEnum):
-    """What stands at some place of a packet. The numbers begin behind those of ``Count``, which end the way."""
-
-    ETHERNET = 16
-    COOKED = 17
-    """Linux cooked capture v1."""
-    COOKED_2 = 18
-    LOOPBACK = 19
-    """Of BSD and OpenBSD: an address family and no more."""
-    IP = 20
-    """Either version; the header says which."""
-    IPV4 = 21
-    IPV6 = 22
-    TCP = 23
-
-
-LINKS: Final = {
-    0: Layer.LOOPBACK,
-    1: Layer.ETHERNET,
-    12: Layer.IP,
-    14: Layer.IP,
-    101: Layer.IP,
-    108: Layer.LOOPBACK,
-    113: Layer.COOKED,
-    228: Layer.IP,
-    229: Layer.IP,
-    276: Layer.COOKED_2,
-}
-"""The link types that are supported, and what a packet of each begins with."""
-
-_FIRST_LAYERS: Final = np.array([LINKS.get(link, Count.LINK) for link in range(max(LINKS) + 1)], np.int64)
-
-
-class Flag(IntEnum):
-    """Control bits of a TCP header."""
-
-    FIN = 1
-    SYN = 2
-    RST = 4
-    ACK = 16
-
-
-class Header(Row):
-    """What the headers of a packet say: the addresses of the innermost IP header, and the TCP header."""
-
-    family: int
-    """4 or 6."""
-    src_high: int
-    src_low: int
-    dst_high: int
-    dst_low: int
-    """Addresses as two halves of 64 bits; of IPv4 the lower half."""
-    wire_end: int
-    """Where the packet ends as the IP header says: behind what was captured if the capture cut it off."""
-    src_port: int
-    dst_port: int
-    seq: int
-    ack: int
-    control: int
-    """The control bits: those of ``Flag``, among others."""
-    off: int
-    """Where the bytes of the segment begin."""
-    captured: int
-    """How many of them the capture has."""
-    length: int
-    """How many there were."""
-
-
-HEADER: Final = table_type(Header)
+    PART = 9
+    """Fragments of IP packets that wait for the others, or have been joined with them. Not told."""
+    UDP = 10
+    """UDP that is no tunnel."""
+    TUNNEL = 11
+    """In a tunnel that is not read."""
+    DEEP = 12
+    """In more tunnels than are followed."""
+    PROTECTED = 13
+    """Encrypted below TCP: protected Wi-Fi frames, IPsec, MACsec, PPP."""
+    RADIO = 14
+    """Wi-Fi frames that hold a part of a packet, or several packets."""
 
 
 # --- packets of a file ------------------------------------------------------------------------------------------------
@@ -393,211 +320,3 @@ def pcapng_packets(
         packets = grown(packets)
         n, pos, stopped, time = fill(buf, pos, end, little, interfaces, time, counts, packets, n)
     return packets[:n], pos, stopped, time
-
-
-# --- headers of a packet ----------------------------------------------------------------------------------------------
-# Each of these kernels reads the header at ``at`` of a packet of which the capture has the bytes before ``end``, and
-# returns (next layer, where it begins), or a ``Count`` in place of the layer.
-
-_ETHER_IPV4: Final = 0x0800
-_ETHER_IPV6: Final = 0x86DD
-_VLAN: Final = 0x8100
-_VLAN_OUTER: Final = 0x88A8
-_VLAN_OLD: Final = 0x9100
-"""802.1Q, 802.1ad (QinQ) and the number that was used for it before."""
-
-_ETHERNET_SIZE: Final = 14
-_VLAN_SIZE: Final = 4
-_COOKED_SIZE: Final = 16
-_COOKED_2_SIZE: Final = 20
-_LOOPBACK_SIZE: Final = 4
-_IPV4_SIZE: Final = 20
-_IPV6_SIZE: Final = 40
-_EXTENSION_SIZE: Final = 8
-_TCP_SIZE: Final = 20
-
-_HOP_BY_HOP: Final = 0
-_TCP_PROTOCOL: Final = 6
-_ROUTING: Final = 43
-_FRAGMENT: Final = 44
-_AUTHENTICATION: Final = 51
-_DESTINATION: Final = 60
-"""IP protocol numbers."""
-
-
-@kernel
-def _ether_type(buf: Array, at: int, end: int, kind: int) -> tuple[int, int]:
-    """What an EtherType stands for, behind VLAN tags if there are any.
-
-    The IP version is taken from the IP header itself; what the link layer says only has to be one of IPv4 and IPv6.
-    """
-    while kind in (_VLAN, _VLAN_OUTER, _VLAN_OLD):
-        if at + _VLAN_SIZE > end:
-            return int64(Count.DAMAGED), at
-        kind = u16(buf, at + 2)
-        at += _VLAN_SIZE
-    if kind != _ETHER_IPV4 and kind != _ETHER_IPV6:
-        return int64(Count.NOT_IP), at
-    return int64(Layer.IP), at
-
-
-@kernel
-def _ethernet(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Two addresses, EtherType."""
-    if at + _ETHERNET_SIZE > end:
-        return int64(Count.DAMAGED), at
-    return _ether_type(buf, at + _ETHERNET_SIZE, end, u16(buf, at + 12))
-
-
-@kernel
-def _cooked(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Linux cooked v1: type, ARPHRD, length, address, protocol."""
-    if at + _COOKED_SIZE > end:
-        return int64(Count.DAMAGED), at
-    return _ether_type(buf, at + _COOKED_SIZE, end, u16(buf, at + 14))
-
-
-@kernel
-def _cooked_2(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Linux cooked v2: protocol first."""
-    if at + _COOKED_2_SIZE > end:
-        return int64(Count.DAMAGED), at
-    return _ether_type(buf, at + _COOKED_2_SIZE, end, u16(buf, at))
-
-
-@kernel
-def _loopback(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """BSD loopback: address family in the byte order of the host, or big-endian."""
-    if at + _LOOPBACK_SIZE > end:
-        return int64(Count.DAMAGED), at
-    family = u32(buf, at)
-    if family > 0xFFFF:
-        family = little_u32(buf, at)
-    # AF_INET is 2 everywhere; AF_INET6 is 10 (Linux), 24, 28 or 30 (the BSDs, macOS), 23 (Windows).
-    if family in (2, 10, 23, 24, 28, 30):
-        return int64(Layer.IP), at + _LOOPBACK_SIZE
-    return int64(Count.NOT_IP), at
-
-
-@kernel
-def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """The version."""
-    if at >= end:
-        return int64(Count.DAMAGED), at
-    version = int64(buf[at]) >> 4
-    if version == 4:
-        return int64(Layer.IPV4), at
-    if version == 6:
-        return int64(Layer.IPV6), at
-    return int64(Count.NOT_IP), at
-
-
-@kernel
-def _transport(protocol: int, at: int) -> tuple[int, int]:
-    """What an IP protocol number stands for."""
-    if protocol == _TCP_PROTOCOL:
-        return int64(Layer.TCP), at
-    return int64(Count.NOT_TCP), at
-
-
-@kernel
-def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
-    if at + _IPV4_SIZE > end:
-        return int64(Count.DAMAGED), at
-    size = (int64(buf[at]) & 15) * 4
-    total = u16(buf, at + 2)
-    if total == 0:
-        total = end - at  # left to the network card (segmentation offload): all that was captured
-    if size < _IPV4_SIZE or total < size or at + size > end:
-        return int64(Count.DAMAGED), at
-    if u16(buf, at + 6) & 0x3FFF:  # more fragments, or a fragment offset
-        return int64(Count.FRAGMENT), at
-    header.family = 4
-    header.src_high = 0
-    header.src_low = u32(buf, at + 12)
-    header.dst_high = 0
-    header.dst_low = u32(buf, at + 16)
-    header.wire_end = at + total
-    return _transport(int64(buf[at + 9]), at + size)
-
-
-@kernel
-def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
-    if at + _IPV6_SIZE > end:
-        return int64(Count.DAMAGED), at
-    length = u16(buf, at + 4)
-    header.family = 6
-    header.src_high = i64(buf, at + 8)
-    header.src_low = i64(buf, at + 16)
-    header.dst_high = i64(buf, at + 24)
-    header.dst_low = i64(buf, at + 32)
-    header.wire_end = at + _IPV6_SIZE + length if length else end  # 0: a jumbogram, or segmentation offload
-    protocol = int64(buf[at + 6])
-    at += _IPV6_SIZE
-    # RFC 8200, 4.1.
-    while protocol in (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION):
-        if at + _EXTENSION_SIZE > end:
-            return int64(Count.DAMAGED), at
-        if protocol == _FRAGMENT:
-            if u16(buf, at + 2) & 0xFFF9:  # a fragment offset, or more fragments
-                return int64(Count.FRAGMENT), at
-            size = int64(_EXTENSION_SIZE)
-        elif protocol == _AUTHENTICATION:
-            size = (int64(buf[at + 1]) + 2) * 4
-        else:
-            size = (int64(buf[at + 1]) + 1) * 8
-        protocol = int64(buf[at])
-        at += size
-    return _transport(protocol, at)
-
-
-@kernel
-def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
-    wire_end = header.wire_end
-    if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
-        return int64(Count.DAMAGED), at
-    size = (int64(buf[at + 12]) >> 4) * 4
-    if size < _TCP_SIZE or at + size > wire_end:
-        return int64(Count.DAMAGED), at
-    header.src_port = u16(buf, at)
-    header.dst_port = u16(buf, at + 2)
-    header.seq = u32(buf, at + 4)
-    header.ack = u32(buf, at + 8)
-    header.control = int64(buf[at + 13])
-    at += size
-    header.off = at
-    header.length = wire_end - at
-    header.captured = max(0, min(end, wire_end) - at)  # nothing where the snapshot ends within the TCP options
-    return int64(Count.PACKETS), at
-
-
-@kernel
-def innermost(buf: Array, packet: Any, header: Any) -> int:
-    """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
-
-    Returns ``Count.PACKETS``, or as what else the packet is to be counted: then ``header`` means nothing.
-    """
-    at = packet.off
-    end = at + packet.captured
-    link = packet.link
-    layer: int = int64(Count.LINK)
-    if 0 <= link < _FIRST_LAYERS.shape[0]:
-        layer = _FIRST_LAYERS[link]
-    while layer >= Layer.ETHERNET:
-        if layer == Layer.ETHERNET:
-            layer, at = _ethernet(buf, at, end)
-        elif layer == Layer.IP:
-            layer, at = _ip(buf, at, end)
-        elif layer == Layer.IPV4:
-            layer, at = _ipv4(buf, at, end, header)
-        elif layer == Layer.IPV6:
-            layer, at = _ipv6(buf, at, end, header)
-        elif layer == Layer.TCP:
-            layer, at = _tcp(buf, at, end, header)
-        elif layer == Layer.COOKED:
-            layer, at = _cooked(buf, at, end)
-        elif layer == Layer.COOKED_2:
-            layer, at = _cooked_2(buf, at, end)
-        else:
-            layer, at = _loopback(buf, at, end)
-    return layer

@@ -1,6 +1,6 @@
 """TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
 
-Strategy: ``tcp_segments`` reads the headers of each packet (``packets.innermost``), looks its connection up in an
+Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``), looks its connection up in an
 open-addressing table that lives as long as the capture, and writes a row for each segment that matters. Nothing is
 copied: a row says where the bytes stand in the window.
 
@@ -23,11 +23,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
 from kwire.kernels.numbers import grown, int64
-from kwire.kernels.packets import HEADER, Count, Flag, innermost
+from kwire.kernels.packets import Count
 
-__all__ = ["Known", "nothing_known", "restored", "tcp_segments"]
+__all__ = ["Fragment", "Known", "nothing_known", "restored", "tcp_segments"]
 
 Array = Any
 
@@ -61,6 +62,15 @@ class Known(NamedTuple):
     lookup: Array
     """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
     n_connections: int
+
+
+class Fragment(NamedTuple):
+    """A fragment of an IP packet: where its header begins in the window, how many bytes the capture has from there, and
+    the tunnel that it is in (``layers.Header``)."""
+
+    off: int
+    captured: int
+    tunnel: int
 
 
 def nothing_known() -> Known:
@@ -385,6 +395,7 @@ def _take(
     packets: Array,
     k: int,
     ports: Array,
+    vxlan: Array,
     connections: Array,
     streams: Array,
     lookup: Array,
@@ -394,10 +405,11 @@ def _take(
     n_segments: int,
     first_order: int,
     headers: Array,
-) -> tuple[int, int, int]:
-    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections).
+) -> tuple[int, int, int, bool]:
+    """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections, whether the
+    next packet is a fragment).
 
-    ``headers`` is room for one.
+    ``headers`` is room for one: where the fragment is stands there.
     """
     header = headers[0]
     while (
@@ -407,10 +419,12 @@ def _take(
         and 2 * n_connections <= lookup.shape[0]
     ):
         packet = packets[k]
+        found = innermost(buf, packet, vxlan, header)
+        if found == Count.FRAGMENT:
+            return k, n_segments, n_connections, True
         order = first_order + k
         k += 1
         counts[Count.PACKETS] += 1
-        found = innermost(buf, packet, header)
         if found != Count.PACKETS:
             counts[found] += 1
             continue
@@ -430,34 +444,39 @@ def _take(
             continue  # what an RST carries is a text about the reason, not data of the stream
         if header.length > 0 and conn.role != Role.OTHER:
             n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
-    return k, n_segments, n_connections
+    return k, n_segments, n_connections, False
 
 
 def tcp_segments(
     buf: Array,
     packets: Array,
     ports: Array,
+    vxlan: Array,
     known: Known,
     counts: Array,
     segments: Array,
     n_segments: int,
     first_order: int,
     engine: Engine,
-) -> tuple[Array, Known]:
+) -> tuple[Array, Known, int, Fragment | None]:
     """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
-    ``ports`` are the broker ports asked for (empty: all connections are of interest), ``first_order`` is the number of
-    the first packet, counted over the whole capture. Returns (segments, known), the tables as they are after growing.
+    ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
+    (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. Returns
+    (segments, known, how many packets were read, a fragment), the tables as they are after growing. It stops in front
+    of a packet that is a fragment, and says where that is: it has to be joined with others first.
     """
     headers = np.empty(1, HEADER)
     k = 0
-    while k < len(packets):
+    stopped = False
+    while k < len(packets) and not stopped:
         if n_segments + 2 > len(segments):
             segments = grown(segments)
         connections, streams, lookup, n_connections = known = _with_room(known, engine)
-        k, n_segments, n_connections = engine(_take)(
-            buf, packets, k, ports, connections, streams, lookup, n_connections, counts, segments, n_segments,
+        k, n_segments, n_connections, stopped = engine(_take)(
+            buf, packets, k, ports, vxlan, connections, streams, lookup, n_connections, counts, segments, n_segments,
             first_order, headers,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)
-    return segments[:n_segments], known
+    fragment = Fragment(*(int(headers[name][0]) for name in Fragment._fields)) if stopped else None
+    return segments[:n_segments], known, k, fragment

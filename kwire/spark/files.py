@@ -28,6 +28,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
+from kwire.capture.compressed import decompressed
 from kwire.errors import CaptureError
 
 __all__ = ["File", "find", "visible"]
@@ -45,9 +46,9 @@ class File:
     def open(self) -> Any:
         """A stream of the file's bytes. Raises ``OSError``.
 
-        What ends in ``.gz``, ``.bz2``, ``.zst`` or ``.lz4`` is decompressed while it is read.
+        What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
-        return self.filesystem.open_input_stream(self.path, compression="detect")
+        return decompressed(self.filesystem.open_input_stream(self.path, compression=None))
 
     def beside(self, name: str) -> bytes | None:
         """What the file ``name`` in the same folder holds; None where there is none that can be read."""

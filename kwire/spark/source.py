@@ -53,6 +53,7 @@ FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
+VXLAN_PORTS = "vxlan_ports"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 
 KEYLOG_PIECE: Final = 1 << 20
@@ -98,11 +99,13 @@ def _table(name: str, form: str, *, deep: bool) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a read, checked. ``ports``: the broker ports to look at; none means to find out."""
+    """The options of a read, checked. ``ports``: the broker ports to look at; none means to find out. ``vxlan_ports``:
+    those of VXLAN, besides the usual ones."""
 
     form: str
     table: str
     ports: tuple[int, ...] | None
+    vxlan_ports: tuple[int, ...] | None
     deep: bool
     limits: Limits
     secrets: bool
@@ -112,7 +115,7 @@ class Options:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (FORMAT, TABLE, PORTS, DEEP, LIMITS, SECRETS, KEYLOG, PATH, PATHS)
+        known = (FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, KEYLOG, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
                 said = ", ".join(map(repr, known[:-3]))
@@ -122,14 +125,14 @@ class Options:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
         form, deep = options.get(FORMAT, CAPTURE), _deep(options.get(DEEP, "false"))
         table = options.get(TABLE, tables.names(FORMATS[form])[0] if form in FORMATS else "")
-        ports = _ports(options.get(PORTS))
+        ports, vxlan_ports = _ports(options.get(PORTS), PORTS), _ports(options.get(VXLAN_PORTS), VXLAN_PORTS)
         _table(table, form, deep=deep)
-        if form == LOG and ports:
-            raise KwireError("the option 'ports' is for captures")
+        if form == LOG and (ports or vxlan_ports):
+            raise KwireError(f"the option '{PORTS if ports else VXLAN_PORTS}' is for captures")
         if form == LOG and KEYLOG in options:
             raise KwireError("the option 'keylog' is for captures")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
-        return cls(form, table, ports, deep, limits, secrets, options.get(KEYLOG), tuple(paths))
+        return cls(form, table, ports, vxlan_ports, deep, limits, secrets, options.get(KEYLOG), tuple(paths))
 
     @property
     def definition(self) -> Table:
@@ -165,13 +168,13 @@ def _secrets(text: str) -> bool:
     return text.lower() == "show"
 
 
-def _ports(text: str | None) -> tuple[int, ...] | None:
+def _ports(text: str | None, option: str) -> tuple[int, ...] | None:
     if text is None or not text.strip():
         return None
     ports = []
     for part in text.replace(",", " ").split():
         if not part.isdecimal() or not 0 < int(part) < 65536:
-            raise KwireError(f"no port {part!r}: the option 'ports' is numbers from 1 to 65535, separated by commas")
+            raise KwireError(f"no port {part!r}: the option {option!r} is numbers from 1 to 65535, separated by commas")
         ports.append(int(part))
     return tuple(ports)
 
@@ -218,7 +221,8 @@ def _read(stream: Any, table: Table, file: File, columns: list[str], options: Op
         return table.read(stream, name=file.name, metadata=metadata, **terms)
     from kwire import capture
 
-    return capture.read(stream, table.name, ports=options.ports, name=file.name, keylog=_keys(options.keylog), **terms)
+    terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "keylog": _keys(options.keylog)}
+    return capture.read(stream, table.name, name=file.name, **terms)
 
 
 def _keys(path: str | None) -> KeyLog | None:

@@ -36,6 +36,7 @@ def read(
     tables: Mapping[str, Sequence[str] | None],
     *,
     ports: Iterable[int] | None = None,
+    vxlan_ports: Iterable[int] | None = None,
     name: str = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
@@ -57,7 +58,16 @@ def read(
     for one, columns in tables.items():
         definition = of_capture(one)
         makers[one] = definition.maker(definition.chosen(columns), run)
-    reading = Reading(source, ports=ports, window=window, live=live, progress=progress, name=name, keys=keys)
+    reading = Reading(
+        source,
+        ports=ports,
+        vxlan_ports=vxlan_ports,
+        window=window,
+        live=live,
+        progress=progress,
+        name=name,
+        keys=keys,
+    )
     return _batches(reading, makers, name, on_note)
 
 

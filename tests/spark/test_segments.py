@@ -142,6 +142,7 @@ def test_damage_in_a_segment_is_a_row_among_the_others(spark: SparkSession, data
             "no table 'frames': the option 'table' is one of records, batches where the format is log",
         ),
         ({"ports": "9092"}, "the option 'ports' is for captures"),
+        ({"vxlan_ports": "4789"}, "the option 'vxlan_ports' is for captures"),
         ({"deep": "yes"}, "not 'yes': the option 'deep' is true or false"),
         ({"deep": "true", "table": "batches"}, "the option 'deep' is for the table records of the format log"),
         ({"deep": "true", "format": "capture"}, "the option 'deep' is for the table records of the format log"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import wrapped
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -68,6 +69,9 @@ def folder(captures: Path, tmp_path: Path) -> Path:
     (tmp_path / "host=b" / "_SUCCESS").touch()
     (tmp_path / "_temporary" / "x.pcap").write_bytes(b"half a fi")
     (tmp_path / "host=a" / "3.pcap.gz").write_bytes(gzip.compress((captures / CAPTURE).read_bytes()))
+    (tmp_path / "_named").mkdir()
+    (tmp_path / "_named" / "4.pcap").write_bytes(gzip.compress((captures / CAPTURE).read_bytes()))
+    shutil.copy(captures / CAPTURE, tmp_path / "_named" / "5.zst")
     return tmp_path
 
 
@@ -81,6 +85,7 @@ def folder(captures: Path, tmp_path: Path) -> Path:
         ("host={a,b}/[12].pcap", ["1.pcap", "2.pcap"]),
         ("host=a/?.pcap", ["1.pcap"]),
         ("host=a/1.pcap", ["1.pcap"]),
+        ("_named/*", ["4.pcap", "5.zst"]),  # what is compressed is told by its first bytes
     ],
 )
 def test_paths_are_files_folders_or_patterns(spark: SparkSession, folder: Path, path: str, names: list[str]) -> None:
@@ -149,9 +154,11 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         ),
         ({"ports": "kafka"}, "no port 'kafka'"),
         ({"ports": "9092,65536"}, "no port '65536'"),
+        ({"vxlan_ports": "0"}, "no port '0': the option 'vxlan_ports'"),
         (
             {"tabel": "frames"},
-            "no option 'tabel': the data source kwire has 'format', 'table', 'ports', 'deep', 'limits' and 'secrets'",
+            "no option 'tabel': the data source kwire has 'format', 'table', 'ports', 'vxlan_ports', 'deep', 'limits', "
+            "'secrets' and 'keylog'",
         ),
     ],
 )
@@ -160,6 +167,16 @@ def test_a_wrong_option_is_one_clear_error(
 ) -> None:
     with pytest.raises(PySparkException, match=said):
         spark.read.format("kwire").options(**options).load(str(captures / CAPTURE)).count()
+
+
+def test_ports_of_vxlan_may_be_named(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    packets = wrapped.taken_from((captures / CAPTURE).read_bytes())
+    around = [
+        (time, wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(one))))) for time, one in packets
+    ]
+    (tmp_path / "mirror.pcap").write_bytes(wrapped.written(around))
+    assert load(spark, str(tmp_path)).count() == 0
+    assert load(spark, str(tmp_path), vxlan_ports="1,12345").count() == 208
 
 
 def test_ports_choose_the_brokers_to_look_at(spark: SparkSession, captures: Path) -> None:

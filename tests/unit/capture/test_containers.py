@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wrapped
 from made_captures import ONE, Row, brief, exchange, read, several
 from packets import (
     ETHERNET,
@@ -129,7 +130,43 @@ def test_pcapng_packets_of_an_interface_that_is_not_described_are_told() -> None
     data = section() + interface() + enhanced(Connection().open().packets[0], 7)
     data += b"".join(enhanced(one) for one in exchange().packets)
     assert brief(read(data, on_note=notes.append)) == ONE
-    assert notes == ["1 packets belong to an interface that is not described"]
+    assert notes == ["1 packet left out: of an interface that is not described"]
+
+
+def test_packets_of_link_types_that_are_not_supported_are_counted_and_named() -> None:
+    notes: list[str] = []
+    data = section() + interface() + interface(147) + interface(999) + interface(147)
+    data += b"".join(enhanced(one, number) for one in exchange().packets[:2] for number in (0, 1, 2, 3))
+    data += b"".join(enhanced(one) for one in exchange().packets[2:])
+    for window in (None, 100):
+        notes.clear()
+        assert brief(read(data, on_note=notes.append, window=window)) == ONE
+        assert notes == [
+            "4 packets have link type 147 (USER0), which is not supported",
+            "2 packets have link type 999, which is not supported",
+        ]
+
+
+def test_what_was_left_out_is_said_where_nothing_else_was_found() -> None:
+    one = Connection().open().packets[0]
+    other = [
+        wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(53, bytes(30)))),
+        wrapped.ethernet(wrapped.ipv4(1, bytes(30))),
+        wrapped.MAC + b"\x08\x06" + bytes(28),
+        wrapped.ethernet(wrapped.ipv4(50, bytes(30))),
+        wrapped.ethernet(wrapped.ipv4(115, bytes(30))),
+        wrapped.ethernet(wrapped.ipv4(17, bytes(4))),
+        wrapped.ethernet(one.ip()),
+    ]
+    notes: list[str] = []
+    assert read(wrapped.written([(1, data) for data in other]), on_note=notes.append) == []
+    assert notes == [
+        "1 packet left out: in tunnels that are not read",
+        "1 packet left out: encrypted below TCP (Wi-Fi, IPsec, MACsec or PPP)",
+        "1 packet left out: damaged or incomplete headers",
+        "no Kafka traffic among 7 packets and 1 TCP connections "
+        "(other packets: 1 UDP, 1 other protocols of IP, 1 not IP)",
+    ]
 
 
 # Links and IP
@@ -194,7 +231,9 @@ def test_fragments_are_told_and_become_a_gap() -> None:
     ]
     notes: list[str] = []
     found = read(pcap(packets), on_note=notes.append)
-    assert notes == ["1 packets are fragments of IP packets and were left out"]
+    assert notes == [
+        "1 packet left out: fragments of IP packets that could not be joined, because others are missing or cut off"
+    ]
     assert ("response", None, 2, "unpaired") in brief(found)
     assert brief(found)[-2:] == [("request", "Metadata", 3, "ok"), ("response", "Metadata", 3, "ok")]
 
@@ -233,7 +272,10 @@ def test_other_traffic_is_passed_over() -> None:
         (b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00", "the pcap header is truncated: 8 of 24 bytes"),
         (b"\x0a\x0d\x0d\x0a\x1c\x00", "the pcapng header is truncated"),
         (b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00abcdefghijklmnopqrstuvwx", "no byte order"),
-        (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 105), "link type 105 is not supported"),
+        (
+            struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 147),
+            "link type 147 (USER0) is not supported; supported are NULL, ETHERNET, PPP, RAW,",
+        ),
         (struct.pack("<IHHiIII", 0xA1B2C3D4, 3, 4, 0, 0, 65535, 1), "pcap version 3 is not supported"),
     ],
 )
@@ -326,8 +368,8 @@ def test_reading_goes_on_in_another_container_wherever_the_file_is_cut(engine: E
 
 def test_what_a_container_knows_is_told_by_its_state(engine: Engine) -> None:
     _, container = whole(engine, mixed_sections())
-    assert container.unsupported == {147}
+    assert container.unsupported == {147: 0}
     assert container.counts[Count.INTERFACE] == 1
     state = container.state()
     assert state["interfaces"] == [[ETHERNET, 20, 6, 0]]
-    assert (state["kind"], state["little"], state["unsupported"]) == ("pcapng", True, [147])
+    assert (state["kind"], state["little"], state["unsupported"]) == ("pcapng", True, [[147, 0]])

@@ -14,6 +14,19 @@ from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import Status
 
+FRAGMENT = ["AAAA", 5, 1, 16, "RQ" + "A" * 26, [0, 8], ["AAAAAAAAAAA=", "AAA="]]
+"""Of a packet that waits for its last bytes, as a state has it."""
+
+
+def waiting(**fields: Any) -> Any:
+    names = ("key", "since", "latest", "total", "head", "starts", "parts")
+
+    def change(rows: Any, stated: Any) -> None:
+        one = [fields.get(name, value) for name, value in zip(names, FRAGMENT, strict=True)]
+        stated["fragments"].update(waiting=[one])
+
+    return change
+
 
 def half() -> tuple[Tracker, pa.Table, bytes]:
     """A capture of two connections, half of which was fed: its tracker, its state and the other half."""
@@ -56,7 +69,34 @@ WRONG_STATES: dict[str, Any] = {
     "packet header": lambda rows, stated: stated["container"].update(packet_header=0),
     "interfaces": lambda rows, stated: stated["container"].update(interfaces=[[1, 2]]),
     "resolution": lambda rows, stated: stated["container"].update(interfaces=[[1, 0, 20, 0]]),
+    "unsupported": lambda rows, stated: stated["container"].update(unsupported=[147]),
+    "vxlan_ports": lambda rows, stated: stated.update(vxlan_ports=None),
+    "fragments": lambda rows, stated: stated.update(fragments=[]),
+    "fragments seen": lambda rows, stated: stated["fragments"].update(seen=-1),
+    "no fragments": lambda rows, stated: stated["fragments"].pop("waiting"),
+    "a fragment of no form": lambda rows, stated: stated["fragments"].update(waiting=[[1]]),
+    "fragments without a key": waiting(key=""),
+    "a time of fragments": waiting(since="now"),
+    "fragments that overlap": waiting(starts=[0, 7]),
+    "fragments in the wrong order": waiting(starts=[8, 0]),
+    "a fragment before the first": waiting(starts=[-1, 8]),
+    "a fragment too many": waiting(starts=[0, 8, 16]),
+    "no fragment": waiting(starts=[], parts=[]),
+    "empty fragments": waiting(parts=["", ""]),
+    "fragments of no bytes": waiting(parts=[5, "?"]),
+    "fragments behind the end": waiting(total=9),
+    "fragments that are whole": waiting(total=10),
+    "fragments without a header": waiting(head="AAAA"),
+    "what was joined": lambda rows, stated: stated["fragments"].update(joined=[["AAAA", 5, [[1, 2]]]]),
+    "when it was joined": lambda rows, stated: stated["fragments"].update(joined=[["AAAA", None, []]]),
 }
+
+
+def test_fragments_that_wait_are_taken_over() -> None:
+    _, saved, _ = half()
+    tracker = Tracker()
+    tracker.restore(changed(saved, waiting()))
+    assert tracker._fragments.state()["waiting"] == [FRAGMENT]
 
 
 @pytest.mark.parametrize("wrong", WRONG_STATES)

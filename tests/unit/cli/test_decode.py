@@ -7,6 +7,7 @@ import errno
 import gzip
 import io
 import json
+import lzma
 import os
 import select
 import signal
@@ -16,10 +17,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import wrapped
 from terminal import on_terminal
 
 import kwire.capture
@@ -94,6 +97,50 @@ def test_several_files_compressed_ones_and_standard_input_are_read(
     assert [row["capture"] for row in rows] == [name for name in names for _ in range(208)]
 
 
+def with_arrow(data: bytes, codec: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as file:
+        file.write(data)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "bz2", "zstd", "lz4"])
+@pytest.mark.parametrize("name", ["capture", "capture.pcap", "capture.gz", "capture.zst"])
+def test_what_is_compressed_is_told_by_its_first_bytes_and_not_by_its_name(
+    codec: str | None, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = CAPTURE.read_bytes()
+    data = data if codec is None else with_arrow(data, codec)
+    (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))  # type: ignore[arg-type]
+    assert cli.main(["decode", str(tmp_path / name), "-", "--format", "jsonl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 * 208
+
+
+class Pipe(io.RawIOBase):
+    """Gives a byte at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._rest.readinto(memoryview(buffer)[:1])
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "zstd"])
+def test_standard_input_that_comes_byte_by_byte_is_decompressed(
+    codec: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = CAPTURE.read_bytes()
+    data = data if codec is None else with_arrow(data, codec)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe(data))))
+    assert cli.main(["decode", "-", "--format", "jsonl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 208
+
+
 @pytest.mark.parametrize(
     ("args", "rows"),
     [
@@ -107,6 +154,22 @@ def test_ports_may_be_given_in_any_way(args: list[str], rows: int, capsys: pytes
     for line in (["decode", str(CAPTURE), *args], ["decode", *args, str(CAPTURE)]):
         assert cli.main([*line, "--format", "jsonl"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == rows
+
+
+def test_a_port_of_vxlan_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packets = wrapped.taken_from(CAPTURE.read_bytes())
+    around = [
+        (time, wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(one))))) for time, one in packets
+    ]
+    path = tmp_path / "mirror.pcap"
+    path.write_bytes(wrapped.written(around))
+    for args in (["--vxlan-port", "12345"], ["--vxlan-port", "1,12345"], ["--vxlan-port", "1", "12345"]):
+        assert cli.main(["decode", *args, str(path), "--format", "jsonl"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 208
+        assert cli.main(["decode", str(path), *args, "--port", "9092", "--table", "client_metrics"]) == 0
+        capsys.readouterr()
+    assert cli.main(["decode", str(path)]) == 2
+    assert f"(other packets: {len(packets)} UDP)" in capsys.readouterr().err
 
 
 # --- Columns and several tables ---------------------------------------------------------------------------------
@@ -227,7 +290,9 @@ def bad(tmp_path: Path) -> Path:
     (tmp_path / "notes.txt").write_text("These are not packets.\n" * 20)
     (tmp_path / "empty.pcap").touch()
     (tmp_path / "truncated.pcap.gz").write_bytes(gzip.compress(whole)[:-5000])
-    (tmp_path / "wrong.pcap.gz").write_bytes(whole)
+    (tmp_path / "wrong.pcap.gz").write_bytes(b"\x1f\x8b\x08" + whole)
+    (tmp_path / "text.pcap").write_bytes(gzip.compress(b"These are not packets."))
+    (tmp_path / "capture.pcap.xz").write_bytes(lzma.compress(whole))
     return tmp_path
 
 
@@ -243,6 +308,8 @@ def bad(tmp_path: Path) -> Path:
         (".", "Is a directory"),
         ("truncated.pcap.gz", ""),
         ("wrong.pcap.gz", ""),
+        ("text.pcap", "not a capture"),
+        ("capture.pcap.xz", "compressed with xz: decompress it first"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(bad: Path, name: str, said: str, table: str) -> None:

@@ -46,9 +46,19 @@ class Capture:
         table["time"] = [one.time for one in packets]
         table["link"] = 1
         buf = np.frombuffer(bytearray(b"".join(raw)), np.uint8)
-        segments, self.known = tcp_segments(
-            buf, table, self.ports, self.known, self.counts, np.empty(0, SEGMENT), 0, self.order, self.engine
+        segments, self.known, read, fragment = tcp_segments(
+            buf,
+            table,
+            self.ports,
+            np.empty(0, np.int64),
+            self.known,
+            self.counts,
+            np.empty(0, SEGMENT),
+            0,
+            self.order,
+            self.engine,
         )
+        assert (read, fragment) == (len(table), None)
         self.order += len(packets)
         for row in segments.tolist():
             one = dict(zip(SEGMENT.names, row, strict=True))

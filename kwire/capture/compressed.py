@@ -1,0 +1,71 @@
+"""Files that are decompressed while they are read, by what they begin with: names may be wrong, and pipes have none.
+
+Imports pyarrow only for a file that is compressed.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+from kwire.capture.magics import compression
+
+__all__ = ["decompressed"]
+
+_HEAD: Final = 4
+_NOT_HERE: Final = "xz"
+"""Arrow does not know it: whoever reads the file says what it is."""
+
+
+def decompressed(source: Any) -> Any:
+    """A binary stream of what ``source``, one that was not read yet, holds: decompressed if it is compressed.
+
+    ``source`` has ``read``, and is closed with what is returned, which may be itself. gzip, zstd, bzip2 and lz4 (as
+    frames) are known. Raises what reading raises.
+    """
+    if hasattr(source, "peek") and len(head := source.peek(_HEAD)[:_HEAD]) == _HEAD:
+        ahead = source
+    else:
+        head = b""
+        while len(head) < _HEAD and (more := source.read(_HEAD - len(head))):
+            head += more
+        ahead = _Ahead(head, source)
+    codec = compression(head)
+    if codec is None or codec == _NOT_HERE:
+        return ahead
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(ahead, codec)
+
+
+class _Ahead(io.RawIOBase):
+    """A stream of which the first bytes have been read already."""
+
+    def __init__(self, head: bytes, source: Any) -> None:
+        super().__init__()
+        self._head = head
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to ``size`` bytes (-1 or None: all); none at the end only."""
+        everything = size is None or size < 0
+        if not self._head:
+            return bytes(self._source.read(-1 if everything else size) or b"")
+        if everything:
+            first, self._head = self._head, b""
+            return first + bytes(self._source.read(-1) or b"")
+        first, self._head = self._head[:size], self._head[size:]
+        return first
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
