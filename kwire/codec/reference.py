@@ -28,9 +28,10 @@ from uuid import UUID
 
 import construct
 
-from kwire.codec import registry
+from kwire.codec import costs, registry
 from kwire.codec.objects import WireStruct, same
 from kwire.errors import DecodeError, EncodeError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
 __all__ = ["Node", "decode", "decode_prefix", "encode", "trace"]
@@ -54,11 +55,15 @@ class Node:
 
 
 class _Input(io.BytesIO):
-    """The bytes, the end that reads must keep (``limit``), and the field that is being read (``open``)."""
+    """The bytes, the end that reads must keep (``limit``), the field that is being read (``open``), and how much more
+    its objects may take (``budget``)."""
 
-    def __init__(self, data: bytes, pos: int, label: str) -> None:
+    def __init__(self, data: bytes, pos: int, label: str, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(data)
         self.seek(pos)
+        self.limits = limits
+        self.size = len(data)
+        self.budget = limits.for_objects(len(data))
         self.limit = len(data)
         self.label = label
         self.open: list[Node] = [Node("$", label, pos)]
@@ -82,6 +87,12 @@ class _Input(io.BytesIO):
         done.end = self.tell()
         if not done.children:
             done.value = value
+
+    def charge(self, cost: int) -> None:
+        self.budget -= cost
+        if self.budget < 0:
+            path = "".join(node.step for node in self.open)
+            raise costs.exceeded(self.limits, self.size, self.label, path, self.tell())
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         path = "".join(node.step for node in self.open)
@@ -195,22 +206,22 @@ class _Content(construct.Construct):  # type: ignore[misc]
 class _Array(construct.Construct):  # type: ignore[misc]
     """A count and so many elements."""
 
-    def __init__(self, length: _Length, element: construct.Construct, element_type: str, least: int) -> None:
+    def __init__(self, length: _Length, element: construct.Construct, of: model.PrimitiveLayout | model.StructLayout):
         super().__init__()
         self.length = length
         self.element = element
-        self.element_type = element_type
-        self.least = least
+        self.of = of
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
         count = self.length._parse(stream, context, path)
         if count == -1:
             return None
-        if count * self.least > stream.left():
-            stream.fail(f"{count} elements of at least {self.least} bytes, {stream.left()} bytes left")
+        if count * self.of.min_size > stream.left():
+            stream.fail(f"{count} elements of at least {self.of.min_size} bytes, {stream.left()} bytes left")
+        stream.charge(costs.elements(self.of, count))
         out = []
         for index in range(count):
-            stream.enter(f"[{index}]", self.element_type)
+            stream.enter(f"[{index}]", self.of.name)
             value = self.element._parse(stream, context, path)
             stream.leave(value)
             out.append(value)
@@ -303,6 +314,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
             if size > stream.left():
                 stream.fail(f"tagged field {tag} of {size} bytes, {stream.left()} bytes left")
             if tag not in known:
+                stream.charge(costs.UNKNOWN_TAG)
                 stream.enter(f"[{tag}]", f"{size} bytes, tag not known")
                 unknown[tag] = stream.read(size)
                 stream.leave(unknown[tag])
@@ -423,7 +435,7 @@ def _declare_type(type_: model.TypeLayout, nullable: bool, message: model.Messag
         return _declare_struct(type_, message)
     if isinstance(type_, model.ArrayLayout):
         element = _declare_type(type_.element, False, message)
-        return _Array(_length(type_.compact, False, nullable), element, type_.element.name, type_.element.min_size)
+        return _Array(_length(type_.compact, False, nullable), element, type_.element)
     if type_.name in _FIXED:
         return _FIXED[type_.name]
     text = type_.name == "string"
@@ -451,16 +463,20 @@ def _declared(message: model.Message, version: int) -> _Struct:
     return found[1]
 
 
-def decode(message: model.Message, version: int, data: bytes, pos: int = 0) -> WireStruct:
+def decode(
+    message: model.Message, version: int, data: bytes, pos: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> WireStruct:
     """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``."""
-    made, stream = _decode(message, version, data, pos)
+    made, stream = _decode(message, version, data, pos, limits)
     _all_used(stream)
     return made
 
 
-def decode_prefix(message: model.Message, version: int, data: bytes, pos: int = 0) -> tuple[WireStruct, int]:
+def decode_prefix(
+    message: model.Message, version: int, data: bytes, pos: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> tuple[WireStruct, int]:
     """The message that begins at ``pos``, and the position after it. Raises ``DecodeError``."""
-    made, stream = _decode(message, version, data, pos)
+    made, stream = _decode(message, version, data, pos, limits)
     return made, stream.tell()
 
 
@@ -483,8 +499,8 @@ def trace(
     return top, None
 
 
-def _decode(message: model.Message, version: int, data: bytes, pos: int) -> tuple[WireStruct, _Input]:
-    stream = _Input(data, pos, f"{message.name} v{version}")
+def _decode(message: model.Message, version: int, data: bytes, pos: int, limits: Limits) -> tuple[WireStruct, _Input]:
+    stream = _Input(data, pos, f"{message.name} v{version}", limits)
     return _parse(message, version, stream), stream
 
 
