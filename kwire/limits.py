@@ -12,9 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-__all__ = ["DEFAULT_LIMITS", "Limits"]
+__all__ = ["BEYOND", "DEFAULT_LIMITS", "Limits"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+
+BEYOND: Final = "beyond the limit"
+"""What every sentence about a limit has: by it a problem that is told as text is known to be one of these."""
 
 _GROWTH: Final = 12
 """How many times its own size a large body may take as objects."""
@@ -29,7 +32,7 @@ class Limits:
     The default, 192 MiB, is a Metadata response of 15 MB.
     ``text``: the most that one body may become as JSON text in a table, 128 MiB.
     ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
-    of a capture or segment (as columns and tables), 10,000. The last one says how many more there were.
+    of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
     ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
     what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
     ``total``: the most that all of them in one call may decompress to together, 1 GiB.
@@ -42,7 +45,7 @@ class Limits:
     nesting: int = 4
     objects: int = 192 << 20
     text: int = 128 << 20
-    problems: int = 10_000
+    problems: int = 40_000
 
     def __post_init__(self) -> None:
         if min(getattr(self, one.name) for one in fields(self)) < 0:
@@ -58,8 +61,9 @@ class Limits:
         return min(self.objects, self.objects // _GROWTH + _GROWTH * size)
 
     def said(self, name: str) -> str:
-        """A limit in a sentence, with how to raise it: ``objects of 1000; Limits(objects=...) raises it``."""
-        return f"{name} of {getattr(self, name)}; Limits({name}=...) raises it"
+        """A limit in a sentence, with how to raise it: ``beyond the limit objects of 1000; Limits(objects=...) raises
+        it``."""
+        return f"{BEYOND} {name} of {getattr(self, name)}; Limits({name}=...) raises it"
 
     @classmethod
     def parse(cls, text: str) -> Limits:

@@ -108,5 +108,5 @@ def exceeded(limits: Limits, size: int, label: str, path: str, offset: int) -> L
 
     ``offset`` is where the elements, or the bytes of the tagged field, begin that were too many.
     """
-    text = f"more than {limits.for_objects(size)} bytes as objects: beyond the limit {limits.said('objects')}"
+    text = f"more than {limits.for_objects(size)} bytes as objects: {limits.said('objects')}"
     return LimitError(text, layout=label, path=_INDEX.sub("[*]", path), offset=offset)

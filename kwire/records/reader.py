@@ -78,13 +78,22 @@ class _Reader:
         self.verify_crc = verify_crc
         self.limits = limits
         self.problems = problems
+        self.told = 0
         self.budget = Budget(limits)
 
     def problem(self, text: str, offset: int, kind: type[DecodeError] = DecodeError) -> None:
         error = kind(text, layout="record set", offset=offset)
         if self.problems is None:
             raise error
-        self.problems.append(error)
+        self.told += 1
+        if self.told <= self.limits.problems:
+            self.problems.append(error)
+        else:
+            # In the place of the one before: the last one that there is says how many were not told.
+            more = self.told - self.limits.problems
+            text = f"{more} more problems, up to here: {self.limits.said('problems')}"
+            last = LimitError(text, layout="record set", offset=offset)
+            self.problems[-1:] = [last] if more > 1 else [*self.problems[-1:], last]
 
     def corrupt(self, offset: int) -> None:
         if self.verify_crc:
@@ -216,7 +225,9 @@ class _Reader:
             made = decompress(codec, data, limit, magic=magic)
         except DecodeError as wrong:
             self.budget.failed(limit, len(data))
-            self.problem(wrong.message, offset, LimitError if isinstance(wrong, LimitError) else DecodeError)
+            self.problem(
+                self.budget.refused(wrong, limit), offset, LimitError if isinstance(wrong, LimitError) else DecodeError
+            )
             return None
         self.budget.made(len(made))
         return made
@@ -245,18 +256,19 @@ class _Reader:
             self.problem("a compressed message without a value", pos)
             return None
         else:
-            self.wrapper(batch, batch.attributes, value, offset, 1, pos)
+            self.wrapper(batch, batch.attributes, value, offset, 1, pos, batch.crc_ok)
         return batch
 
-    def wrapper(self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int) -> None:
+    def wrapper(
+        self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int, right: bool
+    ) -> None:
         """Reads what a wrapper message holds into ``batch``, the outermost one.
 
-        ``attributes`` and ``value`` are those of this wrapper, ``offset`` is its absolute offset.
+        ``attributes`` and ``value`` are those of this wrapper, ``offset`` is its absolute offset; ``right``: whether
+        its checksum and those of all around it match.
         """
         if depth > self.limits.nesting:
-            self.problem(
-                f"compressed messages inside each other beyond the limit of {self.limits.nesting}", origin, LimitError
-            )
+            self.problem(f"compressed messages inside each other: {self.limits.said('nesting')}", origin, LimitError)
             return
         inner = self.decompressed(attributes & 7, value, batch.magic, origin)
         if inner is None:
@@ -305,18 +317,18 @@ class _Reader:
         append_time = batch.attributes & LOG_APPEND_TIME
         for own, start, end, key, content, own_attributes in found:
             absolute = wrapped64(base + own)
+            matches = crc32(inner[start + 16 : end]) == int.from_bytes(inner[start + 12 : start + 16], "big")
+            if not matches:
+                self.corrupt(origin)
             if own_attributes & 7:
                 assert content is not None
-                self.wrapper(batch, own_attributes, content, absolute, depth + 1, origin)
+                self.wrapper(batch, own_attributes, content, absolute, depth + 1, origin, right and matches)
                 continue
             timestamp = batch.max_timestamp
             if magic and not append_time:
                 (timestamp,) = _TIMESTAMP.unpack_from(inner, start + 18)
             record = Record(key, content, offset=absolute, timestamp=_none(timestamp), attributes=own_attributes)
-            right = crc32(inner[start + 16 : end]) == int.from_bytes(inner[start + 12 : start + 16], "big")
-            record.crc_ok = batch.crc_ok and right
-            if not right:
-                self.corrupt(origin)
+            record.crc_ok = right and matches
             batch.records.append(record)
 
 

@@ -249,12 +249,16 @@ def _decoded(payload: pa.Array) -> Iterator[pa.Array]:
 def _lists(payload: pa.Array, found: RecordColumns) -> pa.Array:
     import numpy as np
 
-    from kwire.records.verdicts import MALFORMED, among, verdict
+    from kwire.records.verdicts import among, verdict, words_of
 
     columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
     values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
     problems = found.problems
-    wrong = [{"status": MALFORMED, "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems]
+    words = words_of([said for _, _, said in problems])
+    wrong = [
+        {"status": word, "error": f"record set at byte {offset}: {said}"}
+        for word, (_, offset, said) in zip(words, problems, strict=True)
+    ]
     set_index = np.concatenate([found.set_index, np.array([index for index, _, _ in problems], np.int32)])
     values = among(values, pa.array(wrong, record_type()), set_index)
     counts = np.bincount(set_index, minlength=len(payload))

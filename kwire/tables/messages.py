@@ -2,6 +2,9 @@
 
 Bodies are decoded one by one, in Python, and only where a column needs it: ``body``, and ``status`` and ``error``,
 which say so where a body is not what its version says.
+
+What a body may become, as objects and as text, is bounded by ``kwire.limits``: beyond that its row is ``too_large``,
+and all others are as ever.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
+from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
 from kwire.kernels.layouts import Status
-from kwire.protocol.describe import to_json
+from kwire.protocol.describe import describe
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.records.portions import MOST_BYTES, portions, text_size
 from kwire.tables import columns, showing
@@ -33,8 +37,9 @@ SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
 """The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64); null unless ``status`` is
 ok."""
 
-LONGEST_BODY: Final = 1 << 30
-"""Bytes of one body as text: Arrow can hold 2 GiB in one batch."""
+_CONTROL: Final = bytes(range(32))
+_ESCAPED: Final = 6
+"""Bytes of a control character in JSON: no other byte of a body becomes more."""
 
 _DECODED: Final = frozenset(("body", "status", "error"))
 
@@ -43,6 +48,7 @@ class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._capture = Capture(run.name)
         self._secrets = run.secrets
+        self._limits = run.limits
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
         self._writes = "body" in schema.names
@@ -66,6 +72,10 @@ class _Maker(Maker):
             except UnsupportedVersionError as error:
                 errors[row] = str(error)
                 statuses[row] = Status.UNSUPPORTED
+                size = text_size(errors[row])
+            except LimitError as error:
+                errors[row] = str(error)
+                statuses[row] = Status.TOO_LARGE
                 size = text_size(errors[row])
             except KwireError as error:
                 errors[row] = str(error)
@@ -101,21 +111,46 @@ class _Maker(Maker):
     def _body(self, data: bytes, response: int, api: int, version: int) -> str | None:
         """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
         if response:
-            answer = decode_response(data, api_key=api, api_version=version)
-            return _checked(to_json(answer.body, answer.api_version)) if self._writes else None
-        body = decode_request(data).body
-        return _checked(to_json(body, version)) if self._writes else None
+            answer = decode_response(data, api_key=api, api_version=version, limits=self._limits)
+            body, version = answer.body, answer.api_version
+            del answer
+        else:
+            body = decode_request(data, limits=self._limits).body
+        if not self._writes:
+            return None
+        values = describe(body, version)
+        # Before there is text: a body of many small structs takes as much as they all do.
+        del body
+        return self._text(values, len(data))
+
+    def _text(self, values: dict[str, Any], size: int) -> str:
+        """JSON of the body of a frame of ``size`` bytes."""
+        most = self._limits.text
+        expected = _contents(values) if size * _ESCAPED > most else 0
+        if expected <= most:
+            text = dump_json(values)
+            expected = text_size(text)
+            if expected <= most:
+                return text
+        raise LimitError(f"the body is {expected} bytes as JSON text: {self._limits.said('text')}")
 
 
 def _column(made: FrameColumns, bodies: list[str | None], name: str) -> pa.Array:
     return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
 
 
-def _checked(body: str) -> str:
-    size = text_size(body)
-    if size > LONGEST_BODY:
-        raise LimitError(f"the body is {size} bytes as JSON text, beyond the limit of {LONGEST_BODY}")
-    return body
+def _contents(values: Any) -> int:
+    """The bytes that strings and bytes in ``values`` have as JSON."""
+    if isinstance(values, dict):
+        return sum(map(_contents, values.values()))
+    if isinstance(values, list):
+        return sum(map(_contents, values)) if values and isinstance(values[0], dict | list | str | bytes) else 0
+    if isinstance(values, bytes):
+        return (len(values) + 2) // 3 * 4
+    if isinstance(values, str):
+        raw = values.encode("utf-8", "surrogatepass")
+        return len(raw) + (_ESCAPED - 1) * (len(raw) - len(raw.translate(None, _CONTROL)))
+    return 0
 
 
 TABLE: Final = CaptureTable(

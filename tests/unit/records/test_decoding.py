@@ -186,7 +186,7 @@ def test_too_many_wrappers_inside_each_other_are_a_limit_error() -> None:
         lambda: list(decode(data, limits=Limits(nesting=2))),
         lambda: to_arrow(data, limits=Limits(nesting=2)),
     ):
-        with pytest.raises(LimitError, match="limit of 2"):
+        with pytest.raises(LimitError, match="beyond the limit nesting of 2"):
             read()
 
 
