@@ -40,6 +40,8 @@ examples:
 MAX_HEX: Final = 16
 """Bytes of a field that are shown; longer ones are cut."""
 MAX_TEXT: Final = 60
+MOST_FIELDS: Final = 1000
+"""A line costs as much as decoding a hundred fields."""
 
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
 
@@ -60,6 +62,13 @@ def register(subparsers: Any) -> None:
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
     add_secrets(parser)
+    parser.add_argument(
+        "--fields",
+        type=int,
+        default=MOST_FIELDS,
+        metavar="N",
+        help=f"draw so many fields and elements of header and body each, {MOST_FIELDS} unless told",
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -82,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         data, response, version = _of_capture(args.frame, args.number)
     else:
         data, response, version = _read(args.frame), args.response, args.api_version
-    return _draw(data, response, version, args.message)
+    return _draw(data, response, version, args.message, args.fields)
 
 
 # -- where the bytes come from
@@ -147,12 +156,12 @@ def _of_capture(path: str, number: int) -> tuple[bytes, str | None, int | None]:
 # -- drawing
 
 
-def _draw(data: bytes, response: str | None, version: int | None, message: str | None) -> int:
+def _draw(data: bytes, response: str | None, version: int | None, message: str | None, most: int) -> int:
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
 
-    from kwire.codec import reference
+    from kwire.codec import reference, registry
 
     # A terminal wraps lines; a pipe gets them whole, whatever their length.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
@@ -164,13 +173,18 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
         position = 4
     try:
         for part in _parts(data, position, response, version, message):
-            node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
+            node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole, most=most)
             tree = Tree(
                 Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
             )
             _add(tree, node, data)
             console.print(tree)
-            if error is not None:
+            if isinstance(error, reference.EnoughError):
+                console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
+                # What is wrong behind them is said all the same.
+                codec = registry.codec(part.message, part.version)
+                (codec.decode if part.whole else codec.decode_prefix)(data, part.start)
+            elif error is not None:
                 raise error
     except KwireError as error:
         failed = error

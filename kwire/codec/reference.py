@@ -34,7 +34,7 @@ from kwire.errors import DecodeError, EncodeError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
-__all__ = ["Node", "decode", "decode_prefix", "encode", "trace"]
+__all__ = ["EnoughError", "Node", "decode", "decode_prefix", "encode", "trace"]
 
 
 @dataclass(slots=True)
@@ -54,6 +54,10 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
 
+class EnoughError(Exception):
+    """As many fields were traced as were asked for."""
+
+
 class _Input(io.BytesIO):
     """The bytes, the end that reads must keep (``limit``), the field that is being read (``open``), and how much more
     its objects may take (``budget``)."""
@@ -67,6 +71,7 @@ class _Input(io.BytesIO):
         self.limit = len(data)
         self.label = label
         self.open: list[Node] = [Node("$", label, pos)]
+        self.nodes = -1  # how many more there may be; any number
 
     def left(self) -> int:
         return self.limit - self.tell()
@@ -77,6 +82,9 @@ class _Input(io.BytesIO):
         return super().read(min(size, self.left()))
 
     def enter(self, step: str, type_: str) -> None:
+        if not self.nodes:
+            raise EnoughError
+        self.nodes -= 1
         made = Node(step, type_, self.tell())
         self.open[-1].children.append(made)
         self.open.append(made)
@@ -481,13 +489,15 @@ def decode_prefix(
 
 
 def trace(
-    message: model.Message, version: int, data: bytes, pos: int = 0, *, whole: bool = True
-) -> tuple[Node, DecodeError | None]:
+    message: model.Message, version: int, data: bytes, pos: int = 0, *, whole: bool = True, most: int = -1
+) -> tuple[Node, DecodeError | EnoughError | None]:
     """Where each field stands in ``data``, as far as it can be read, and what stopped the reading.
 
-    With ``whole``, bytes after the message are an error too.
+    With ``whole``, bytes after the message are an error too. ``most``: so many fields and elements and no more
+    (-1: all), which stops the reading too.
     """
     stream = _Input(data, pos, f"{message.name} v{version}")
+    stream.nodes = most
     top = stream.open[0]
     try:
         _parse(message, version, stream)
@@ -496,6 +506,10 @@ def trace(
             _all_used(stream)
     except DecodeError as error:
         return top, error
+    except EnoughError as enough:
+        for one in stream.open:
+            one.end = stream.tell()
+        return top, enough
     return top, None
 
 

@@ -111,11 +111,16 @@ def test_words_of_status_are_the_names_of_what_the_rows_are_made_from() -> None:
         assert list(tables.table(name).statuses) == [one.name.lower() for one in Status]
     assert list(tables.table("records").statuses) == [one.name.lower() for one in RecordStatus]
     for name in tables.names("log"):
-        assert list(tables.table(name, "log").statuses) == [verdicts.OK, verdicts.CORRUPT, verdicts.MALFORMED]
+        assert list(tables.table(name, "log").statuses) == [
+            verdicts.OK,
+            verdicts.CORRUPT,
+            verdicts.MALFORMED,
+            verdicts.TOO_LARGE,
+        ]
     for table in tables.every():
         assert bool(table.statuses) == ("status" in table.schema.names)
     of_records = [one.name.lower() for one in (RecordStatus.OK, RecordStatus.CORRUPT, RecordStatus.MALFORMED)]
-    assert of_records == [verdicts.OK, verdicts.CORRUPT, verdicts.MALFORMED]
+    assert of_records == [verdicts.OK, verdicts.CORRUPT, verdicts.MALFORMED, verdicts.TOO_LARGE]
 
 
 # Several tables in one pass
