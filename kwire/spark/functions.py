@@ -32,7 +32,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kwire
 from kwire import schema, wire
-from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
+from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
 from kwire.protocol.describe import to_json
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError 
 
 
 def _status(error: KwireError) -> Row:
-    return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else "malformed", "error": str(error)}
+    word = "too_large" if isinstance(error, LimitError) else "malformed"
+    return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else word, "error": str(error)}
 
 
 def _name(api_key: int) -> str | None:
