@@ -29,8 +29,8 @@ class Limits:
 
     ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
     take a twelfth of it whatever its size, and beyond that 12 times its own bytes: ordinary ones take 1 to 10 times.
-    The default, 192 MiB, is a Metadata response of 15 MB.
-    ``text``: the most that one body may become as JSON text in a table, 128 MiB.
+    The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
+    ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB.
     ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
     of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
     ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
@@ -43,8 +43,8 @@ class Limits:
     decompressed: int = 32 << 20
     total: int = 1 << 30
     nesting: int = 4
-    objects: int = 192 << 20
-    text: int = 128 << 20
+    objects: int = 96 << 20
+    text: int = 96 << 20
     problems: int = 40_000
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ _UUID: Final = 104
 _NOTHING: Final = 2048
 """An element without bytes: the bytes that are there do not bound how many there can be."""
 _IN_STRUCT: Final = {"bool": 0, "int8": 0, "uuid": 64, "string": 32, "bytes": 32, "records": 32}
-"""What fields of a struct hold beyond their slot, as they are on average; 16 for numbers."""
+"""What fields of a struct hold beyond their slot, as they are on average; 8 for numbers."""
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 
@@ -72,7 +72,7 @@ def _struct(layout: model.StructLayout) -> int:
         elif isinstance(field.type, model.StructLayout):
             total += _struct(field.type)
         else:
-            total += _IN_STRUCT.get(field.type.name, 16)
+            total += _IN_STRUCT.get(field.type.name, 8)
     # Fields that are not on the wire have their default, which for arrays is a list of their own.
     total += _LIST * sum(isinstance(field.type, model.ArrayLayout) for field in layout.tagged)
     return total + _LIST * sum(isinstance(field.type, model.Array) for field in layout.absent)

@@ -118,10 +118,10 @@ class _Maker(Maker):
             body = decode_request(data, limits=self._limits).body
         if not self._writes:
             return None
-        values = describe(body, version)
-        # Before there is text: a body of many small structs takes as much as they all do.
-        del body
-        return self._text(values, len(data))
+        values, size = describe(body, version), len(data)
+        # Before there is text: each of them may be as large as all others.
+        del body, data
+        return self._text(values, size)
 
     def _text(self, values: dict[str, Any], size: int) -> str:
         """JSON of the body of a frame of ``size`` bytes."""
@@ -140,11 +140,15 @@ def _column(made: FrameColumns, bodies: list[str | None], name: str) -> pa.Array
 
 
 def _contents(values: Any) -> int:
-    """The bytes that strings and bytes in ``values`` have as JSON."""
+    """The bytes that names, strings and bytes in ``values`` have as JSON: nearly all of it."""
     if isinstance(values, dict):
-        return sum(map(_contents, values.values()))
+        return sum(map(len, values)) + 4 * len(values) + sum(map(_contents, values.values()))
     if isinstance(values, list):
-        return sum(map(_contents, values)) if values and isinstance(values[0], dict | list | str | bytes) else 0
+        if values and isinstance(values[0], dict | list | str | bytes):
+            return len(values) + sum(map(_contents, values))
+        return 2 * len(values)
+    if isinstance(values, int):
+        return 1
     if isinstance(values, bytes):
         return (len(values) + 2) // 3 * 4
     if isinstance(values, str):

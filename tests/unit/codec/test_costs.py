@@ -58,7 +58,7 @@ def test_an_array_of_structs_of_two_bytes_is_refused_before_it_is_made(implement
     # The reference makes a stream of the bytes.
     assert used < len(data) + MIB
     assert (error.path, error.offset) == ("$.topics", 3)
-    assert "bytes as objects: beyond the limit objects of 201326592; Limits(objects=...) raises it" in error.message
+    assert "bytes as objects: beyond the limit objects of 100663296; Limits(objects=...) raises it" in error.message
 
 
 def test_arrays_in_arrays_are_counted_together() -> None:
