@@ -32,7 +32,7 @@ _SLOT: Final = 8
 _OBJECT: Final = 40
 """Header, collector's links, and the slot of unknown tagged fields."""
 _LIST: Final = 56
-_NUMBERS: Final = 96
+_NUMBERS: Final = 88
 _NUMBER: Final = 32
 _TEXT: Final = 48
 _UUID: Final = 104

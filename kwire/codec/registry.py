@@ -189,24 +189,26 @@ class CompiledCodec(Codec):
         return "\n\n".join(make(emit.namespace(self._structs)) for make in (self._decoder_source, self._encoder_source))
 
     def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
+        size = len(data)
         try:
-            if limits is None and len(data) <= self._uncounted:
+            if size <= self._uncounted and limits is None:
                 made, end = self._decode(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
-            if end == len(data):
+            if end == size:
                 return made
         except emit.FAILURES as failure:
             return self._again(failure, data, pos, limits, whole=True)[0]
         return self._again(None, data, pos, limits, whole=True)[0]
 
     def decode_prefix(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> tuple[Any, int]:
+        size = len(data)
         try:
-            if limits is None and len(data) <= self._uncounted:
+            if size <= self._uncounted and limits is None:
                 made, end = self._decode(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
-            if end <= len(data):
+            if end <= size:
                 return made, end
         except emit.FAILURES as failure:
             return self._again(failure, data, pos, limits, whole=False)
