@@ -49,6 +49,9 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 _LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Least value of the size field, by magic."""
+_RECORD: Final = 200
+"""About what a record without key and value takes as an object, in bytes: no more are made of one entry than
+``Limits.objects`` allows."""
 _LEAST_RECORD: Final = 7
 """A record of magic 2 takes at least seven bytes: a count is not believed beyond that."""
 
@@ -79,6 +82,7 @@ class _Reader:
         self.limits = limits
         self.problems = problems
         self.told = 0
+        self.most = limits.objects // _RECORD
         self.budget = Budget(limits)
 
     def problem(self, text: str, offset: int, kind: type[DecodeError] = DecodeError) -> None:
@@ -94,6 +98,10 @@ class _Reader:
             text = f"{more} more problems, up to here: {self.limits.said('problems')}"
             last = LimitError(text, layout="record set", offset=offset)
             self.problems[-1:] = [last] if more > 1 else [*self.problems[-1:], last]
+
+    def too_many(self, count: int, offset: int) -> None:
+        text = f"{count} records take more than {self.limits.objects} bytes as objects: {self.limits.said('objects')}"
+        self.problem(text, offset, LimitError)
 
     def corrupt(self, offset: int) -> None:
         if self.verify_crc:
@@ -184,6 +192,9 @@ class _Reader:
         told = False
         index = 0
         most = min(count, (end - pos) // _LEAST_RECORD)
+        if most > self.most:
+            self.too_many(most, pos if outside is None else outside)
+            return
         append = batch.records.append
         while index < most and pos < end:
             start = pos
@@ -307,6 +318,9 @@ class _Reader:
             if own_attributes & 7 and content is None:
                 self.problem("a compressed message without a value", origin)
                 continue
+            if len(batch.records) + len(found) >= self.most:
+                self.too_many(self.most + 1, origin)
+                break
             last = own
             found.append((own, start, pos, key, content, own_attributes))
         # KIP-31: the wrapper's offset is that of its last message, and offsets inside of it are relative. A producer

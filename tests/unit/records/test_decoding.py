@@ -478,12 +478,30 @@ def test_of_many_problems_the_last_says_how_many_more_there_were() -> None:
         assert [one.message for one in problems] == ["magic 7 is not known"] * 1000
 
 
-def test_79_kb_of_wrappers_are_not_a_million_problems() -> None:
+def test_little_input_of_wrappers_is_not_a_million_problems() -> None:
     entry = bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\0" + bytes(9)
-    data = message(None, gzipped(entry * 1_250_000), magic=1, attributes=1)
-    assert len(data) < 100_000
+    data = message(None, gzipped(entry * 50_000), magic=1, attributes=1)
+    assert len(data) < 10_000
     for reader in (lambda *given, **options: [*decode(*given, **options)], to_arrow):
         problems: list[DecodeError] = []
         reader(data, problems=problems)
         assert len(problems) == Limits().problems + 1
-        assert problems[-1].message.startswith(f"{1_250_000 - Limits().problems} more problems")
+        assert problems[-1].message.startswith(f"{50_000 - Limits().problems} more problems")
+
+
+def test_more_records_than_the_limit_are_not_made_as_objects() -> None:
+    small = b"\x0c\0\0\0\1\1\0"
+    good, many = batch(small * 5, 5), batch(small * 6, 6)
+    limits = Limits(objects=1000)
+    problems: list[DecodeError] = []
+    found = list(decode(good + many + good, limits=limits, problems=problems))
+    assert [len(one.records) for one in found] == [5, 0, 5]
+    (problem,) = problems
+    assert isinstance(problem, LimitError)
+    assert "6 records take more than 1000 bytes as objects: beyond the limit objects of 1000" in problem.message
+    # Columns have no objects.
+    assert to_arrow(good + many + good, limits=limits).num_rows == 16
+    wrapper = message(None, gzipped(message(magic=1) * 6), magic=1, attributes=1)
+    problems = []
+    assert [len(one.records) for one in decode(wrapper, limits=limits, problems=problems)] == [5]
+    assert isinstance(problems[0], LimitError)
