@@ -29,6 +29,7 @@ class Limits:
 
     ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
     take a twelfth of it whatever its size, and beyond that 12 times its own bytes: ordinary ones take 1 to 10 times.
+    Of one entry of a record set, so many bytes of ``Record`` are made at most, whatever its size (200 bytes each).
     The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
     ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB.
     ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
