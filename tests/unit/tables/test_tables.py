@@ -119,7 +119,8 @@ def test_words_of_status_are_the_names_of_what_the_rows_are_made_from() -> None:
         ]
     for table in tables.every():
         assert bool(table.statuses) == ("status" in table.schema.names)
-    of_records = [one.name.lower() for one in (RecordStatus.OK, RecordStatus.CORRUPT, RecordStatus.MALFORMED)]
+    shared = (RecordStatus.OK, RecordStatus.CORRUPT, RecordStatus.MALFORMED, RecordStatus.TOO_LARGE)
+    of_records = [one.name.lower() for one in shared]
     assert of_records == [verdicts.OK, verdicts.CORRUPT, verdicts.MALFORMED, verdicts.TOO_LARGE]
 
 
