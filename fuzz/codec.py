@@ -1,7 +1,7 @@
 # Invariant: for every layout and any bytes, the compiled and the reference codec give the same verdict: either both
 # decode to equal messages, which encode to the same bytes (and those decode to an equal message again), or both raise a
-# DecodeError with the same path and offset. Nothing else is ever raised, and no decoding takes memory that its input
-# does not justify.
+# DecodeError with the same path and offset, a LimitError too. Nothing else is ever raised, and no decoding takes memory
+# that its input does not justify.
 """Messages of all layouts, made at random and then damaged, through both implementations of the codec."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireStruct
 from kwire.errors import DecodeError
+from kwire.limits import Limits
 from kwire.schema import model
 from kwire.testing.mutation import mutate
 
@@ -81,12 +82,12 @@ def random_message(message: model.Message, version: int, rng: random.Random) -> 
     return struct(model.layout(message, version), 0)
 
 
-def verdict(codec: registry.Codec, data: bytes) -> tuple[Any, Any]:
-    """What a codec says of ``data``: (message, None), or (None, (path, offset)) of its error."""
+def verdict(codec: registry.Codec, data: bytes, limits: Limits | None = None) -> tuple[Any, Any]:
+    """What a codec says of ``data``: (message, None), or (None, (path, offset, kind)) of its error."""
     try:
-        return codec.decode(data), None
+        return codec.decode(data, 0, limits), None
     except DecodeError as error:
-        return None, (error.path, error.offset)
+        return None, (error.path, error.offset, type(error))
 
 
 def same(left: Any, right: Any) -> bool:
@@ -94,12 +95,12 @@ def same(left: Any, right: Any) -> bool:
     return left == right or repr(left) == repr(right)
 
 
-def check(message: model.Message, version: int, data: bytes) -> None:
+def check(message: model.Message, version: int, data: bytes, limits: Limits | None = None) -> None:
     """Asserts the invariant for one input."""
     compiled = registry.codec(message, version, "compiled")
     reference = registry.codec(message, version, "reference")
-    found, error = verdict(compiled, data)
-    expected, expected_error = verdict(reference, data)
+    found, error = verdict(compiled, data, limits)
+    expected, expected_error = verdict(reference, data, limits)
     assert error == expected_error, f"{compiled.label}: {error} and {expected_error}"
     if error is not None:
         return
@@ -137,6 +138,7 @@ def run(rng: random.Random) -> None:
     name, _, version = label.rpartition(" v")
     try:
         check(schema.message(name), int(version), data)
+        check(schema.message(name), int(version), data, Limits(objects=rng.randrange(64 * len(data) + 1)))
         if rng.random() < 0.02:
             check_memory(schema.message(name), int(version), data)
     except Exception as error:

@@ -86,7 +86,7 @@ class UnsupportedVersionError(DecodeError):
 
 
 class LimitError(DecodeError):
-    """The bytes ask for more than a limit allows: decompressed size, nesting, record count."""
+    """The bytes ask for more than a limit of ``kwire.limits.Limits`` allows; the message says how to raise it."""
 
 
 class CorruptRecordError(DecodeError):

@@ -12,15 +12,28 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-__all__ = ["DEFAULT_LIMITS", "Limits"]
+__all__ = ["BEYOND", "DEFAULT_LIMITS", "Limits"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+
+BEYOND: Final = "beyond the limit"
+"""What every sentence about a limit has: by it a problem that is told as text is known to be one of these."""
+
+_GROWTH: Final = 12
+"""How many times its own size a large body may take as objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What decoding may use. All sizes are in bytes.
 
+    ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
+    take a twelfth of it whatever its size, and beyond that 12 times its own bytes: ordinary ones take 1 to 10 times.
+    Of one entry of a record set, so many bytes of ``Record`` are made at most, whatever its size (200 bytes each).
+    The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
+    ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB.
+    ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
+    of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
     ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
     what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
     ``total``: the most that all of them in one call may decompress to together, 1 GiB.
@@ -31,6 +44,9 @@ class Limits:
     decompressed: int = 32 << 20
     total: int = 1 << 30
     nesting: int = 4
+    objects: int = 96 << 20
+    text: int = 96 << 20
+    problems: int = 40_000
 
     def __post_init__(self) -> None:
         if min(getattr(self, one.name) for one in fields(self)) < 0:
@@ -38,6 +54,17 @@ class Limits:
         if self.total > 1 << 30:
             # Arrow's binary columns count bytes with an int32; input and decompressed data together must stay below.
             raise ValueError("the limit for one call cannot be above 1 GiB")
+        if self.text > 1 << 30:
+            raise ValueError("the limit for the text of one body cannot be above 1 GiB")
+
+    def for_objects(self, size: int) -> int:
+        """The most that a body of ``size`` bytes may take as objects."""
+        return min(self.objects, self.objects // _GROWTH + _GROWTH * size)
+
+    def said(self, name: str) -> str:
+        """A limit in a sentence, with how to raise it: ``beyond the limit objects of 1000; Limits(objects=...) raises
+        it``."""
+        return f"{BEYOND} {name} of {getattr(self, name)}; Limits({name}=...) raises it"
 
     @classmethod
     def parse(cls, text: str) -> Limits:

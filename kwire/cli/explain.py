@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from kwire.capture.frames import Frame
-    from kwire.codec.reference import Node
+    from kwire.codec.reference import EnoughError, Node
     from kwire.schema.model import Message
 
 __all__ = ["register"]
@@ -50,6 +50,8 @@ MAX_TEXT: Final = 60
 MAX_QUOTED: Final = 16
 WHOLE: Final = ""
 """In what is known of a struct: whether it could be read to its end."""
+MOST_FIELDS: Final = 1000
+"""A line costs as much as decoding a hundred fields."""
 
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
 
@@ -71,6 +73,13 @@ def register(subparsers: Any) -> None:
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
     add_keylog(parser)
     add_secrets(parser)
+    parser.add_argument(
+        "--fields",
+        type=int,
+        default=MOST_FIELDS,
+        metavar="N",
+        help=f"draw so many fields and elements of header and body each, {MOST_FIELDS} unless told",
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -89,14 +98,15 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command; the exit code."""
     if (args.response or args.message) and args.api_version is None:
         args.parser.error("--response and --message need --version")
+    asked = (args.secrets, args.fields)
     if args.number is None:
-        return _draw(_read(args.frame), args.response, args.api_version, args.message, args.secrets)
+        return _draw(_read(args.frame), args.response, args.api_version, args.message, *asked)
     frame = _of_capture(args.frame, args.number, args.keylog)
     if frame.status.name == "SASL":
         return _draw_token(frame.data, args.secrets)
     if not frame.is_response:
-        return _draw(frame.data, None, None, None, args.secrets)
-    return _draw(frame.data, str(frame.api_key), frame.api_version, None, args.secrets)
+        return _draw(frame.data, None, None, None, *asked)
+    return _draw(frame.data, str(frame.api_key), frame.api_version, None, *asked)
 
 
 # -- where the bytes come from
@@ -178,8 +188,10 @@ def _draw_token(data: bytes, secrets: bool) -> int:
     return 0
 
 
-def _draw(data: bytes, response: str | None, version: int | None, message: str | None, secrets: bool) -> int:
+def _draw(data: bytes, response: str | None, version: int | None, message: str | None, secrets: bool, most: int) -> int:
     from rich.text import Text
+
+    from kwire.codec import reference, registry
 
     console = _console()
     failed: KwireError | None = None
@@ -190,9 +202,14 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
         position = 4
     try:
         for part in _parts(data, position, response, version, message):
-            tree, error = _tree(part, data, secrets)
+            tree, error = _tree(part, data, secrets, most)
             console.print(tree)
-            if error is not None:
+            if isinstance(error, reference.EnoughError):
+                console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
+                # What is wrong behind them is said all the same.
+                codec = registry.codec(part.message, part.version)
+                (codec.decode if part.whole else codec.decode_prefix)(data, part.start)
+            elif error is not None:
                 raise error
     except KwireError as error:
         failed = error
@@ -204,16 +221,16 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
     return 0
 
 
-def _tree(part: Part, data: bytes, secrets: bool) -> tuple[Tree, DecodeError | None]:
+def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, DecodeError | EnoughError | None]:
     from rich.text import Text
     from rich.tree import Tree
 
     from kwire.codec import reference
 
-    node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole)
+    node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole, most=most)
     title = Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
     tree = Tree(title)
-    _add(tree, node, data, secrets, ())
+    _add(tree, node, data, secrets, most, ())
     return tree, error
 
 
@@ -262,13 +279,13 @@ class _Shown:
         return cls(f"redacted, {size} bytes", _dots(len(data)))
 
 
-def _add(tree: Tree, node: Node, data: bytes, secrets: bool, around: tuple[dict[str, object], ...]) -> None:
+def _add(tree: Tree, node: Node, data: bytes, secrets: bool, most: int, around: tuple[dict[str, object], ...]) -> None:
     """Adds the fields of ``node``. ``around``: what is known of the structs in which it stands."""
     from rich.text import Text
 
     if node.children and node.children[0].step.startswith("."):
         known = {one.step[1:]: one.value for one in node.children if one.end >= 0 and not one.children}
-        around = (*around, {**known, WHOLE: node.end >= 0})
+        around = (*around, {**known, WHOLE: node.end >= 0 and not node.cut})
     for child in node.children:
         line = Text(readable(child.step.removeprefix("."), None), "bold cyan")
         leaf = child.end >= 0 and not child.children
@@ -286,9 +303,9 @@ def _add(tree: Tree, node: Node, data: bytes, secrets: bool, around: tuple[dict[
         if child.end < 0:
             line.append("  <- reading stopped here", "bold red")
         below = tree.add(line)
-        _add(below, child, data, secrets, around)
+        _add(below, child, data, secrets, most, around)
         if leaf and child.secret == "frame" and isinstance(child.value, bytes):
-            _add_request(below, child.value, child.end, data, secrets)
+            _add_request(below, child.value, child.end, data, secrets, most)
 
 
 def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
@@ -300,14 +317,14 @@ def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
     return unknown or is_secret(child.secret, child.value, around)
 
 
-def _add_request(tree: Tree, request: bytes, end: int, data: bytes, secrets: bool) -> None:
+def _add_request(tree: Tree, request: bytes, end: int, data: bytes, secrets: bool, most: int) -> None:
     """Adds the request in an ``Envelope``, which ends at ``end``."""
     from kwire.protocol.secrets import embedded
 
     if embedded(request) is None:
         return
     for part in _parts(data[:end], end - len(request), None, None, None):
-        tree.add(_tree(part, data[:end], secrets)[0])
+        tree.add(_tree(part, data[:end], secrets, most)[0])
 
 
 def _value(value: object) -> str:

@@ -27,9 +27,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import repeat, starmap
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kwire import wire
+from kwire.codec import costs
 from kwire.codec.objects import WireStruct, default_expression
 from kwire.codec.tracked import STRUCT_CODES
 from kwire.schema import model
@@ -38,8 +39,10 @@ __all__ = [
     "FAILURES",
     "LONGEST_GUESS",
     "MOST_SHAPES",
+    "BeyondError",
     "Guesses",
     "RetryError",
+    "Variant",
     "decoder_source",
     "encoder_source",
     "namespace",
@@ -58,6 +61,15 @@ class RetryError(ValueError):
     """The fast path gives up; the tracked one decides what is to be said."""
 
 
+class BeyondError(Exception):
+    """More objects than the limit allows; ``path`` (without indices) and ``offset`` are for ``costs.exceeded``."""
+
+    def __init__(self, path: str, offset: int) -> None:
+        super().__init__(path, offset)
+        self.path = path
+        self.offset = offset
+
+
 FAILURES: Final = (ValueError, struct.error, LookupError, TypeError, AttributeError, OverflowError)
 """What generated code raises on bad input (``UnicodeError`` and ``RetryError`` are ``ValueError``)."""
 
@@ -67,6 +79,10 @@ FAILURES: Final = (ValueError, struct.error, LookupError, TypeError, AttributeEr
 
 def _retry() -> None:
     raise RetryError
+
+
+def _beyond(path: str, offset: int) -> None:
+    raise BeyondError(path, offset)
 
 
 def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
@@ -82,6 +98,24 @@ def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
         out[tag] = data[pos:end]
         pos = end
     return out or None, pos
+
+
+def _counted_tags(data: bytes, pos: int, last: int, left: int, path: str) -> tuple[dict[int, bytes] | None, int, int]:
+    """``_unknown_tags`` of a struct that ends before ``last``, with what is left of the limit before and after."""
+    count, pos = wire.read_uvarint(data, pos - 1)
+    out: dict[int, bytes] = {}
+    for _ in range(count):
+        tag, pos = wire.read_uvarint(data, pos)
+        size, pos = wire.read_uvarint(data, pos)
+        end = pos + size
+        if end > last:
+            raise RetryError
+        left -= costs.UNKNOWN_TAG
+        if left < 0:
+            raise BeyondError(path, pos)
+        out[tag] = data[pos:end]
+        pos = end
+    return out or None, pos, left
 
 
 def _pack_tags(known: list[tuple[int, bytes]], unknown: dict[int, bytes] | None) -> bytes:
@@ -147,6 +181,8 @@ def namespace(structs: dict[str, type[WireStruct]]) -> dict[str, Any]:
         "read_uvarint": wire.read_uvarint,
         "uuid": wire.uuid_from_bytes,
         "unknown_tags": _unknown_tags,
+        "counted_tags": _counted_tags,
+        "beyond": _beyond,
         "pack_tags": _pack_tags,
         "pack_many": _pack_many,
         "pack_count": struct.Struct(">i").pack,
@@ -215,7 +251,7 @@ response), numbered in the order of the source. An element is then read by one `
 expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
 """
 
-LONGEST_GUESS: Final = 16
+LONGEST_GUESS: Final = costs.FEW_NUMBERS
 MOST_SHAPES: Final = 2
 """Clusters mix replication factors, and have replicas that are not in sync: one shape is often not enough."""
 
@@ -234,13 +270,32 @@ def guessable(element: model.StructLayout) -> bool:
     )
 
 
+class Variant(NamedTuple):
+    """Which decoder: ``counted`` takes what objects may cost as a third argument and counts it, ``lenient`` reads
+    strings that are not UTF-8."""
+
+    counted: bool = False
+    lenient: bool = False
+
+
+PLAIN: Final = Variant()
+
+
 class _Decoder(_Source):
     """Emits the body of ``decode(data, pos)``."""
 
     def __init__(
-        self, globals_: dict[str, Any], structs: dict[str, type[WireStruct]], guesses: Guesses | None = None
+        self,
+        globals_: dict[str, Any],
+        structs: dict[str, type[WireStruct]],
+        guesses: Guesses | None = None,
+        variant: Variant = PLAIN,
     ) -> None:
         super().__init__(globals_)
+        self.counted = variant.counted
+        self.decoded = '.decode("utf-8", "surrogateescape")' if variant.lenient else ".decode()"
+        self.path = ["$"]
+        self.end = "len(data)"
         self.structs = structs
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
@@ -345,7 +400,7 @@ class _Decoder(_Source):
         with self.unless_null(type_, nullable, target):
             content = f"data[{self.at()}:e]"
             if type_.name == "string":
-                content += ".decode()"
+                content += self.decoded
             elif type_.name == "records":
                 content += f" if n < {VIEW_FROM} else view[{self.at()}:e]"
             self.add(f"e = {_plus('pos + n', self.ahead - type_.compact)}", f"{target} = {content}", "pos = e")
@@ -380,7 +435,10 @@ class _Decoder(_Source):
                 self.add("n -= 1")
             element = type_.element
             least = f"n * {element.min_size}" if element.min_size > 1 else "n"
-            self.add(f"if {least} > len(data) - pos: retry()")
+            if self.counted:
+                self.count(element, least)
+            else:
+                self.add(f"if {least} > len(data) - pos: retry()")
             if isinstance(element, model.StructLayout):
                 self.structs_array(element, target)
             elif element.name in _READERS:
@@ -398,6 +456,20 @@ class _Decoder(_Source):
                     self.flush()
                     self.settle()
                     self.add(f"{items}.append({item})")
+
+    def count(self, element: model.PrimitiveLayout | model.StructLayout, least: str) -> None:
+        """Takes the elements of an array from what is left of the limit, if there are bytes enough for them."""
+        if element.min_size:
+            # Exactly: what has too few bytes is not refused for its objects.
+            self.add(f"if {least} > {_plus(f'{self.end} - pos', -self.ahead)}: retry()")
+        path = "".join(self.path)
+        beyond = f"if left < 0: beyond({path!r}, {self.at()})"
+        take = f"left -= n * {costs.element(element)}"
+        if costs.elements(element, 1):
+            self.add(take, beyond)
+            return
+        with self.block(f"if n > {costs.FEW_NUMBERS}:"):
+            self.add(take, beyond)
 
     def structs_array(self, element: model.StructLayout, target: str) -> None:
         items, one = self.name("l"), self.name("o")
@@ -447,7 +519,9 @@ class _Decoder(_Source):
         ahead = 1 if element.flexible else 0
         self.settle(ahead)
         with self.block(f"for {one} in {items}:"):
+            self.path.append("[*]")
             yield
+            self.path.pop()
             self.settle(ahead)
 
     def guessed_array(self, element: model.StructLayout, items: str, one: str) -> None:
@@ -506,6 +580,11 @@ class _Decoder(_Source):
                 self.add(f"{one}.unknown_tagged_fields = None", "continue")
 
     def value(self, field: model.FieldLayout, target: str) -> None:
+        self.path.append("." + field.name)
+        self.of_type(field, target)
+        self.path.pop()
+
+    def of_type(self, field: model.FieldLayout, target: str) -> None:
         type_ = field.type
         if isinstance(type_, model.PrimitiveLayout):
             self.primitive(type_, field.nullable, target)
@@ -576,9 +655,17 @@ class _Decoder(_Source):
             self.known_tags(type_, one, count)
             return
         with self.block(f"if {count}:"), self.aside():
-            self.add(f"{one}.unknown_tagged_fields, pos = unknown_tags(data, pos)")
+            self.unknown(f"{one}.unknown_tagged_fields")
         with self.block("else:"):
             self.add(f"{one}.unknown_tagged_fields = None")
+
+    def unknown(self, target: str) -> None:
+        """Reads the tagged section of a struct that knows no tags."""
+        if not self.counted:
+            self.add(f"{target}, pos = unknown_tags(data, pos)")
+            return
+        path = "".join(self.path) + ".unknown_tagged_fields"
+        self.add(f"{target}, pos, left = counted_tags(data, pos, {self.end}, left, {path!r})")
 
     def known_tags(self, type_: model.StructLayout, one: str, count: str) -> None:
         cls = self.structs[type_.name]
@@ -592,7 +679,8 @@ class _Decoder(_Source):
             self.add("t, pos = read_uvarint(data, pos - 1)", f"{unknown} = {{}}")
             with self.block("for _ in range(t):"):
                 self.add(f"{tag}, pos = read_uvarint(data, pos)", "n, pos = read_uvarint(data, pos)")
-                self.add(f"{end} = pos + n", f"if {end} > len(data): retry()")
+                self.add(f"{end} = pos + n", f"if {end} > {self.end if self.counted else 'len(data)'}: retry()")
+                outer, self.end = self.end, end
                 word = "if"
                 for field in type_.tagged:
                     with self.block(f"{word} {tag} == {field.tag}:"):
@@ -601,7 +689,11 @@ class _Decoder(_Source):
                         self.settle()
                         self.add(f"if pos != {end}: retry()")
                     word = "elif"
+                self.end = outer
                 with self.block("else:"):
+                    if self.counted:
+                        path = "".join(self.path) + ".unknown_tagged_fields"
+                        self.add(f"left -= {costs.UNKNOWN_TAG}", f"if left < 0: beyond({path!r}, pos)")
                     self.add(f"{unknown}[{tag}] = data[pos:{end}]", f"pos = {end}")
             self.add(f"if {unknown}: {one}.unknown_tagged_fields = {unknown}")
 
@@ -611,19 +703,22 @@ def decoder_source(
     structs: dict[str, type[WireStruct]],
     globals_: dict[str, Any],
     guesses: Guesses | None = None,
+    variant: Variant = PLAIN,
 ) -> str:
     """Source of ``decode(data: bytes, pos: int) -> (object, position after it)``; its constants go to ``globals_``.
+
+    One that counts takes a third argument, what objects may cost, and may raise ``BeyondError``.
 
     ``guesses`` are expected lengths of inner arrays (see ``Guesses``). Where a layout can use guesses, the source calls
     ``plain(site, objects)`` with what was decoded without one, or against a wrong one; the caller puts that name
     into ``globals_``.
     """
-    emitter = _Decoder(globals_, structs, guesses)
+    emitter = _Decoder(globals_, structs, guesses, variant)
     emitter.add(f"o = new(C_{layout.name})")
     emitter.struct(layout, "o")
     emitter.flush()
     emitter.add(f"return o, {emitter.at()}")
-    head = ["def decode(data, pos):"]
+    head = ["def decode(data, pos, left):" if variant.counted else "def decode(data, pos):"]
     if emitter.views:
         head.append("    view = memoryview(data)")
     if emitter.guesses:

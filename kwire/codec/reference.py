@@ -28,13 +28,14 @@ from uuid import UUID
 
 import construct
 
-from kwire.codec import registry
+from kwire.codec import costs, registry
 from kwire.codec.objects import WireStruct, same
 from kwire.codec.redacting import quoted
 from kwire.errors import DecodeError, EncodeError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
-__all__ = ["Node", "decode", "decode_prefix", "encode", "trace"]
+__all__ = ["EnoughError", "Node", "decode", "decode_prefix", "encode", "trace"]
 
 
 @dataclass(slots=True)
@@ -53,17 +54,28 @@ class Node:
     value: Any = None
     children: list[Node] = field(default_factory=list)
     secret: model.Secret = ""
+    cut: bool = False
+    """Whether no more was asked for within it."""
+
+
+class EnoughError(Exception):
+    """As many fields were traced as were asked for."""
 
 
 class _Input(io.BytesIO):
-    """The bytes, the end that reads must keep (``limit``), and the field that is being read (``open``)."""
+    """The bytes, the end that reads must keep (``limit``), the field that is being read (``open``), and how much more
+    its objects may take (``budget``)."""
 
-    def __init__(self, data: bytes, pos: int, label: str) -> None:
+    def __init__(self, data: bytes, pos: int, label: str, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(data)
         self.seek(pos)
+        self.limits = limits
+        self.size = len(data)
+        self.budget = limits.for_objects(len(data))
         self.limit = len(data)
         self.label = label
         self.open: list[Node] = [Node("$", label, pos)]
+        self.nodes = -1  # how many more there may be; any number
 
     def left(self) -> int:
         return self.limit - self.tell()
@@ -74,6 +86,9 @@ class _Input(io.BytesIO):
         return super().read(min(size, self.left()))
 
     def enter(self, step: str, type_: str, secret: model.Secret = "") -> None:
+        if not self.nodes:
+            raise EnoughError
+        self.nodes -= 1
         made = Node(step, type_, self.tell(), secret=secret)
         self.open[-1].children.append(made)
         self.open.append(made)
@@ -84,6 +99,12 @@ class _Input(io.BytesIO):
         done.end = self.tell()
         if not done.children:
             done.value = value
+
+    def charge(self, cost: int) -> None:
+        self.budget -= cost
+        if self.budget < 0:
+            path = "".join(node.step for node in self.open)
+            raise costs.exceeded(self.limits, self.size, self.label, path, self.tell())
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         path = "".join(node.step for node in self.open)
@@ -198,22 +219,22 @@ class _Content(construct.Construct):  # type: ignore[misc]
 class _Array(construct.Construct):  # type: ignore[misc]
     """A count and so many elements."""
 
-    def __init__(self, length: _Length, element: construct.Construct, element_type: str, least: int) -> None:
+    def __init__(self, length: _Length, element: construct.Construct, of: model.PrimitiveLayout | model.StructLayout):
         super().__init__()
         self.length = length
         self.element = element
-        self.element_type = element_type
-        self.least = least
+        self.of = of
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
         count = self.length._parse(stream, context, path)
         if count == -1:
             return None
-        if count * self.least > stream.left():
-            stream.fail(f"{count} elements of at least {self.least} bytes, {stream.left()} bytes left")
+        if count * self.of.min_size > stream.left():
+            stream.fail(f"{count} elements of at least {self.of.min_size} bytes, {stream.left()} bytes left")
+        stream.charge(costs.elements(self.of, count))
         out = []
         for index in range(count):
-            stream.enter(f"[{index}]", self.element_type)
+            stream.enter(f"[{index}]", self.of.name)
             value = self.element._parse(stream, context, path)
             stream.leave(value)
             out.append(value)
@@ -306,6 +327,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
             if size > stream.left():
                 stream.fail(f"tagged field {tag} of {size} bytes, {stream.left()} bytes left")
             if tag not in known:
+                stream.charge(costs.UNKNOWN_TAG)
                 stream.enter(f"[{tag}]", f"{size} bytes, tag not known")
                 unknown[tag] = stream.read(size)
                 stream.leave(unknown[tag])
@@ -429,7 +451,7 @@ def _declare_type(
         return _declare_struct(type_, message)
     if isinstance(type_, model.ArrayLayout):
         element = _declare_type(type_.element, False, message)
-        return _Array(_length(type_.compact, False, nullable), element, type_.element.name, type_.element.min_size)
+        return _Array(_length(type_.compact, False, nullable), element, type_.element)
     if type_.name in _FIXED:
         return _FIXED[type_.name]
     text = type_.name == "string"
@@ -457,27 +479,33 @@ def _declared(message: model.Message, version: int) -> _Struct:
     return found[1]
 
 
-def decode(message: model.Message, version: int, data: bytes, pos: int = 0) -> WireStruct:
+def decode(
+    message: model.Message, version: int, data: bytes, pos: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> WireStruct:
     """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``."""
-    made, stream = _decode(message, version, data, pos)
+    made, stream = _decode(message, version, data, pos, limits)
     _all_used(stream)
     return made
 
 
-def decode_prefix(message: model.Message, version: int, data: bytes, pos: int = 0) -> tuple[WireStruct, int]:
+def decode_prefix(
+    message: model.Message, version: int, data: bytes, pos: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> tuple[WireStruct, int]:
     """The message that begins at ``pos``, and the position after it. Raises ``DecodeError``."""
-    made, stream = _decode(message, version, data, pos)
+    made, stream = _decode(message, version, data, pos, limits)
     return made, stream.tell()
 
 
 def trace(
-    message: model.Message, version: int, data: bytes, pos: int = 0, *, whole: bool = True
-) -> tuple[Node, DecodeError | None]:
+    message: model.Message, version: int, data: bytes, pos: int = 0, *, whole: bool = True, most: int = -1
+) -> tuple[Node, DecodeError | EnoughError | None]:
     """Where each field stands in ``data``, as far as it can be read, and what stopped the reading.
 
-    With ``whole``, bytes after the message are an error too.
+    With ``whole``, bytes after the message are an error too. ``most``: so many fields and elements and no more
+    (-1: all), which stops the reading too.
     """
     stream = _Input(data, pos, f"{message.name} v{version}")
+    stream.nodes = most
     top = stream.open[0]
     try:
         _parse(message, version, stream)
@@ -486,11 +514,15 @@ def trace(
             _all_used(stream)
     except DecodeError as error:
         return top, error
+    except EnoughError as enough:
+        for one in stream.open:
+            one.end, one.cut = stream.tell(), True
+        return top, enough
     return top, None
 
 
-def _decode(message: model.Message, version: int, data: bytes, pos: int) -> tuple[WireStruct, _Input]:
-    stream = _Input(data, pos, f"{message.name} v{version}")
+def _decode(message: model.Message, version: int, data: bytes, pos: int, limits: Limits) -> tuple[WireStruct, _Input]:
+    stream = _Input(data, pos, f"{message.name} v{version}", limits)
     return _parse(message, version, stream), stream
 
 

@@ -21,9 +21,10 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from kwire import schema
-from kwire.codec import emit, tracked
+from kwire.codec import costs, emit, tracked
 from kwire.codec.objects import WireMessage, WireStruct, make_classes
 from kwire.errors import EncodeError, UnsupportedVersionError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
 __all__ = [
@@ -57,11 +58,14 @@ class Codec:
         self.layout = model.layout(message, version)
         self.label = f"{message.name} v{version}"
 
-    def decode(self, data: bytes, pos: int = 0) -> Any:
-        """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``."""
+    def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
+        """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``.
+
+        ``limits`` (None: ``DEFAULT_LIMITS``) bounds the objects that it becomes, by all of ``data``.
+        """
         raise NotImplementedError
 
-    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+    def decode_prefix(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> tuple[Any, int]:
         """The message that begins at ``pos``, and the position after it. Raises ``DecodeError``."""
         raise NotImplementedError
 
@@ -87,6 +91,8 @@ class CompiledCodec(Codec):
         "_plain",
         "_recompilations",
         "_structs",
+        "_uncounted",
+        "_variants",
     )
 
     _decode: Callable[[bytes, int], tuple[Any, int]]
@@ -107,10 +113,13 @@ class CompiledCodec(Codec):
         self._recompilations = 0
         self._generation = 0
         self._lock = threading.Lock()
+        self._uncounted = -1
+        self._variants: dict[emit.Variant, Callable[[bytes, int, int], tuple[Any, int]]] = {}
 
     def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
         with self._lock:
             if self._decode == self._first_decode:
+                self._uncounted = costs.uncounted(self.layout, DEFAULT_LIMITS)
                 self._decode = self._compile("decode", self._decoder_source)
             decode = self._decode
         return decode(data, pos)
@@ -119,18 +128,18 @@ class CompiledCodec(Codec):
         self._encode = self._compile("encode", self._encoder_source)
         return self._encode(value)
 
-    def _decoder_source(self, globals_: dict[str, Any]) -> str:
-        return emit.decoder_source(self.layout, self._structs, globals_, self._guesses)
+    def _decoder_source(self, globals_: dict[str, Any], variant: emit.Variant = emit.PLAIN) -> str:
+        return emit.decoder_source(self.layout, self._structs, globals_, self._guesses, variant)
 
     def _encoder_source(self, globals_: dict[str, Any]) -> str:
         return emit.encoder_source(self.layout, self._structs, globals_)
 
-    def _compile(self, name: str, generate: Callable[[dict[str, Any]], str]) -> Any:
+    def _compile(self, name: str, generate: Callable[[dict[str, Any]], str], kind: str = "") -> Any:
         globals_ = emit.namespace(self._structs)
         if self._recompilations < self.MOST_RECOMPILATIONS:
             globals_["plain"] = partial(self._count_plain, self._generation)
         source = generate(globals_)
-        file = f"<kwire {self.label} {name}>"
+        file = f"<kwire {self.label} {name}{kind}>"
         exec(compile(source, file, "exec"), globals_)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         return globals_[name]
@@ -162,6 +171,7 @@ class CompiledCodec(Codec):
         self._misses = 0
         self._generation += 1
         self._decode = self._first_decode
+        self._variants = {}
 
     def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
         common = [one for one in counter.most_common(emit.MOST_SHAPES) if max(one[0], default=0) <= emit.LONGEST_GUESS]
@@ -178,23 +188,64 @@ class CompiledCodec(Codec):
         """The generated Python of both directions."""
         return "\n\n".join(make(emit.namespace(self._structs)) for make in (self._decoder_source, self._encoder_source))
 
-    def decode(self, data: bytes, pos: int = 0) -> Any:
+    def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
+        size = len(data)
         try:
-            made, end = self._decode(data, pos)
-            if end == len(data):
+            if size <= self._uncounted and limits is None:
+                made, end = self._decode(data, pos)
+            else:
+                made, end = self._counted(data, pos, limits)
+            if end == size:
                 return made
-        except emit.FAILURES:
-            pass
-        return tracked.decode(self.layout, self.label, self._structs, data, pos)[0]
+        except emit.FAILURES as failure:
+            return self._again(failure, data, pos, limits, whole=True)[0]
+        return self._again(None, data, pos, limits, whole=True)[0]
 
-    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+    def decode_prefix(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> tuple[Any, int]:
+        size = len(data)
         try:
-            made, end = self._decode(data, pos)
-            if end <= len(data):
+            if size <= self._uncounted and limits is None:
+                made, end = self._decode(data, pos)
+            else:
+                made, end = self._counted(data, pos, limits)
+            if end <= size:
                 return made, end
-        except emit.FAILURES:
-            pass
-        return tracked.decode(self.layout, self.label, self._structs, data, pos, whole=False)
+        except emit.FAILURES as failure:
+            return self._again(failure, data, pos, limits, whole=False)
+        return self._again(None, data, pos, limits, whole=False)
+
+    def _counted(self, data: bytes, pos: int, limits: Limits | None, *, lenient: bool = False) -> tuple[Any, int]:
+        """Decodes, and counts the objects where they could be too many."""
+        if limits is None:
+            limits = DEFAULT_LIMITS
+        if not lenient and len(data) <= costs.uncounted(self.layout, limits):
+            return self._decode(data, pos)
+        variant = emit.Variant(counted=True, lenient=lenient)
+        decode = self._variants.get(variant)
+        if decode is None:
+            with self._lock:
+                kind = ", lenient" if lenient else ", counted"
+                decode = self._compile("decode", partial(self._decoder_source, variant=variant), kind)
+                self._variants[variant] = decode
+        try:
+            return decode(data, pos, limits.for_objects(len(data)))
+        except emit.BeyondError as beyond:
+            raise costs.exceeded(limits, len(data), self.label, beyond.path, beyond.offset) from None
+
+    def _again(
+        self, failure: Exception | None, data: bytes, pos: int, limits: Limits | None, *, whole: bool
+    ) -> tuple[Any, int]:
+        """What fast code could not read, or ended at the wrong place: the value after all, or the error."""
+        if isinstance(failure, UnicodeDecodeError):
+            try:
+                made, end = self._counted(data, pos, limits, lenient=True)
+                if end == len(data) or (end < len(data) and not whole):
+                    return made, end
+            except emit.FAILURES:
+                pass
+        return tracked.decode(
+            self.layout, self.label, self._structs, data, pos, whole=whole, limits=limits or DEFAULT_LIMITS
+        )
 
     def encode(self, value: object) -> bytes:
         if value.__class__ is not self._structs[self.message.name]:
@@ -211,15 +262,15 @@ class ReferenceCodec(Codec):
 
     __slots__ = ()
 
-    def decode(self, data: bytes, pos: int = 0) -> Any:
+    def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
         from kwire.codec import reference
 
-        return reference.decode(self.message, self.version, data, pos)
+        return reference.decode(self.message, self.version, data, pos, limits or DEFAULT_LIMITS)
 
-    def decode_prefix(self, data: bytes, pos: int = 0) -> tuple[Any, int]:
+    def decode_prefix(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> tuple[Any, int]:
         from kwire.codec import reference
 
-        return reference.decode_prefix(self.message, self.version, data, pos)
+        return reference.decode_prefix(self.message, self.version, data, pos, limits or DEFAULT_LIMITS)
 
     def encode(self, value: object) -> bytes:
         from kwire.codec import reference

@@ -23,9 +23,11 @@ from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from kwire import wire
+from kwire.codec import costs
 from kwire.codec.objects import WireStruct, holds_numbers, same
 from kwire.codec.redacting import quoted
 from kwire.errors import DecodeError, EncodeError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
 __all__ = ["STRUCT_CODES", "decode", "encode"]
@@ -49,18 +51,26 @@ _INT32: Final = struct.Struct(">i")
 
 
 class _Reader:
-    __slots__ = ("data", "label", "limit", "path", "pos", "structs")
+    __slots__ = ("data", "label", "left", "limit", "limits", "path", "pos", "structs")
 
-    def __init__(self, data: bytes, pos: int, label: str, structs: dict[str, type[WireStruct]]) -> None:
+    def __init__(self, data: bytes, pos: int, label: str, structs: dict[str, type[WireStruct]], limits: Limits) -> None:
         self.data = data
         self.pos = pos
         self.limit = len(data)
         self.label = label
         self.structs = structs
+        self.limits = limits
+        self.left = limits.for_objects(len(data))
         self.path: list[str] = ["$"]
 
     def fail(self, message: str, offset: int) -> NoReturn:
         raise DecodeError(message, layout=self.label, path="".join(self.path), offset=offset)
+
+    def charge(self, cost: int) -> None:
+        """Takes what is about to be made, from ``pos`` on, from what is left of the limit."""
+        self.left -= cost
+        if self.left < 0:
+            raise costs.exceeded(self.limits, len(self.data), self.label, "".join(self.path), self.pos)
 
     def need(self, size: int, start: int) -> int:
         """Moves over ``size`` bytes; where they begin."""
@@ -119,6 +129,7 @@ class _Reader:
             self.fail(
                 f"{count} elements of at least {element.min_size} bytes, {self.limit - self.pos} bytes left", start
             )
+        self.charge(costs.elements(element, count))
         out: list[Any] = []
         path = self.path
         for i in range(count):
@@ -169,6 +180,7 @@ class _Reader:
             content = self.pos
             field = known.get(tag)
             if field is None:
+                self.charge(costs.UNKNOWN_TAG)
                 unknown[tag] = self.data[content : content + size]
                 self.pos = content + size
                 continue
@@ -191,13 +203,14 @@ def decode(
     pos: int = 0,
     *,
     whole: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[WireStruct, int]:
     """Decodes ``data`` from ``pos``: the object and the position after it.
 
     ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
     With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.
     """
-    reader = _Reader(data, pos, label, structs)
+    reader = _Reader(data, pos, label, structs, limits)
     made = reader.struct(layout)
     if whole and reader.pos != len(data):
         reader.fail(f"{len(data) - reader.pos} bytes after the end of the message", reader.pos)

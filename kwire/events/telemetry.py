@@ -58,6 +58,9 @@ LARGEST_PUSH: Final = 8 << 20
 protobuf objects need up to 30 times as much memory as their bytes."""
 MOST_PARTS: Final = 300_000
 """Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""
+LEAST_POINT: Final = 16
+"""Bytes of metrics for each data point, on average; the first 64 points are free of that. A time and a value alone take
+20 bytes."""
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
 
@@ -236,7 +239,7 @@ def points(data: bytes) -> Iterator[Point]:
     ``events``; ``LimitError`` behind the last point that a message with too many parts gives. Metrics without a kind or
     a data point give nothing.
     """
-    return _points(_parse(data), _Parts())
+    return _points(_parse(data), _Parts(), 64 + len(data) // LEAST_POINT)
 
 
 class _Parts:
@@ -270,7 +273,7 @@ def _parse(data: bytes) -> Any:
     return parsed
 
 
-def _points(parsed: Any, parts: _Parts) -> Iterator[Point]:
+def _points(parsed: Any, parts: _Parts, most: int) -> Iterator[Point]:
     for resource_metrics in parts.of(parsed.resource_metrics):
         resource = _attributes(resource_metrics.resource.attributes, parts)
         for scope_metrics in parts.of(resource_metrics.scope_metrics):
@@ -285,11 +288,16 @@ def _points(parsed: Any, parts: _Parts) -> Iterator[Point]:
                     temporality = _TEMPORALITIES.get(number, f"unknown({number})")
                 make = _KINDS[kind]
                 monotonic = data.is_monotonic if kind == "sum" else None
+                # Each time they are asked for, they are made again.
+                name, unit = metric.name, metric.unit
                 for one in data.data_points:
+                    most -= 1
+                    if most < 0:
+                        raise LimitError(f"more data points than one for {LEAST_POINT} bytes of the metrics")
                     yield Point(
-                        metric.name,
+                        name,
                         kind,
-                        metric.unit,
+                        unit,
                         temporality,
                         monotonic,
                         _attributes(one.attributes, parts),

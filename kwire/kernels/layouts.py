@@ -155,6 +155,7 @@ class Status(IntEnum):
     GAP = 5
     ENCRYPTED = 6
     SASL = 7
+    TOO_LARGE = 8
 
 
 class Reason(IntEnum):

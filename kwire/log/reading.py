@@ -52,7 +52,7 @@ from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
-from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict
+from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
 from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "headers_of", "read", "regions"]
@@ -64,6 +64,7 @@ STATUSES: Final = {
     "ok": "a record (or batch), its checksum verified",
     "corrupt": "a record (or batch) whose checksum does not match",
     "malformed": "bytes that are no entry, or a batch that cannot be decompressed or read to its end",
+    "too_large": "a batch that would become more than a limit allows, or how many more problems there were",
 }
 """``status`` of both tables, and what each means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
@@ -382,7 +383,8 @@ def _filled(
         made = pa.RecordBatch.from_arrays(columns, schema=schema)
         if part.problems.stop > part.problems.start:
             wrong = at[part.problems]
-            own = {**facts, "position": wrong, "error": texts[part.problems], "size": 0}
+            said = texts[part.problems]
+            own = {**facts, "position": wrong, "status": words_of(said), "error": said, "size": 0}
             made = placed(made, problem_rows(schema, len(wrong), own), part.order)
         yield made
 

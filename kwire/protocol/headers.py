@@ -20,6 +20,7 @@ from kwire.codec import registry
 from kwire.codec.objects import WireMessage
 from kwire.codec.registry import Implementation
 from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
+from kwire.limits import Limits
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -86,11 +87,15 @@ def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:
 
 
 def decode_request_header(
-    frame: bytes | bytearray | memoryview, *, implementation: Implementation = "compiled"
+    frame: bytes | bytearray | memoryview,
+    *,
+    implementation: Implementation = "compiled",
+    limits: Limits | None = None,
 ) -> tuple[Any, int]:
     """The header of a request frame and the offset at which its body begins.
 
-    Works for every version of a known API, known or not. Raises ``DecodeError``.
+    Works for every version of a known API, known or not. Raises ``DecodeError``. ``limits``: None is
+    ``DEFAULT_LIMITS``.
     """
     data = _as_bytes(frame)
     if len(data) < 4:
@@ -99,18 +104,24 @@ def decode_request_header(
     api_version = int.from_bytes(data[2:4], "big", signed=True)
     version = request_header_version(api_key, api_version)
     codec = registry.codec(schema.message("RequestHeader"), version, implementation)
-    return codec.decode_prefix(data)
+    return codec.decode_prefix(data, 0, limits)
 
 
-def decode_request(frame: bytes | bytearray | memoryview, *, implementation: Implementation = "compiled") -> Request:
+def decode_request(
+    frame: bytes | bytearray | memoryview,
+    *,
+    implementation: Implementation = "compiled",
+    limits: Limits | None = None,
+) -> Request:
     """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
 
-    Raises ``UnsupportedVersionError`` for an unknown API key or version, ``DecodeError`` for bad bytes.
+    ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Raises ``UnsupportedVersionError`` for an unknown
+    API key or version, ``LimitError`` for a body that is beyond a limit, ``DecodeError`` for bad bytes.
     """
     data = _as_bytes(frame)
-    header, pos = decode_request_header(data, implementation=implementation)
+    header, pos = decode_request_header(data, implementation=implementation, limits=limits)
     codec = registry.request_codec(header.request_api_key, header.request_api_version, implementation)
-    return Request(header, codec.decode(data, pos))
+    return Request(header, codec.decode(data, pos, limits))
 
 
 def decode_response(
@@ -119,23 +130,26 @@ def decode_response(
     api_key: int,
     api_version: int,
     implementation: Implementation = "compiled",
+    limits: Limits | None = None,
 ) -> Response:
     """Decodes a response frame (without its 4-byte size), given what its request asked for.
 
     An ApiVersions answer with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511).
-    Raises ``UnsupportedVersionError`` for an unknown API key or version, ``DecodeError`` for bad bytes.
+    ``limits`` and errors are those of ``decode_request``.
     """
     data = _as_bytes(frame)
     version = response_header_version(api_key, api_version)
-    header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(data)
+    header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(
+        data, 0, limits
+    )
     try:
         codec = registry.response_codec(api_key, api_version, implementation)
-        return Response(header, codec.decode(data, pos), api_version)
+        return Response(header, codec.decode(data, pos, limits), api_version)
     except DecodeError:
         if api_key != API_VERSIONS or data[pos : pos + 2] != UNSUPPORTED_VERSION.to_bytes(2, "big"):
             raise
         try:
-            return Response(header, registry.response_codec(api_key, 0, implementation).decode(data, pos), 0)
+            return Response(header, registry.response_codec(api_key, 0, implementation).decode(data, pos, limits), 0)
         except DecodeError:
             pass
         raise

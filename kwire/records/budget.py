@@ -6,6 +6,7 @@ compression can make little input ask for much memory.
 
 from __future__ import annotations
 
+from kwire.errors import DecodeError, LimitError
 from kwire.limits import Limits
 
 __all__ = ["Budget"]
@@ -20,21 +21,28 @@ class Budget:
     failures are charged to the total too.
     """
 
-    __slots__ = ("_decompressed", "_left", "_patience")
+    __slots__ = ("_left", "_limits", "_patience")
 
     def __init__(self, limits: Limits) -> None:
-        self._decompressed = limits.decompressed
+        self._limits = limits
         self._left = limits.total
         self._patience = limits.total // 4
 
     def limit(self, size: int) -> int:
         """The most that ``size`` compressed bytes may become now."""
-        limit = min(self._decompressed, self._left)
+        limit = min(self._limits.decompressed, self._left)
         return limit if self._patience > 0 else min(limit, 64 * size + (1 << 20))
 
     def made(self, size: int) -> None:
         """``size`` bytes came out."""
         self._left -= size
+
+    def refused(self, wrong: DecodeError, limit: int) -> str:
+        """What is to be said of data that was allowed to become ``limit`` bytes and was refused."""
+        if not isinstance(wrong, LimitError):
+            return wrong.message
+        name = "decompressed" if limit == self._limits.decompressed else "total"
+        return f"{wrong.message}: {self._limits.said(name)}"
 
     def failed(self, limit: int, size: int) -> None:
         """``size`` compressed bytes that were allowed to become ``limit`` bytes gave an error."""

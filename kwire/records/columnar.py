@@ -20,7 +20,8 @@ Rules kept here:
 - A batch or message that cannot be read is reported in ``problems``; everything before and after it is kept. Inside of
   a batch, a record that is wrong is left out and the next one is found by its length. A last entry that
   is cut off is no problem: brokers cut Fetch responses where the size limit falls.
-- A wrong checksum is ``crc_ok`` false, nothing more. The messages inside a wrapper are right only if the wrapper is.
+- A wrong checksum is ``crc_ok`` false, nothing more. The messages inside a wrapper are right only if the wrapper is,
+  and all those around it.
 - Memory stays in proportion to the input: counts are bounded by bytes, decompression by ``limits``.
 - Rows and bytes are counted before columns are made of them: no offset of an Arrow array can pass 2**31 - 1.
 - Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
@@ -67,7 +68,7 @@ from kwire.kernels.records import (
     scan,
     uniform,
 )
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.compression import CODECS, decompress
@@ -221,7 +222,7 @@ def to_arrow(
     )
     if found.problems:
         errors = [
-            (LimitError if "limit" in text else DecodeError)(text, layout="record set", offset=offset)
+            (LimitError if BEYOND in text else DecodeError)(text, layout="record set", offset=offset)
             for _, offset, text in found.problems
         ]
         if problems is None:
@@ -273,6 +274,7 @@ def decode_pieces(
         after = _place(window, table[last]) if last < len(table) else None
         made.read()
         if last == len(table):
+            window.told()
             window.close()
         yield from made.pieces(after)
 
@@ -290,6 +292,7 @@ def decode_groups(
     A set that is too large for one batch has no rows, and a problem at its byte 0.
     """
     window, names = _opened(buffer, starts, lengths, limits, columns)
+    window.told()
     table, sets = window.table, len(window.starts)
     of_set = table["record_set"]
     totals = [np.bincount(of_set, each, minlength=sets).astype(np.int64) for each in (_sizes(table), _counts(table))]
@@ -433,15 +436,21 @@ class _Window:
         self._used = 0
         self.table: Table = _NO_TABLE
         self._budget = Budget(limits)
+        self._told = 0
+        self._untold = 0
+        self._last = (0, 0)
 
     def find(self) -> None:
         table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
         data = self.buffer
         tables: list[Table] = []
+        parents = _NO_TABLE
         paths: list[list[Ints]] = []
         path: list[Ints] = [np.arange(len(table))]
         while True:
             self._check(table, data.data)
+            if len(parents):
+                table["crc"][parents["crc"][table["parent"]] == 0] = 0
             compressed = (table["magic"] == 2) & (table["attributes"] & CODEC != 0)
             # Some writers compress nothing into something. There are no records to miss.
             empty = compressed & (table["count"] == 0)
@@ -452,7 +461,7 @@ class _Window:
             if not packed.size:
                 break
             if len(tables) > self.limits.nesting and (deep := packed[table["count"][packed] < 0]).size:
-                text = f"compressed messages inside each other beyond the limit of {self.limits.nesting}"
+                text = f"compressed messages inside each other: {self.limits.said('nesting')}"
                 for row in deep.tolist():
                     self._drop(table, row, text)
                 packed = packed[table["count"][packed] != 0]
@@ -491,11 +500,29 @@ class _Window:
         return table[: state.entries]
 
     def _tell(self, problems: Any) -> None:
-        for record_set, position, code, a, b in problems.tolist():
+        room = max(self.limits.problems - self._told, 0)
+        for record_set, position, code, a, b in problems[:room].tolist():
             self._say(record_set, position, _SENTENCES[code].format(a=a, b=b))
+        if len(problems) > room:
+            self._leave_out(len(problems) - room, int(problems["record_set"][-1]), int(problems["position"][-1]))
 
     def _say(self, record_set: int, position: int, text: str) -> None:
+        if self._told >= self.limits.problems:
+            self._leave_out(1, record_set, position)
+            return
+        self._told += 1
         self.problems.append((record_set, position - int(self.starts[record_set]), text))
+
+    def _leave_out(self, count: int, record_set: int, position: int) -> None:
+        self._untold += count
+        self._last = max(self._last, (record_set, position - int(self.starts[record_set])))
+
+    def told(self) -> None:
+        """Says how many problems there were beyond the limit, since this was asked before."""
+        if self._untold:
+            text = f"{self._untold} more problems, up to here: {self.limits.said('problems')}"
+            self.problems.append((*self._last, text))
+            self._untold, self._last = 0, (0, 0)
 
     def _drop(self, table: Table, row: int, text: str) -> None:
         """Reports a row of the batch table, and makes it one without records."""
@@ -529,7 +556,7 @@ class _Window:
                 part = decompress(attributes & CODEC, data[body:end], limit, magic=magic)
             except DecodeError as wrong:
                 self._budget.failed(limit, end - body)
-                self._drop(table, row, wrong.message)
+                self._drop(table, row, self._budget.refused(wrong, limit))
                 continue
             size = len(part)
             self._budget.made(size)
@@ -641,6 +668,7 @@ class _Columns:
                 f"{self.most} records are beyond the limit of one Arrow batch: decode fewer sets at a time"
             )
         self.read()
+        self.window.told()
         return self._between(0, self.used["row"], self.table)
 
     def pieces(self, after: tuple[int, int] | None) -> Iterator[Piece]:

@@ -20,7 +20,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 MOST_ROWS: Final = 1 << 20
 """Rows of a batch."""
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 16 << 20
 """Bytes of text in a batch, more only where a single row has more."""
 
 

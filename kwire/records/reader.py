@@ -49,6 +49,9 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 _LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Least value of the size field, by magic."""
+_RECORD: Final = 200
+"""About what a record without key and value takes as an object, in bytes: no more are made of one entry than
+``Limits.objects`` allows."""
 _LEAST_RECORD: Final = 7
 """A record of magic 2 takes at least seven bytes: a count is not believed beyond that."""
 
@@ -78,13 +81,27 @@ class _Reader:
         self.verify_crc = verify_crc
         self.limits = limits
         self.problems = problems
+        self.told = 0
+        self.most = limits.objects // _RECORD
         self.budget = Budget(limits)
 
     def problem(self, text: str, offset: int, kind: type[DecodeError] = DecodeError) -> None:
         error = kind(text, layout="record set", offset=offset)
         if self.problems is None:
             raise error
-        self.problems.append(error)
+        self.told += 1
+        if self.told <= self.limits.problems:
+            self.problems.append(error)
+        else:
+            # In the place of the one before: the last one that there is says how many were not told.
+            more = self.told - self.limits.problems
+            text = f"{more} more problems, up to here: {self.limits.said('problems')}"
+            last = LimitError(text, layout="record set", offset=offset)
+            self.problems[-1:] = [last] if more > 1 else [*self.problems[-1:], last]
+
+    def too_many(self, count: int, offset: int) -> None:
+        text = f"{count} records take more than {self.limits.objects} bytes as objects: {self.limits.said('objects')}"
+        self.problem(text, offset, LimitError)
 
     def corrupt(self, offset: int) -> None:
         if self.verify_crc:
@@ -175,6 +192,9 @@ class _Reader:
         told = False
         index = 0
         most = min(count, (end - pos) // _LEAST_RECORD)
+        if most > self.most:
+            self.too_many(most, pos if outside is None else outside)
+            return
         append = batch.records.append
         while index < most and pos < end:
             start = pos
@@ -216,7 +236,9 @@ class _Reader:
             made = decompress(codec, data, limit, magic=magic)
         except DecodeError as wrong:
             self.budget.failed(limit, len(data))
-            self.problem(wrong.message, offset, LimitError if isinstance(wrong, LimitError) else DecodeError)
+            self.problem(
+                self.budget.refused(wrong, limit), offset, LimitError if isinstance(wrong, LimitError) else DecodeError
+            )
             return None
         self.budget.made(len(made))
         return made
@@ -245,18 +267,19 @@ class _Reader:
             self.problem("a compressed message without a value", pos)
             return None
         else:
-            self.wrapper(batch, batch.attributes, value, offset, 1, pos)
+            self.wrapper(batch, batch.attributes, value, offset, 1, pos, batch.crc_ok)
         return batch
 
-    def wrapper(self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int) -> None:
+    def wrapper(
+        self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int, right: bool
+    ) -> None:
         """Reads what a wrapper message holds into ``batch``, the outermost one.
 
-        ``attributes`` and ``value`` are those of this wrapper, ``offset`` is its absolute offset.
+        ``attributes`` and ``value`` are those of this wrapper, ``offset`` is its absolute offset; ``right``: whether
+        its checksum and those of all around it match.
         """
         if depth > self.limits.nesting:
-            self.problem(
-                f"compressed messages inside each other beyond the limit of {self.limits.nesting}", origin, LimitError
-            )
+            self.problem(f"compressed messages inside each other: {self.limits.said('nesting')}", origin, LimitError)
             return
         inner = self.decompressed(attributes & 7, value, batch.magic, origin)
         if inner is None:
@@ -295,6 +318,9 @@ class _Reader:
             if own_attributes & 7 and content is None:
                 self.problem("a compressed message without a value", origin)
                 continue
+            if len(batch.records) + len(found) >= self.most:
+                self.too_many(self.most + 1, origin)
+                break
             last = own
             found.append((own, start, pos, key, content, own_attributes))
         # KIP-31: the wrapper's offset is that of its last message, and offsets inside of it are relative. A producer
@@ -305,18 +331,18 @@ class _Reader:
         append_time = batch.attributes & LOG_APPEND_TIME
         for own, start, end, key, content, own_attributes in found:
             absolute = wrapped64(base + own)
+            matches = crc32(inner[start + 16 : end]) == int.from_bytes(inner[start + 12 : start + 16], "big")
+            if not matches:
+                self.corrupt(origin)
             if own_attributes & 7:
                 assert content is not None
-                self.wrapper(batch, own_attributes, content, absolute, depth + 1, origin)
+                self.wrapper(batch, own_attributes, content, absolute, depth + 1, origin, right and matches)
                 continue
             timestamp = batch.max_timestamp
             if magic and not append_time:
                 (timestamp,) = _TIMESTAMP.unpack_from(inner, start + 18)
             record = Record(key, content, offset=absolute, timestamp=_none(timestamp), attributes=own_attributes)
-            right = crc32(inner[start + 16 : end]) == int.from_bytes(inner[start + 12 : start + 16], "big")
-            record.crc_ok = batch.crc_ok and right
-            if not right:
-                self.corrupt(origin)
+            record.crc_ok = right and matches
             batch.records.append(record)
 
 

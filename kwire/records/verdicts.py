@@ -14,7 +14,7 @@ Rules kept here:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kwire.errors import MissingExtraError
@@ -26,6 +26,7 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
+from kwire.limits import BEYOND
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.records.portions import portions
 
@@ -33,6 +34,7 @@ __all__ = [
     "CORRUPT",
     "MALFORMED",
     "OK",
+    "TOO_LARGE",
     "Portion",
     "Waiting",
     "among",
@@ -40,6 +42,7 @@ __all__ = [
     "problem_rows",
     "shared_out",
     "verdict",
+    "words_of",
 ]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -48,6 +51,7 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 OK: Final = "ok"
 CORRUPT: Final = "corrupt"
 MALFORMED: Final = "malformed"
+TOO_LARGE: Final = "too_large"
 
 
 def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -56,6 +60,11 @@ def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
         return pa.repeat(pa.scalar(OK), len(crc_ok)), pa.nulls(len(crc_ok), pa.string())
     status = pc.if_else(crc_ok, pa.scalar(OK), pa.scalar(CORRUPT))
     return status, pc.if_else(crc_ok, pa.scalar(None, pa.string()), pa.scalar(WRONG_CHECKSUM))
+
+
+def words_of(problems: Sequence[str]) -> list[str]:
+    """The ``status`` of problems by what is said of them: ``too_large`` where it is a limit, ``malformed``."""
+    return [TOO_LARGE if BEYOND in text else MALFORMED for text in problems]
 
 
 def problem_rows(schema: pa.Schema, count: int, values: Mapping[str, Any]) -> pa.RecordBatch:

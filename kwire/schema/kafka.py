@@ -23,6 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -439,11 +440,11 @@ def compare(theirs: Message, ours: Message | None) -> list[Difference]:
         return [Difference(theirs.name, tuple(theirs.versions), "$", "not in schemas/")]
     found: dict[tuple[str, str], list[int]] = {}
 
-    def report(version: int) -> Callable[[str, str], None]:
-        return lambda path, what: found.setdefault((path, what), []).append(version)
+    def report(versions: range) -> Callable[[str, str], None]:
+        return lambda path, what: found.setdefault((path, what), []).extend(versions)
 
-    for version in theirs.versions:
-        say = report(version)
+    for alike in _stretches(theirs, ours):
+        version, say = alike.start, report(alike)
         if theirs.api_key != ours.api_key:
             say("$", f"key {theirs.api_key}, ours {ours.api_key}")
         if version not in ours.versions:
@@ -474,6 +475,18 @@ def _structs(message: Message) -> Iterator[tuple[str, tuple[Field, ...]]]:
     yield "", message.fields
     for name, struct in message.structs.items():
         yield name, struct.fields
+
+
+def _stretches(theirs: Message, ours: Message) -> Iterator[range]:
+    """The versions of ``theirs``, those together that nothing in the two messages tells from each other."""
+    begins = {theirs.versions.low}
+    for message in (theirs, ours):
+        fields = [*message.fields, *(field for one in message.structs.values() for field in one.fields)]
+        ranges = [message.versions, message.flexible]
+        ranges += [each for field in fields for each in (field.versions, field.nullable, field.tagged)]
+        begins.update(one for each in ranges for one in (each.low, each.high + 1) if one in theirs.versions)
+    for low, high in pairwise((*sorted(begins), theirs.versions.high + 1)):
+        yield range(low, high)
 
 
 def _compare(one: model.StructLayout, two: model.StructLayout, path: str, say: Callable[[str, str], None]) -> None:
@@ -524,7 +537,7 @@ def _compare_words(theirs: Message, ours: Message, version: int, say: Callable[[
         if other is None or version not in versions or version not in other[1]:
             continue
         # In a definition whose every version has the field, nothing can be ignored.
-        if field.ignorable != other[0].ignorable and any(one not in versions for one in theirs.versions):
+        if field.ignorable != other[0].ignorable and versions != theirs.versions:
             say(path, f"{_yes(field.ignorable)}ignorable, ours {_yes(other[0].ignorable)}ignorable")
         if field.kafka_name != other[0].kafka_name:
             say(path, f"spelt {field.kafka_name or 'in CamelCase'}, ours {other[0].kafka_name or 'in CamelCase'}")

@@ -33,7 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kwire
 from kwire import schema, wire
-from kwire.errors import DecodeError, KwireError, UnsupportedVersionError
+from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
 from kwire.protocol.describe import to_json
 from kwire.protocol.secrets import METADATA_TOPIC
 
@@ -169,7 +169,8 @@ def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError 
 
 
 def _status(error: KwireError) -> Row:
-    return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else "malformed", "error": str(error)}
+    word = "too_large" if isinstance(error, LimitError) else "malformed"
+    return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else word, "error": str(error)}
 
 
 def _name(api_key: int) -> str | None:
@@ -279,7 +280,7 @@ def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array
     import numpy as np
 
     from kwire.log.internal import with_redacted
-    from kwire.records.verdicts import MALFORMED, among, verdict
+    from kwire.records.verdicts import among, verdict, words_of
 
     columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
     if hides.true_count:
@@ -288,7 +289,11 @@ def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array
         columns[value] = with_redacted(columns[value], np.flatnonzero(of_rows))
     values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
     problems = found.problems
-    wrong = [{"status": MALFORMED, "error": f"record set at byte {offset}: {said}"} for _, offset, said in problems]
+    words = words_of([said for _, _, said in problems])
+    wrong = [
+        {"status": word, "error": f"record set at byte {offset}: {said}"}
+        for word, (_, offset, said) in zip(words, problems, strict=True)
+    ]
     set_index = np.concatenate([found.set_index, np.array([index for index, _, _ in problems], np.int32)])
     values = among(values, pa.array(wrong, record_type()), set_index)
     counts = np.bincount(set_index, minlength=len(payload))

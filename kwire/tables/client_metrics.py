@@ -55,7 +55,7 @@ MOST_TEXT: Final = 32 << 20
 """About how many bytes the rows of one push may have: each repeats the attributes of its resource."""
 
 BATCH_ROWS: Final = 8192
-BATCH_TEXT: Final = 8 << 20
+BATCH_TEXT: Final = 4 << 20
 
 MOST_PENDING: Final = 65_536
 MOST_REMEMBERED: Final = 16 << 20

@@ -74,6 +74,7 @@ STATUSES: Final = {
     Status.GAP: "packets are missing within this frame, or bytes were skipped up to the next one",
     Status.ENCRYPTED: "TLS. One row for the connection; nothing in it can be read. With a key log, ``error`` says why",
     Status.SASL: "a raw SASL token, without a header: after SaslHandshake v0, or GSSAPI of a 0.9 client",
+    Status.TOO_LARGE: "in `messages`: the body would become more than the limits `objects` and `text` allow",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 

@@ -3,6 +3,9 @@
 Bodies are decoded one by one, in Python, and only where a column needs it: ``body``, and ``status`` and ``error``,
 which say so where a body is not what its version says. Secrets are left out of ``body`` unless they are wanted
 (``kwire.protocol.secrets``); ``sasl_user`` is there where it is asked for.
+
+What a body may become, as objects and as text, is bounded by ``kwire.limits``: beyond that its row is ``too_large``,
+and all others are as ever.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
+from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
 from kwire.kernels.layouts import Status
-from kwire.protocol.describe import to_json
+from kwire.protocol.describe import describe
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.protocol.secrets import sasl_user
 from kwire.records.portions import MOST_BYTES, portions, text_size
@@ -39,8 +43,9 @@ unless ``status`` is ok."""
 ASKED: Final = (pa.field("sasl_user", pa.string()),)
 """The user in a SASL token of a client, where it can be told (``kwire.protocol.secrets.sasl_user``)."""
 
-LONGEST_BODY: Final = 1 << 30
-"""Bytes of one body as text: Arrow can hold 2 GiB in one batch."""
+_CONTROL: Final = bytes(range(32))
+_ESCAPED: Final = 6
+"""Bytes of a control character in JSON: no other byte of a body becomes more."""
 
 _DECODED: Final = frozenset(("body", "status", "error"))
 
@@ -49,6 +54,7 @@ class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._capture = Capture(run.name)
         self._secrets = run.secrets
+        self._limits = run.limits
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
         self._writes = "body" in schema.names
@@ -80,6 +86,10 @@ class _Maker(Maker):
             except UnsupportedVersionError as error:
                 errors[row] = str(error)
                 statuses[row] = Status.UNSUPPORTED
+                size = text_size(errors[row])
+            except LimitError as error:
+                errors[row] = str(error)
+                statuses[row] = Status.TOO_LARGE
                 size = text_size(errors[row])
             except KwireError as error:
                 errors[row] = str(error)
@@ -120,13 +130,28 @@ class _Maker(Maker):
     def _body(self, data: bytes, response: int, api: int, version: int) -> str | None:
         """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
         if response:
-            answer = decode_response(data, api_key=api, api_version=version)
-            return self._text(answer.body, answer.api_version)
-        body = decode_request(data).body
-        return self._text(body, version)
+            answer = decode_response(data, api_key=api, api_version=version, limits=self._limits)
+            body, version = answer.body, answer.api_version
+            del answer
+        else:
+            body = decode_request(data, limits=self._limits).body
+        if not self._writes:
+            return None
+        values, size = describe(body, version, secrets=self._secrets), len(data)
+        # Before there is text: each of them may be as large as all others.
+        del body, data
+        return self._text(values, size)
 
-    def _text(self, body: Any, version: int) -> str | None:
-        return _checked(to_json(body, version, secrets=self._secrets)) if self._writes else None
+    def _text(self, values: dict[str, Any], size: int) -> str:
+        """JSON of the body of a frame of ``size`` bytes."""
+        most = self._limits.text
+        expected = _contents(values) if size * _ESCAPED > most else 0
+        if expected <= most:
+            text = dump_json(values)
+            expected = text_size(text)
+            if expected <= most:
+                return text
+        raise LimitError(f"the body is {expected} bytes as JSON text: {self._limits.said('text')}")
 
 
 def _users(frames: Frames) -> Iterator[tuple[int, str]]:
@@ -145,11 +170,22 @@ def _users(frames: Frames) -> Iterator[tuple[int, str]]:
             yield row, user
 
 
-def _checked(body: str) -> str:
-    size = text_size(body)
-    if size > LONGEST_BODY:
-        raise LimitError(f"the body is {size} bytes as JSON text, beyond the limit of {LONGEST_BODY}")
-    return body
+def _contents(values: Any) -> int:
+    """The bytes that names, strings and bytes in ``values`` have as JSON: nearly all of it."""
+    if isinstance(values, dict):
+        return sum(map(len, values)) + 4 * len(values) + sum(map(_contents, values.values()))
+    if isinstance(values, list):
+        if values and isinstance(values[0], dict | list | str | bytes):
+            return len(values) + sum(map(_contents, values))
+        return 2 * len(values)
+    if isinstance(values, int):
+        return 1
+    if isinstance(values, bytes):
+        return (len(values) + 2) // 3 * 4
+    if isinstance(values, str):
+        raw = values.encode("utf-8", "surrogatepass")
+        return len(raw) + (_ESCAPED - 1) * (len(raw) - len(raw.translate(None, _CONTROL)))
+    return 0
 
 
 TABLE: Final = CaptureTable(

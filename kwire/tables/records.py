@@ -30,6 +30,7 @@ from kwire.kernels.engine import choose
 from kwire.kernels.layouts import Status
 from kwire.kernels.names import NameTable
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.limits import BEYOND
 from kwire.log.internal import with_redacted
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
@@ -93,6 +94,7 @@ class RecordStatus(IntEnum):
     CORRUPT = 1
     MALFORMED = 2
     UNREADABLE = 3
+    TOO_LARGE = 4
 
 
 STATUSES: Final = {
@@ -101,6 +103,7 @@ STATUSES: Final = {
     RecordStatus.MALFORMED: "bytes that are no record, or a batch that cannot be decompressed; only the columns of the "
     "frame, topic and partition are there",
     RecordStatus.UNREADABLE: "the frame is incomplete: what follows the record sets that are whole is not there",
+    RecordStatus.TOO_LARGE: "a batch that would become more than a limit allows, or how many more problems there were",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
@@ -220,14 +223,16 @@ class Records(Maker):
             batch = columns.filled(self._schema, made.__getitem__)
             if bad.stop > bad.start:
                 values: dict[str, Any] = place.columns(index[bad], row[bad])
-                values["status"] = columns.pick(WORDS, self._statuses(frames, index[bad], row[bad]))
-                values["error"] = errors[part.problems]
+                said = errors[part.problems]
+                values["status"] = columns.pick(WORDS, self._statuses(frames, index[bad], row[bad], said))
+                values["error"] = said
                 batch = placed(batch, problem_rows(self._schema, bad.stop - bad.start, values), part.order)
             yield batch
 
-    def _statuses(self, frames: Frames, of_set: Array, of_frame: Array) -> Array:
+    def _statuses(self, frames: Frames, of_set: Array, of_frame: Array, said: list[str]) -> Array:
         whole = (of_set >= 0) | (frames["status"][of_frame] == Status.OK)
-        return np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
+        made = np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
+        return np.where([BEYOND in text for text in said], int(RecordStatus.TOO_LARGE), made)
 
 
 def _with_records(frames: Frames) -> Array:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kwire import schema
 from kwire.codec import registry
 from kwire.errors import DecodeError
+from kwire.limits import Limits
 from kwire.schema import model
 from kwire.testing import layouts, messages, mutations
 
@@ -37,12 +38,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("layout", chosen, ids=[f"{message.name}-v{version}" for message, version in chosen])
 
 
-def verdict(codec: registry.Codec, data: bytes) -> tuple[Any, ...]:
+def verdict(codec: registry.Codec, data: bytes, limits: Limits | None = None) -> tuple[Any, ...]:
     """What decoding says: the value, or where it failed. Any other exception is a bug and goes through."""
     try:
-        return "decoded", codec.decode(data)
+        return "decoded", codec.decode(data, 0, limits)
     except DecodeError as error:
-        return "failed", error.layout, error.path, error.offset
+        return "failed", error.layout, error.path, error.offset, type(error)
 
 
 def check_valid(message: model.Message, version: int, drawn: Any) -> bytes:
@@ -60,6 +61,10 @@ def check_valid(message: model.Message, version: int, drawn: Any) -> bytes:
 
 def check_damaged(message: model.Message, version: int, data: bytes) -> None:
     codecs = [registry.codec(message, version, one) for one in registry.IMPLEMENTATIONS]
+    # A limit that about half of all messages are beyond.
+    compiled, reference = (verdict(codec, data, Limits(objects=300 + 6 * len(data))) for codec in codecs)
+    if compiled[0] == "failed" or reference[0] == "failed":
+        assert compiled == reference
     compiled, reference = (verdict(codec, data) for codec in codecs)
     if compiled[0] == "failed" or reference[0] == "failed":
         assert compiled == reference

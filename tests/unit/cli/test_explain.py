@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from work import lines
 
 import kwire
 from kwire import messages
@@ -150,3 +151,36 @@ def test_a_frame_that_a_capture_does_not_have_is_an_error(run: Run):
         run(str(CAPTURE), "--frame", "100000")
     with pytest.raises(DecodeError, match="is a capture: say which"):
         run(str(CAPTURE))
+
+
+def test_of_a_large_frame_the_first_fields_are_drawn_and_what_is_wrong_behind_them_is_said(run: Run):
+    topics = [messages.MetadataRequest.MetadataRequestTopic(name="t") for _ in range(5000)]
+    frame = kwire.encode_request(messages.MetadataRequest(topics=topics), api_version=9, correlation_id=1)
+    code, out, _ = run(frame.hex())
+    assert code == 0
+    assert len(out.split("\n")) < 1100
+    assert "... these are the first 1000 fields: --fields N draws more" in out
+    assert "reading stopped here" not in out
+    code, out, err = run(frame[:-1].hex(), "--fields", "10")
+    assert code == 2
+    assert len(out.split("\n")) < 50
+    assert err.startswith("kwire: MetadataRequest v9 $.unknown_tagged_fields at byte ")
+    code, out, _ = run(frame.hex(), "--fields", "100000")
+    assert out.count("name = 't'") == 5000
+
+
+def test_work_for_a_frame_of_80_kb_is_that_of_its_first_fields(tmp_path: Path):
+    data = kwire.encode_request(
+        messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="")] * 40_000),
+        api_version=9,
+        correlation_id=1,
+    )
+    assert len(data) > 80_000
+    file = tmp_path / "frame"
+    file.write_bytes(data)
+    parser = argparse.ArgumentParser()
+    explain.register(parser.add_subparsers(required=True))
+    args = parser.parse_args(["explain", str(file)])
+    args.run(args)
+    # One line of Python for each byte would be more than that.
+    assert lines(lambda: args.run(args), 80_000) > 1000

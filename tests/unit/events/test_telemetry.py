@@ -67,3 +67,20 @@ def test_without_the_extra_its_name_is_said_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
     with pytest.raises(MissingExtraError, match=r"kwire\[events\]"):
         telemetry.read(io.BytesIO(b""))
+
+
+def test_points_share_the_name_of_their_metric_and_are_few_for_their_bytes() -> None:
+    # A metric whose points have two bytes each.
+    def field(number: int, content: bytes) -> bytes:
+        size = len(content)
+        length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
+        return bytes([number << 3 | 2]) + length + content
+
+    name = b"m" * 100_000
+    metric = field(1, name) + field(5, field(1, b"") * 100_000)
+    data = field(1, field(2, field(2, metric)))
+    found: list[telemetry.Point] = []
+    with pytest.raises(LimitError, match="more data points than one for 16 bytes"):
+        found.extend(telemetry.points(data))
+    assert len(found) == 64 + len(data) // 16
+    assert all(one.metric is found[0].metric for one in found)

@@ -186,7 +186,7 @@ def test_too_many_wrappers_inside_each_other_are_a_limit_error() -> None:
         lambda: list(decode(data, limits=Limits(nesting=2))),
         lambda: to_arrow(data, limits=Limits(nesting=2)),
     ):
-        with pytest.raises(LimitError, match="limit of 2"):
+        with pytest.raises(LimitError, match="beyond the limit nesting of 2"):
             read()
 
 
@@ -437,3 +437,71 @@ def test_a_record_that_ends_in_its_header_count_is_told_alike_whatever_follows(a
     found = decode_sets(buffer, np.zeros(1, np.int64), np.array([len(cut)], np.int64))
     assert found.batch.num_rows == 0
     assert [text for _, _, text in found.problems] == ["record 0: a field is longer than the record"]
+
+
+def wrong(data: bytes) -> bytes:
+    """A message with another checksum."""
+    return data[:12] + bytes([data[12] ^ 1]) + data[13:]
+
+
+@pytest.mark.parametrize(
+    ("outer", "middle", "inner", "right"),
+    [(1, 1, 1, True), (0, 1, 1, False), (1, 0, 1, False), (1, 1, 0, False), (0, 0, 0, False)],
+)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_is_right_only_if_all_wrappers_around_it_are(
+    magic: int, outer: int, middle: int, inner: int, right: bool
+) -> None:
+    # Kafka checks a wrapper before it opens it: nothing in one that does not match is to be trusted.
+    made = message(magic=magic)
+    made = made if inner else wrong(made)
+    for matches in (middle, outer):
+        made = message(None, gzipped(made), magic=magic, attributes=1)
+        made = made if matches else wrong(made)
+    found = [one.crc_ok for each in decode(made) for one in each.records]
+    assert to_arrow(made, columns=["crc_ok"]).column(0).to_pylist() == found == [right]
+
+
+def test_of_many_problems_the_last_says_how_many_more_there_were() -> None:
+    entry = bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\7" + bytes(9)
+    for reader in (lambda *given, **options: [*decode(*given, **options)], to_arrow):
+        for most in (0, 1, 10, 999):
+            problems: list[DecodeError] = []
+            reader(entry * 1000, limits=Limits(problems=most), problems=problems)
+            assert len(problems) == most + 1
+            text = f"{1000 - most} more problems, up to here: beyond the limit problems of {most}"
+            assert text in problems[-1].message
+            assert isinstance(problems[-1], LimitError)
+            assert problems[-1].offset == 999 * len(entry)
+        problems = []
+        reader(entry * 1000, limits=Limits(problems=1000), problems=problems)
+        assert [one.message for one in problems] == ["magic 7 is not known"] * 1000
+
+
+def test_little_input_of_wrappers_is_not_a_million_problems() -> None:
+    entry = bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\0" + bytes(9)
+    data = message(None, gzipped(entry * 50_000), magic=1, attributes=1)
+    assert len(data) < 10_000
+    for reader in (lambda *given, **options: [*decode(*given, **options)], to_arrow):
+        problems: list[DecodeError] = []
+        reader(data, problems=problems)
+        assert len(problems) == Limits().problems + 1
+        assert problems[-1].message.startswith(f"{50_000 - Limits().problems} more problems")
+
+
+def test_more_records_than_the_limit_are_not_made_as_objects() -> None:
+    small = b"\x0c\0\0\0\1\1\0"
+    good, many = batch(small * 5, 5), batch(small * 6, 6)
+    limits = Limits(objects=1000)
+    problems: list[DecodeError] = []
+    found = list(decode(good + many + good, limits=limits, problems=problems))
+    assert [len(one.records) for one in found] == [5, 0, 5]
+    (problem,) = problems
+    assert isinstance(problem, LimitError)
+    assert "6 records take more than 1000 bytes as objects: beyond the limit objects of 1000" in problem.message
+    # Columns have no objects.
+    assert to_arrow(good + many + good, limits=limits).num_rows == 16
+    wrapper = message(None, gzipped(message(magic=1) * 6), magic=1, attributes=1)
+    problems = []
+    assert [len(one.records) for one in decode(wrapper, limits=limits, problems=problems)] == [5]
+    assert isinstance(problems[0], LimitError)

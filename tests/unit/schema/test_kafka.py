@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from work import lines
 
 from kwire import schema
 from kwire.errors import SchemaError
@@ -197,3 +198,24 @@ def test_no_definitions_is_a_schema_error(tmp_path: Path):
 )
 def test_names_become_snake_case(kafka_name: str, ours: str):
     assert kafka.snake_case(kafka_name) == ours
+
+
+def test_30000_versions_that_are_alike_are_compared_once() -> None:
+    text = json.dumps(
+        {
+            "name": "AData",
+            "type": "data",
+            "validVersions": "0-30000",
+            "flexibleVersions": "none",
+            "fields": [
+                {"name": "A", "type": "int8", "versions": "0+"},
+                {"name": "B", "type": "int8", "versions": "7+"},
+            ],
+        }
+    )
+    theirs = kafka.read_definition(text, "A.json")
+    ours = kafka.read_definition(text.replace('"7+"', '"9+"'), "A.json")
+    found: list[str] = []
+    assert lines(lambda: found.extend(map(str, kafka.compare(theirs, ours))), 2000) < 2000
+    assert found == ["AData v7-8 $.b: not among our fields"]
+    assert [str(one) for one in kafka.compare(ours, theirs)] == ["AData v7-8 $.b: only among our fields"]

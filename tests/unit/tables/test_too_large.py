@@ -1,0 +1,76 @@
+"""What is beyond a limit is a row with the status ``too_large``, and all other rows stay."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import zstandard
+from made_captures import read
+from packets import Connection, metadata, pcap, produce, request
+from record_sets import batch
+
+from kwire import log
+from kwire.limits import Limits
+
+SMALL = b"\x0c\0\0\0\1\1\0"
+"""A record of seven bytes: no key, no value, no headers."""
+
+
+def topics(count: int) -> bytes:
+    """A Metadata request v9 of so many topics without a name."""
+    number = count + 1
+    varint = b""
+    while number > 127:
+        varint += bytes([number & 127 | 128])
+        number >>= 7
+    return request(3, 9, 2, b"\0" + varint + bytes([number]) + b"\1\0" * count + bytes(4))
+
+
+def told(rows: list[dict[str, Any]]) -> list[tuple[str, bool]]:
+    return [(row["status"], "beyond the limit " in (row["error"] or "")) for row in rows]
+
+
+@pytest.mark.parametrize("columns", [None, ["status", "error"], ["body", "status", "error"]])
+def test_a_body_of_structs_of_two_bytes_is_too_large_and_other_rows_stay(columns: list[str] | None) -> None:
+    data = pcap(Connection(mss=60_000).open().send(metadata(1), topics(1 << 20), metadata(3)).packets)
+    rows = read(data, "messages", columns=columns)
+    assert told(rows) == [("ok", False), ("too_large", True), ("ok", False)]
+    assert "Limits(objects=...) raises it" in rows[1]["error"]
+    if columns is None:
+        assert [row["body"] is None for row in rows] == [False, True, False]
+        assert [row["status"] for row in read(data, "frames")] == ["ok"] * 3
+
+
+def test_a_body_that_would_be_too_much_text_is_too_large() -> None:
+    # Six bytes for each control character: told before there is text, and after.
+    body = b"\0\0\0\1\0\x64" + b"\1" * 100
+    data = pcap(Connection().open().send(request(3, 0, 1, body)).packets)
+    assert told(read(data, "messages", limits=Limits(text=700))) == [("ok", False)]
+    for most in (620, 610, 100):
+        (row,) = read(data, "messages", limits=Limits(text=most))
+        assert (row["status"], row["body"]) == ("too_large", None)
+        assert f"beyond the limit text of {most}; Limits(text=...) raises it" in row["error"]
+    # Where the text is not wanted, it is not made.
+    assert told(read(data, "messages", columns=["status", "error"], limits=Limits(text=1))) == [("ok", False)]
+
+
+def test_a_bomb_in_a_record_set_is_too_large_and_what_is_around_it_stays() -> None:
+    bomb = batch(zstandard.ZstdCompressor().compress(bytes(4096)), 1, attributes=4)
+    good = batch(SMALL, 1)
+    data = pcap(Connection().open().send(produce(1, 1, good + bomb + good)).packets)
+    limits = Limits(decompressed=1000)
+    rows = read(data, "records", limits=limits)
+    assert told(rows) == [("ok", False), ("ok", False), ("too_large", True)]
+    assert "beyond the limit decompressed of 1000; Limits(decompressed=...) raises it" in rows[2]["error"]
+    segment = [row for part in log.read(io.BytesIO(good + bomb), limits=limits) for row in part.to_pylist()]
+    assert told(segment) == [("ok", False), ("too_large", True)]
+
+
+def test_of_many_problems_the_last_row_says_how_many_more_there_were() -> None:
+    sets = batch(SMALL, 1) + (bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\7" + bytes(9)) * 1000
+    data = pcap(Connection().open().send(produce(1, 1, sets)).packets)
+    rows = read(data, "records", limits=Limits(problems=10))
+    assert told(rows) == [("ok", False), *[("malformed", False)] * 10, ("too_large", True)]
+    assert "990 more problems, up to here: beyond the limit problems of 10" in rows[-1]["error"]
