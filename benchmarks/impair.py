@@ -1,0 +1,171 @@
+"""What damage does to the tables: every kind of impairment, on every golden capture.
+
+    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--capture TEXT] [--json OUT]
+    python benchmarks/impair.py --explain KIND --capture TEXT --first SEED
+
+For each kind (``kwire.testing.impair``) as many seeds for each capture; each run is read in one window and, where
+nothing was lost, in small ones too. One line per kind:
+
+- runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
+- differing: rows that are missing or others, where nothing was lost; of one run the larger of both numbers.
+- invented: rows with the status ``ok`` of what was never sent.
+- unseen: frames that are gone, though bytes of them are there, and no row stands for those.
+- intact, missed: frames all of whose bytes are there; of those, the ones that are not given out.
+- behind: whole frames passed over behind a loss, until one was recognised: median, 99th percentile, most.
+- smallest: the smallest capture with a bad run, and the seed.
+
+Exits with 1 if anything is bad.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kwire.kernels.engine import MACHINE, using
+from kwire.testing.impair import KINDS, Grade, impair
+from kwire.testing.judge import Original, Verdict, judge
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+WINDOWS = (None, 1000, 7000, 40_000)
+
+
+def percentile(numbers: Sequence[int], share: float) -> int:
+    """The smallest number that so large a share of them does not exceed."""
+    ordered = sorted(numbers)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
+
+
+def verdicts(original: Original, kind: str, seed: int) -> list[Verdict]:
+    """One run: read in one window, and in a small one if nothing was lost."""
+    impaired = impair(original.capture, kind, seed=seed)
+    windows = WINDOWS[:1] if KINDS[kind].grade is Grade.LOSSY else (None, WINDOWS[1 + seed % 3])
+    return [judge(original, impaired, window=window) for window in windows]
+
+
+class Line:
+    """The figures of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.runs = self.bad = self.frames = self.differing = self.invented = self.unseen = 0
+        self.intact = self.missed = 0
+        self.behind: list[int] = []
+        self.smallest: tuple[int, str, int] | None = None
+
+    def add(self, name: str, size: int, seed: int, run: Sequence[Verdict]) -> None:
+        """Counts a run."""
+        self.runs += 1
+        self.frames += run[0].frames
+        self.intact += run[0].intact
+        self.missed += run[0].missed
+        self.behind += run[0].behind
+        self.invented += len(run[0].invented)
+        self.unseen += len(run[0].unseen)
+        self.differing += max(
+            max(sum(way == which for way, _ in one.differing) for which in ("missing", "instead")) for one in run
+        )
+        if not all(one.good for one in run):
+            self.bad += 1
+            if self.smallest is None or (size, name, seed) < self.smallest:
+                self.smallest = size, name, seed
+
+    def figures(self) -> dict[str, object]:
+        """What is printed."""
+        behind = self.behind
+        return {
+            "kind": self.kind,
+            "grade": KINDS[self.kind].grade.value,
+            "runs": self.runs,
+            "bad": self.bad,
+            "frames": self.frames,
+            "differing": self.differing,
+            "invented": self.invented,
+            "unseen": self.unseen,
+            "intact": self.intact,
+            "missed": self.missed,
+            "behind": f"{percentile(behind, 0.5)}/{percentile(behind, 0.99)}/{max(behind, default=0)}"
+            if behind
+            else "",
+            "smallest": f"{self.smallest[1]} {self.smallest[2]}" if self.smallest else "",
+        }
+
+
+WIDTHS = {"kind": 28, "grade": 9, "behind": 10, "smallest": 1}
+
+
+def shown(figures: dict[str, object]) -> str:
+    """One line of the table."""
+    cells = []
+    for name, value in figures.items():
+        width = WIDTHS.get(name, 9)
+        cells.append(f"{value:<{width}}" if name in ("kind", "grade", "smallest") else f"{value:>{width}}")
+    return " ".join(cells)
+
+
+def explain(originals: dict[str, Original], kind: str, seed: int) -> None:
+    """Prints each row that is not as it should be."""
+    for name, original in originals.items():
+        for window, verdict in zip((None, "small"), verdicts(original, kind, seed), strict=False):
+            print(f"{name}, {kind}, seed {seed}, window {window}: {verdict.frames} frames")
+            for way, row in verdict.differing[:40]:
+                print("  ", way, row._replace(digest=b""))
+            for row in verdict.invented[:40]:
+                print("   invented", row._replace(digest=b""))
+            for row in verdict.unseen[:40]:
+                print("   unseen", row._replace(digest=b""))
+            print("   behind", [n for n in verdict.behind if n > 2])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", choices=KINDS, action="append", help="this kind; may be given more than once")
+    parser.add_argument("--grade", choices=[grade.value for grade in Grade])
+    parser.add_argument("--capture", default="", help="captures with this text in their path")
+    parser.add_argument("--explain", choices=KINDS, help="print what is wrong in one run of this kind")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with using(MACHINE):
+        originals: dict[str, Original] = {}
+        for path in sorted(GOLDEN.glob("*/*.pcap*")):
+            name = path.relative_to(GOLDEN).as_posix()
+            if args.capture in name:
+                originals[name] = Original(path.read_bytes())
+        if args.explain:
+            explain(originals, args.explain, args.first)
+            return 0
+        placed = sum(len(stream.places) for one in originals.values() for stream in one.streams.values())
+        unplaced = sum(one.unplaced for one in originals.values())
+        print(f"{len(originals)} captures; frames whose bytes are known: {placed}, not known: {unplaced}")
+        names = [
+            name
+            for name, kind in KINDS.items()
+            if kind.grade is not Grade.PAYLOAD
+            and (not args.only or name in args.only)
+            and args.grade in (None, kind.grade.value)
+        ]
+        lines = []
+        began = time.perf_counter()
+        for kind in names:
+            line = Line(kind)
+            for seed in range(args.first, args.first + args.seeds):
+                for name, original in originals.items():
+                    line.add(name, len(original.capture), seed, verdicts(original, kind, seed))
+            if not lines:
+                print(shown({name: name for name in line.figures()}))
+            lines.append(line.figures())
+            print(shown(lines[-1]), flush=True)
+        print(f"{time.perf_counter() - began:.0f} s")
+    if args.json:
+        args.json.write_text(json.dumps(lines, indent=1))
+    return int(any(line["bad"] for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
