@@ -1,10 +1,11 @@
 """What damage does to the tables: every kind of impairment, on every golden capture.
 
-    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--capture TEXT] [--json OUT]
+    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--values] [--json OUT]
     python benchmarks/impair.py --explain KIND --capture TEXT --first SEED
 
-For each kind (``kwire.testing.impair``) as many seeds for each capture; each run is read in one window and, where
-nothing was lost, in small ones too. One line per kind:
+For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``);
+with ``--values``, record values are frames, as in topics that hold recorded traffic. Each run is read in one window and,
+where nothing was lost, in a small one too. One line per kind:
 
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
 - differing: rows that are missing or others, where nothing was lost; of one run the larger of both numbers.
@@ -88,9 +89,7 @@ class Line:
             "unseen": self.unseen,
             "intact": self.intact,
             "missed": self.missed,
-            "behind": f"{percentile(behind, 0.5)}/{percentile(behind, 0.99)}/{max(behind, default=0)}"
-            if behind
-            else "",
+            "behind": "/".join(str(percentile(behind, share)) for share in (0.5, 0.99, 1)) if behind else "",
             "smallest": f"{self.smallest[1]} {self.smallest[2]}" if self.smallest else "",
         }
 
@@ -127,6 +126,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", choices=KINDS, action="append", help="this kind; may be given more than once")
     parser.add_argument("--grade", choices=[grade.value for grade in Grade])
+    parser.add_argument("--values", action="store_true", help="in captures whose record values are frames")
     parser.add_argument("--capture", default="", help="captures with this text in their path")
     parser.add_argument("--explain", choices=KINDS, help="print what is wrong in one run of this kind")
     parser.add_argument("--json", type=Path)
@@ -136,7 +136,8 @@ def main() -> int:
         for path in sorted(GOLDEN.glob("*/*.pcap*")):
             name = path.relative_to(GOLDEN).as_posix()
             if args.capture in name:
-                originals[name] = Original(path.read_bytes())
+                data = path.read_bytes()
+                originals[name] = Original(impair(data, "values-are-frames").data if args.values else data)
         if args.explain:
             explain(originals, args.explain, args.first)
             return 0

@@ -47,12 +47,14 @@ from kwire.testing.packets import (
     Packet,
     Segment,
     Side,
+    ip_packet,
     read,
     rebuilt,
     wrap,
     write_pcap,
     write_pcapng,
 )
+from kwire.testing.values import frames_as_values
 
 __all__ = ["KINDS", "Account", "Grade", "Impaired", "Kind", "impair"]
 
@@ -394,8 +396,11 @@ def _corrupt_copies(work: _Work) -> None:
 # --- order ------------------------------------------------------------------------------------------------------------
 
 
-def _moved(work: _Work, chosen: Iterable[int], distance: int) -> None:
-    """Moves packets up to so many places back, never behind the end of their connection; times stay."""
+def _moved(work: _Work, chosen: Iterable[int], distance: int, nearest: int) -> None:
+    """Moves packets up to so many places back; times stay.
+
+    Never behind the end of their connection, or one that was captured more than ``nearest`` nanoseconds later.
+    """
     places = {float(index): packet for index, packet in enumerate(work.packets)}
     parsed = work.parsed
     for index in chosen:
@@ -404,7 +409,9 @@ def _moved(work: _Work, chosen: Iterable[int], distance: int) -> None:
             continue
         last = parsed.flows[side.flow].packets[-1]
         to = index + work.rng.randint(1, distance)
-        if to < last:
+        while to >= last or (to > index and work.packets[to].time > work.packets[index].time + nearest):
+            to -= 1
+        if to > index:
             places[to + 0.1 + 0.8 * work.rng.random()] = places.pop(float(index))
     work.packets = [places[place] for place in sorted(places)]
 
@@ -427,8 +434,9 @@ def _reordered(work: _Work) -> None:
 
 @_kind("reordered-in-the-file", Grade.LOSSLESS, order=False)
 def _reordered_in_the_file(work: _Work) -> None:
-    """Packets stand up to eight places later in the file than their times say, as with several queues."""
-    _moved(work, [index for index, part, _, _ in work.found() if _plain(part) and work.rng.random() < 0.2], 8)
+    """Packets stand up to eight places and 1 ms later in the file than their times say, as with several queues."""
+    chosen = [index for index, part, _, _ in work.found() if _plain(part) and work.rng.random() < 0.2]
+    _moved(work, chosen, 8, _MILLISECOND)
 
 
 @_kind("syn-late", Grade.LOSSLESS, order=False)
@@ -864,11 +872,6 @@ _OTHERS: Final = (
 """Port, and what client and server begin with."""
 
 
-def _ip(source: End, target: End, protocol: int, body: bytes) -> bytes:
-    hosts = ipaddress.IPv4Address(source.host).packed + ipaddress.IPv4Address(target.host).packed
-    return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), 1, 0, 64, protocol, 0) + hosts + body
-
-
 @_kind("foreign-traffic", Grade.LOSSLESS, order=False)
 def _foreign_traffic(work: _Work) -> None:
     """Packets that are not Kafka between the others: ARP, ICMP, UDP, and connections of other protocols."""
@@ -896,13 +899,13 @@ def _foreign_traffic(work: _Work) -> None:
             tcp = struct.pack(
                 ">HHIIBBHHH", ends[0].port, ends[1].port, seqs[side], seqs[1 - side], 0x50, flags, 65535, 0, 0
             )
-            put(index, _ip(*ends, 6, tcp + body))
+            put(index, ip_packet(*ends, 6, tcp + body))
             seqs[side] = (seqs[side] + len(body) + (1 if flags & (SYN | FIN) else 0)) % _SEQUENCES
     for _ in range(max(3, count // 20)):
         index = work.rng.randrange(count)
         ends = End("198.51.100.7", 53), End("203.0.113.9", 53)
         body = work.rng.randbytes(work.rng.randrange(8, 200))
-        put(index, _ip(*ends, work.rng.choice((1, 17, 47, 132)), body))
+        put(index, ip_packet(*ends, work.rng.choice((1, 17, 47, 132)), body))
         if link == ETHERNET:
             arp = bytes(12) + b"\x08\x06" + work.rng.randbytes(28)
             extra.append((index, Packet(work.packets[index].time, arp, len(arp), link)))
@@ -1125,3 +1128,16 @@ def _blanked(work: _Work) -> None:
         changed[index] = (rebuilt(part, payload=bytes(part.length)),)
         work.altered.update(part.packet.sources)
     work.change(changed)
+
+
+# --- other content ----------------------------------------------------------------------------------------------------
+
+
+@_kind("values-are-frames", Grade.PAYLOAD)
+def _values_are_frames(work: _Work) -> None:
+    """Record values are frames of the same capture."""
+    work.packets = [
+        packet._replace(data=wrap(packet.data, ETHERNET), size=packet.size + 14, link=ETHERNET)
+        for packet in frames_as_values(work.write(work.packets), work.rng)
+    ]
+    work.renewed = True

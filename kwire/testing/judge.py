@@ -280,14 +280,24 @@ def _differing(before: Sequence[Row], found: Sequence[Row], account: Account) ->
         wanted += [row for row in before if row.sender in ends and row.receiver in ends]
     times = account.keeps_times and not account.repeated
     order = account.keeps_order and not account.repeated
+    # A row too many gives all that follow another number: that is said only where nothing else is to be said.
+    for numbered in (False, True)[: 1 + order]:
+        said = _difference(
+            (_comparable(row, times, numbered) for row in wanted), (_comparable(row, times, numbered) for row in found)
+        )
+        if said:
+            return said
+    return []
 
-    def comparable(row: Row) -> Row:
-        if not times:
-            row = row._replace(time=0, latency=None)
-        return row if order else row._replace(number=0, connection=0)
 
-    missing = Counter(map(comparable, wanted))
-    there = Counter(map(comparable, found))
+def _comparable(row: Row, times: bool, order: bool) -> Row:
+    if not times:
+        row = row._replace(time=0, latency=None)
+    return row if order else row._replace(number=0, connection=0)
+
+
+def _difference(wanted: Iterable[Row], found: Iterable[Row]) -> list[tuple[str, Row]]:
+    missing, there = Counter(wanted), Counter(found)
     said = [("missing", row) for row in (missing - there).elements()]
     return said + [("instead", row) for row in (there - missing).elements()]
 

@@ -38,6 +38,7 @@ __all__ = [
     "Packet",
     "Segment",
     "Side",
+    "ip_packet",
     "read",
     "rebuilt",
     "segment",
@@ -400,6 +401,14 @@ def rebuilt(
         packet.link,
         packet.sources if sources is None else sources,
     )
+
+
+def ip_packet(source: End, target: End, protocol: int, body: bytes) -> bytes:
+    """An IP packet, of the version that the addresses are of. The checksum of IPv4 is not made: see ``rebuilt``."""
+    hosts = ipaddress.ip_address(source.host).packed + ipaddress.ip_address(target.host).packed
+    if len(hosts) == 8:
+        return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), 1, 0, 64, protocol, 0) + hosts + body
+    return struct.pack(">IHBB", 6 << 28, len(body), protocol, 64) + hosts + body
 
 
 def wrap(ip: bytes, link: int, tags: Sequence[tuple[int, int]] = ()) -> bytes:
