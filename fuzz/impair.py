@@ -1,0 +1,82 @@
+# Invariant: what networks, hosts and disks do to a capture changes no row where nothing is lost, at any window size;
+# where something is lost no row says ok of what was never sent, no frame is gone without a row that stands for its
+# bytes, and nothing but CaptureError is raised. NOT_YET lists what of this does not hold so far.
+"""Captures of real brokers, impaired as ``kwire.testing.impair`` knows it, held against what they were before."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from kwire.kernels.engine import MACHINE, using
+from kwire.testing.impair import KINDS, Grade, Impaired, Kind, impair
+from kwire.testing.judge import Original, Verdict, judge
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+LARGEST = 120_000
+
+
+class Case(NamedTuple):
+    """A run that is not as it should be, and why."""
+
+    capture: str
+    """Below ``GOLDEN``."""
+    seed: int
+    reason: str
+
+
+NOT_YET: dict[str, dict[str, Case]] = {"differing": {}, "invented": {}, "unseen": {}, "behind": {}}
+"""What does not hold so far, by what is wrong (the fields of ``kwire.testing.judge.Verdict``) and kind."""
+
+_originals: dict[str, Original] = {}
+
+
+def originals() -> list[str]:
+    """The captures that are small enough for many rounds."""
+    return [
+        path.relative_to(GOLDEN).as_posix()
+        for path in sorted(GOLDEN.glob("*/*.pcap*"))
+        if path.stat().st_size <= LARGEST
+    ]
+
+
+def original(name: str) -> Original:
+    """A capture, read once."""
+    if name not in _originals:
+        _originals[name] = Original((GOLDEN / name).read_bytes())
+    return _originals[name]
+
+
+def wrong(impaired: Impaired, verdict: Verdict) -> list[str]:
+    """What is wrong, except for what is known to be."""
+    found = {"differing": verdict.differing, "invented": verdict.invented, "unseen": verdict.unseen}
+    kinds = {kind.name for kind in impaired.account.kinds}
+    return [f"{what}: {rows[:3]}" for what, rows in found.items() if rows and not kinds & NOT_YET[what].keys()]
+
+
+def _draw(rng: random.Random) -> list[Kind]:
+    """One lossy kind, with a lossless one perhaps; or up to three that lose nothing."""
+    of = {grade: [kind for kind in KINDS.values() if kind.grade is grade] for grade in Grade}
+    if rng.random() < 0.4:
+        return [rng.choice(of[Grade.LOSSY])]
+    if rng.random() < 0.2:
+        return [rng.choice(of[Grade.REPEATED])]
+    return [rng.choice(of[Grade.LOSSLESS]) for _ in range(rng.choice((1, 1, 2, 3)))]
+
+
+def run(rng: random.Random) -> None:
+    """One round."""
+    name = rng.choice(originals())
+    kinds = [kind.name for kind in _draw(rng)]
+    seed = rng.randrange(1 << 30)
+    window = rng.choice((None, 1000, 5000, 50_000))
+    try:
+        with using(MACHINE):
+            before = original(name)
+            impaired = impair(before.capture, *kinds, seed=seed)
+            said = wrong(impaired, judge(before, impaired, window=window))
+        assert not said, said
+    except Exception as error:
+        error.add_note(f"{name}, {kinds}, seed {seed}, window {window}")
+        raise
