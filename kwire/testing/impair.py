@@ -54,7 +54,6 @@ from kwire.testing.packets import (
     write_pcap,
     write_pcapng,
 )
-from kwire.testing.values import frames_as_values
 
 __all__ = ["KINDS", "Account", "Grade", "Impaired", "Kind", "impair"]
 
@@ -1136,6 +1135,9 @@ def _blanked(work: _Work) -> None:
 @_kind("values-are-frames", Grade.PAYLOAD)
 def _values_are_frames(work: _Work) -> None:
     """Record values are frames of the same capture."""
+    # Reads the capture: that needs an extra of its own, which other kinds do not.
+    from kwire.testing.values import frames_as_values
+
     work.packets = [
         packet._replace(data=wrap(packet.data, ETHERNET), size=packet.size + 14, link=ETHERNET)
         for packet in frames_as_values(work.write(work.packets), work.rng)
