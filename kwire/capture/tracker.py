@@ -220,7 +220,7 @@ class Tracker:
             buf, packets, self._ports, self._known, self._counts, room, len(self._segments), first_order, engine
         )
         connections, table = self._known.connections, self._known.streams
-        data, pieces, active, order = streams.place(
+        data, pieces, active, order, segments = streams.place(
             buf,
             segments,
             connections,

@@ -43,6 +43,8 @@ LARGEST_TOKEN: Final = 1 << 20
 SHORTEST_TOKEN: Final = 12
 """Bytes of a GSSAPI token, with its size, that are needed to recognise it."""
 LONGEST_CLIENT_ID: Final = 4096
+_HEADER: Final = 14
+"""Bytes of a request, with its size, up to the length of its client_id."""
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
 
@@ -176,9 +178,13 @@ def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, a
             stop += pieces[q].len
             q += 1
             answer = plausible_request(data, at, stop, facts.apis)
+        nothing_follows = q < active.end or window.final or conn.closed == 1
+        if answer == NEED_MORE and nothing_follows and stop - at >= _HEADER:
+            # The capture has no more of this client_id (a short snapshot length): what there is must do.
+            answer = YES
         first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start
         if answer == YES:
-            look = STRONG if stop - at >= 14 and i16(data, at + 12) > 0 else WEAK
+            look = STRONG if stop - at >= _HEADER and i16(data, at + 12) > 0 else WEAK
             if look > best:
                 best = look
                 where = q - 1

@@ -17,8 +17,10 @@ A hole is given up, and becomes a gap, when
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap with different bytes, those with the lower position win, then those captured first. A
-receiver may decide otherwise; a capture cannot know.
+Where segments overlap, each byte is that of the segment that was captured first, and has its time: a receiver has had
+it by then. In order of position this matters only where a segment begins within one that was captured later; such a
+stream is taken apart first (``_split``), into rows that do not overlap so. A receiver may decide otherwise where bytes
+differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, joined
+from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, joined, moved
 from kwire.kernels.numbers import SLACK, copy, int64
 
 __all__ = ["first_from", "keep", "place"]
@@ -104,10 +106,11 @@ def _merge(segments: Array, source: Array, target: Array, first: int, middle: in
 
 
 @kernel
-def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> None:
+def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> bool:
     """Puts the segments of one stream, ``order[first:end]``, in order of position, those captured first in front.
 
     A merge sort: it keeps the order of equal positions, and no input makes it slow. ``spare`` is as long as ``order``.
+    Returns False if they were in order already.
     """
     sorted_already = True
     for k in range(first + 1, end):
@@ -115,7 +118,7 @@ def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> 
             sorted_already = False
             break
     if sorted_already:
-        return
+        return False
     width = 1
     while width < end - first:
         for left in range(first, end, 2 * width):
@@ -123,6 +126,150 @@ def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> 
         for k in range(first, end):
             order[k] = spare[k]
         width *= 2
+    return True
+
+
+# --- overlaps ---------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _begins_within_later(segments: Array, order: Array, first: int, end: int) -> bool:
+    """Whether one of the segments of a stream, which are in order, may begin within one that was captured later."""
+    reach = int64(-1)
+    latest = int64(-1)
+    for k in range(first, end):
+        segment = segments[order[k]]
+        if segment.off < 0:
+            continue
+        if segment.pos >= reach:
+            latest = segment.order
+        elif segment.order < latest:
+            return True
+        latest = max(latest, segment.order)
+        reach = max(reach, segment.pos + segment.len)
+    return False
+
+
+@kernel
+def _in_order(segments: Array, order: Array, spare: Array, begins: Array, later: Array) -> int:
+    """Sorts the segments of all streams, and sets ``later`` of those that ``_split`` has to take apart.
+
+    Returns how many segments those have.
+    """
+    count = int64(0)
+    for stream in range(begins.shape[0] - 1):
+        first = begins[stream]
+        end = begins[stream + 1]
+        # In order as they were captured, none begins within a later one.
+        if _sort(segments, order, spare, first, end) and _begins_within_later(segments, order, first, end):
+            later[stream] = 1
+            count += end - first
+    return count
+
+
+@kernel
+def _push(segments: Array, heap: Array, size: int, which: int) -> int:
+    """Adds a segment to a heap that has the one captured first in front; returns its size."""
+    at = size
+    while at > 0:
+        above = (at - 1) >> 1
+        if segments[heap[above]].order <= segments[which].order:
+            break
+        heap[at] = heap[above]
+        at = above
+    heap[at] = which
+    return size + 1
+
+
+@kernel
+def _pop(segments: Array, heap: Array, size: int) -> int:
+    """Takes the first off the heap; returns its size."""
+    size -= 1
+    which = heap[size]
+    at = int64(0)
+    while True:
+        below = 2 * at + 1
+        if below >= size:
+            break
+        if below + 1 < size and segments[heap[below + 1]].order < segments[heap[below]].order:
+            below += 1
+        if segments[which].order <= segments[heap[below]].order:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = which
+    return size
+
+
+@kernel
+def _split(
+    segments: Array, n: int, order: Array, first: int, end: int, heap: Array, target: Array, m: int
+) -> tuple[int, int]:
+    """Takes the segments of one stream, ``order[first:end]``, apart: each byte stays with the one captured first.
+
+    Parts become rows ``n`` and following of ``segments``, and all that is left is named in ``target`` from ``m`` on,
+    in order. Each part ends where its segment does, or where another one begins: so there are at most two for each.
+    ``heap`` has room for all of them. Returns how many rows there are in both then.
+    """
+    size = int64(0)
+    cursor = int64(-1)
+    k = first
+    while True:
+        while k < end and segments[order[k]].pos <= cursor:
+            which = order[k]
+            if segments[which].off < 0:
+                target[m] = which
+                m += 1
+            elif segments[which].pos + segments[which].len > cursor:
+                size = _push(segments, heap, size, which)
+            k += 1
+        while size > 0 and segments[heap[0]].pos + segments[heap[0]].len <= cursor:
+            size = _pop(segments, heap, size)
+        if size == 0:
+            if k >= end:
+                break
+            cursor = segments[order[k]].pos
+            continue
+        best = segments[heap[0]]
+        stop = best.pos + best.len
+        j = k
+        while j < end and segments[order[j]].pos < stop:
+            other = segments[order[j]]
+            if other.off < 0 or other.order < best.order:
+                stop = other.pos
+                break
+            j += 1
+        part = segments[n]
+        part.stream = best.stream
+        part.pos = cursor
+        part.len = stop - cursor
+        part.off = best.off + cursor - best.pos
+        part.time = best.time
+        part.order = best.order
+        target[m] = n
+        n += 1
+        m += 1
+        cursor = stop
+    return n, m
+
+
+@kernel
+def _apart(
+    segments: Array, n: int, order: Array, begins: Array, later: Array, heap: Array, target: Array, fresh: Array
+) -> int:
+    """Writes ``order`` into ``target``, with the streams of which ``later`` says so taken apart, and ``fresh`` as
+    ``begins`` is of ``order``. Parts become rows ``n`` and following of ``segments``. How long ``target`` is then."""
+    m = int64(0)
+    for stream in range(begins.shape[0] - 1):
+        fresh[stream] = m
+        if later[stream] == 1:
+            n, m = _split(segments, n, order, begins[stream], begins[stream + 1], heap, target, m)
+        else:
+            for k in range(begins[stream], begins[stream + 1]):
+                target[m] = order[k]
+                m += 1
+    fresh[begins.shape[0] - 1] = m
+    return m
 
 
 # --- one stream -------------------------------------------------------------------------------------------------------
@@ -267,7 +414,6 @@ def _place(
     buf: Array,
     segments: Array,
     order: Array,
-    spare: Array,
     begins: Array,
     connections: Array,
     streams: Array,
@@ -289,7 +435,6 @@ def _place(
         end = begins[stream + 1]
         if first == end:
             continue
-        _sort(segments, order, spare, first, end)
         row = active[a]
         row.stream = stream
         row.first = n_pieces
@@ -319,28 +464,39 @@ def place(
     ration: int,
     final: bool,
     engine: Engine,
-) -> tuple[Array, Array, Array, Array]:
-    """Orders segments and joins their bytes: (data, pieces, active, order).
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Orders segments and joins their bytes: (data, pieces, active, order, segments).
 
     ``clock`` and ``first_order`` are as for ``first_from``, ``now`` is the time of the newest packet, ``ration`` how
     many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``), ``final`` that no packet will follow.
-    ``order`` holds the numbers of the segments by stream and position. ``data`` ends with ``SLACK`` bytes that mean
+    ``order`` holds the numbers of the segments by stream and position, in the table that is returned: it has more rows
+    where segments had to be taken apart. ``data`` ends with ``SLACK`` bytes that mean
     nothing.
     """
     begins = np.zeros(n_streams + 1, np.int64)
     n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
     order = np.empty(n_segments, np.int64)
     engine(_by_stream)(segments, connections, begins.copy(), order)
+    spare = np.empty(n_segments, np.int64)
+    later = np.zeros(n_streams, np.int64)
+    apart = engine(_in_order)(segments, order, spare, begins, later)
+    if apart:
+        known = len(segments)
+        room = np.empty(known + 2 * apart, SEGMENT)
+        moved(segments, room)
+        target, fresh = np.empty(n_segments + apart, np.int64), np.empty_like(begins)
+        n_segments = engine(_apart)(room, known, order, begins, later, spare, target, fresh)
+        segments, order, begins = room, target[:n_segments], fresh
     data = np.empty(n_bytes + SLACK, np.uint8)
     data[n_bytes:] = 0
     # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
     pieces = np.empty(2 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(
-        buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, clock,
-        first_order, now, min(MOST_WAITING, ration), final, data, pieces, active,
+        buf, segments, order, begins, connections, streams, clock, first_order, now, min(MOST_WAITING, ration), final,
+        data, pieces, active,
     )  # fmt: skip
-    return data, pieces[:n_pieces], active, order
+    return data, pieces[:n_pieces], active, order, segments
 
 
 @kernel

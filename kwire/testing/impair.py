@@ -116,8 +116,12 @@ class Account:
 
     @property
     def keeps_times(self) -> bool:
-        """Whether each byte is first captured when it was before."""
-        return all(kind.keeps_times for kind in self.kinds)
+        """Whether each byte is first captured when it was before.
+
+        Not of several kinds, if one of them does not keep the order: of two copies, the one that stands first in the
+        file may be the younger one then.
+        """
+        return all(kind.keeps_times for kind in self.kinds) and (len(self.kinds) < 2 or self.keeps_order)
 
     @property
     def keeps_order(self) -> bool:
@@ -672,8 +676,8 @@ def _retimed(work: _Work, times: Iterable[int]) -> None:
 
 @_kind("clock-jitter", Grade.LOSSLESS, times=False)
 def _clock_jitter(work: _Work) -> None:
-    """The time of every packet is up to 10 ms wrong."""
-    spread = 10_000
+    """The time of every packet is up to 5 ms wrong."""
+    spread = 5_000
     _retimed(work, [one.time + work.rng.randint(-spread, spread) * _MICROSECOND for one in work.packets])
 
 

@@ -357,12 +357,19 @@ def _invented(
         for row in original.rows:
             if row.is_response and (row.connection, row.id) in asked:
                 loose.add((row.sender, row.receiver, row.size, row.digest))
+    whose: dict[tuple[Any, ...], list[str | None]] = defaultdict(list)
+    for row in original.rows:
+        whose[_key(row._replace(client_id=None))].append(row.client_id)
     made_up = []
     for row in found:
         if row.status != "ok":
             continue
-        if known[_key(row)] > 0:
-            known[_key(row)] -= 1
+        key = _key(row)
+        if row.client_id is None:
+            # Of a response whose request was cut short, it is not known.
+            key = next((one for name in whose[key] if known[one := _key(row._replace(client_id=name))] > 0), key)
+        if known[key] > 0:
+            known[key] -= 1
         elif (row.sender, row.receiver, row.size, row.digest) not in loose:
             made_up.append(row)
     return made_up

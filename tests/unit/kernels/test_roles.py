@@ -76,6 +76,17 @@ def test_requests_from_the_lower_port_need_a_client_id_and_something_from_the_ot
     assert settled(engine, connection(ports=(40000, 9092)), [(0, WEAK)]) == Role.A_REQUESTS
 
 
+def test_a_client_id_that_the_capture_does_not_have_to_its_end_is_enough(engine: Engine) -> None:
+    begun = sized(request(3, 0, 7, client="c" * 40))[:30]
+    settle_it = lambda *a, **fields: settled(engine, connection(opener=0), list(a), **fields)  # noqa: E731
+    assert settle_it((0, begun)) == Role.UNKNOWN
+    assert settle_it((0, begun), (100, STRONG)) == Role.A_REQUESTS
+    assert settle_it((0, begun), final=True) == Role.A_REQUESTS
+    # Without the length of the client_id it is not.
+    assert settle_it((0, begun[:13]), final=True) == Role.UNKNOWN
+    assert settle_it((0, begun[:14]), final=True) == Role.A_REQUESTS
+
+
 def test_a_role_is_settled_by_the_piece_that_told_it(engine: Engine) -> None:
     known = connection(settled_order=-1)
     cut = STRONG[:12], STRONG[12:]

@@ -50,7 +50,7 @@ class Window:
         return self
 
     def place(self, *, now: int = 0, ration: int = PLENTY, final: bool = False) -> Window:
-        self.data, self.pieces, self.active, self.order = place(
+        self.data, self.pieces, self.active, self.order, self.segments = place(
             self.buf,
             self.segments,
             self.connections,
@@ -108,9 +108,69 @@ def test_what_the_stream_has_already_is_skipped(engine: Engine) -> None:
     assert window.joined() == [(103, b"de")]
 
 
-def test_of_overlapping_segments_the_lower_position_wins_then_the_first_captured(engine: Engine) -> None:
+def test_of_overlapping_segments_the_first_captured_wins(engine: Engine) -> None:
     window = Window(engine).at(0).add(2, b"cdef").add(0, b"ABCD").add(0, b"xxxxxxx").add(2, b"yyyyyyy").place()
-    assert window.joined() == [(0, b"ABCD"), (4, b"xxx"), (7, b"yy")]
+    assert window.joined() == [(0, b"AB"), (2, b"cdef"), (6, b"x"), (7, b"yy")]
+
+
+def test_a_repetition_with_other_borders_makes_nothing_later_or_other(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"abc", time=10).add(3, b"def", time=20).add(6, b"ghi", time=30)
+    window.add(1, b"BCDEFGH", time=99).place()
+    assert window.joined() == [(0, b"abc"), (3, b"def"), (6, b"ghi")]
+    assert window.pieces["time"].tolist() == [10, 20, 30]
+    assert window.pieces["order"].tolist() == [0, 1, 2]
+
+
+def test_what_fills_a_hole_and_repeats_what_is_behind_it_is_taken_apart(engine: Engine) -> None:
+    window = Window(engine).at(0).add(2, b"cd", time=10).add(6, b"gh", time=20).add(0, b"ABCDEFGHI", time=30)
+    window.place()
+    assert window.joined() == [(0, b"AB"), (2, b"cd"), (4, b"EF"), (6, b"gh"), (8, b"I")]
+    # All of it was there when the hole was filled.
+    assert window.pieces["time"].tolist() == [30] * 5
+
+
+def test_what_is_behind_a_hole_keeps_its_own_time_in_the_next_window(engine: Engine) -> None:
+    window = Window(engine).at(0).add(6, b"gh", time=10).add(4, b"EFGHIJ", time=20).place()
+    assert window.waits()
+    assert window.keep() == [(0, 4, b"EF"), (0, 6, b"gh"), (0, 8, b"IJ")]
+    assert window.kept["time"].tolist() == [20, 10, 20]
+    assert window.kept["order"].tolist() == [1, 0, 1]
+
+
+def test_what_the_snapshot_cut_off_is_filled_by_what_overlaps_it(engine: Engine) -> None:
+    window = Window(engine).at(0).add(4, b"ef").add(6, 4).add(2, b"CDEFGHIJ").add(0, b"ab").place()
+    assert window.joined() == [(0, b"ab"), (2, b"CD"), (4, b"ef"), (6, b"GHIJ")]
+
+
+def test_each_byte_is_of_the_segment_that_was_captured_first(engine: Engine) -> None:
+    chance = random.Random(11)
+    for _ in range(60):
+        window = Window(engine, 2).at(0).at(0, 2)
+        wanted: dict[int, dict[int, tuple[int, int]]] = {0: {}, 2: {}}
+        for number in range(chance.randint(1, 25)):
+            stream, pos, size = chance.choice([0, 0, 0, 2]), chance.randint(0, 40), chance.randint(1, 30)
+            data = chance.randbytes(size)
+            window.add(pos, data, stream=stream, time=1000 - number)
+            for at, byte in enumerate(data, pos):
+                wanted[stream].setdefault(at, (byte, number))
+        kept = Window(engine, 2)
+        kept.segments, kept.buf = window.segments, window.buf
+        window.place(final=True)
+        for stream, there in wanted.items():
+            if there:
+                found = {at: byte for pos, part in window.joined(stream) for at, byte in enumerate(part, pos)}
+                assert found == {at: byte for at, (byte, _) in there.items()}
+        # The same, kept for the next window: every byte once, with the number of its packet.
+        kept.at(0).at(0, 2).segments["pos"] += 100
+        kept.place()
+        rows = kept.keep()
+        left = {
+            (stream, pos - 100 + k): (byte, int(row["order"]))
+            for row, (stream, pos, part) in zip(kept.kept, rows, strict=True)
+            if not isinstance(part, int)
+            for k, byte in enumerate(part)
+        }
+        assert left == {(stream, at): one for stream, there in wanted.items() for at, one in there.items()}
 
 
 def test_any_cutting_repeating_and_shuffling_gives_the_same_bytes(engine: Engine) -> None:
@@ -124,7 +184,7 @@ def test_any_cutting_repeating_and_shuffling_gives_the_same_bytes(engine: Engine
             window.add(first, text[first:end])
         window.place()
         assert b"".join(data for _, data in window.joined()) == text
-        assert window.order.tolist() == sorted(range(len(parts)), key=lambda k: (parts[k][0], k))
+        assert [int(one["pos"]) for one in window.pieces] == sorted({int(one["pos"]) for one in window.pieces})
 
 
 def test_streams_are_joined_one_after_the_other_and_others_left_out(engine: Engine) -> None:

@@ -98,13 +98,25 @@ def test_whole_frames_behind_a_loss_are_counted(original: Original) -> None:
             continue
         there = {(row.sender, row.receiver, row.digest) for row in found}
         (lost,) = [row for row in original.rows if (row.sender, row.receiver, row.digest) not in there]
+        way = lost.sender, lost.receiver
         following = [
-            row for row in found if (row.sender, row.receiver) == (lost.sender, lost.receiver) and row.time > lost.time
+            row
+            for row in found
+            if (row.sender, row.receiver) == way and row.time > lost.time and row.status in ("ok", "unpaired")
         ]
         without = [row for row in found if row != following[0]]
         assert judge(original, impaired, found=without).behind == [1]
         return
     pytest.fail("no seed loses a frame that others follow")
+
+
+def test_a_client_id_that_is_not_known_is_not_made_up(original: Original) -> None:
+    found, place = _unharmed(original)
+    impaired = impair(original.capture, "snaplen-1024")
+    found[place] = found[place]._replace(client_id=None)
+    assert judge(original, impaired, found=found).invented == []
+    found[place] = found[place]._replace(client_id="another")
+    assert judge(original, impaired, found=found).invented == [found[place]]
 
 
 def test_altered_frames_may_be_as_they_are_now(original: Original) -> None:
