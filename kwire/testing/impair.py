@@ -488,25 +488,34 @@ def _fin_repeated(work: _Work) -> None:
     work.add(extra)
 
 
-@_kind("fin-early", Grade.LOSSLESS)
-def _fin_early(work: _Work) -> None:
-    """FINs without data overtake the last data of their side."""
-    parsed = work.parsed
+def _early(work: _Work, flag: int) -> None:
+    """Moves packets with this flag and no data in front of the last data of their side."""
     before: dict[int, int] = {}
     last: dict[Side, int] = {}
     for index, part, _, side in work.found():
         if part.length:
             last[side] = index
-        elif part.flags & FIN and side in last:
-            before[last[side]] = index
+        elif part.flags & flag and side in last:
+            before.setdefault(last[side], index)
     early = set(before.values())
-    assert len(parsed.segments) == len(work.packets)
     work.packets = [
         made
         for index, packet in enumerate(work.packets)
         if index not in early
         for made in ((work.packets[before[index]]._replace(time=packet.time), packet) if index in before else (packet,))
     ]
+
+
+@_kind("fin-early", Grade.LOSSLESS)
+def _fin_early(work: _Work) -> None:
+    """FINs without data overtake the last data of their side."""
+    _early(work, FIN)
+
+
+@_kind("rst-early", Grade.LOSSLESS)
+def _rst_early(work: _Work) -> None:
+    """RSTs overtake the last data of their side."""
+    _early(work, RST)
 
 
 @_kind("acks-repeated", Grade.LOSSLESS)
