@@ -1,6 +1,6 @@
 # Invariant: what networks, hosts and disks do to a capture changes no row where nothing is lost, at any window size;
-# where something is lost no row says ok of what was never sent, no frame is gone without a row that stands for its
-# bytes, and nothing but CaptureError is raised. NOT_YET lists what of this does not hold so far.
+# where something is lost no row depends on windows, none says ok of what was never sent, no frame is gone without a row
+# that stands for its bytes; and nothing but CaptureError is raised. NOT_YET lists what of this does not hold so far.
 """Captures of real brokers, impaired as ``kwire.testing.impair`` knows it, held against what they were before."""
 
 from __future__ import annotations

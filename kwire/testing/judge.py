@@ -223,7 +223,11 @@ class Verdict:
     frames: int
     """Frames of the original."""
     differing: list[tuple[str, Row]] = field(default_factory=list)
-    """Where nothing was lost: rows that are missing and rows that are there instead, with which of the two it is."""
+    """Rows that are ``missing``, and rows that are there ``instead``, with which of the two it is.
+
+    Where nothing was lost, of the rows of the original; else of those that are found in one window, where a small one
+    was asked for.
+    """
     invented: list[Row] = field(default_factory=list)
     """Rows with the status ``ok`` of what was never sent."""
     unseen: list[Row] = field(default_factory=list)
@@ -252,12 +256,18 @@ def judge(
     grades = {kind.grade for kind in account.kinds}
     if Grade.PAYLOAD in grades:
         raise ValueError("a capture with another content is an original of its own")
+    at_once = rows(impaired.data) if found is None and window is not None and Grade.LOSSY in grades else None
     if found is None:
         found = rows(impaired.data, window=window)
     found = [_as_before(row, account) for row in found]
     verdict = Verdict(frames=sum(row.status == "ok" for row in original.rows))
     if Grade.LOSSY in grades:
         _judge_lossy(original, impaired, found, verdict)
+        if at_once is not None:
+            verdict.differing = _difference(
+                (_comparable(_as_before(row, account), True, False) for row in at_once),
+                (_comparable(row, True, False) for row in found),
+            )
     else:
         verdict.differing = _differing(original.rows, found, account)
     return verdict
