@@ -34,6 +34,9 @@ _DOWN = (
 )
 _SMALL = "a size and an id that somebody waits for are believed to be a response, in the middle of another one too"
 
+_WINDOWS = "where it is not known where a frame begins, what a response may be depends on where the window ends"
+_EARLY = "a frame of several packets that were cut off is dated by those of them that are in the window"
+
 NOT_YET: dict[str, dict[str, Case]] = {
     "differing": {
         "corrupt-copies": Case("kafka-3.9-kraft-raw/controller.pcap", 0, "checksums are not read"),
@@ -51,6 +54,19 @@ NOT_YET: dict[str, dict[str, Case]] = {
         ),
         "fragmented": Case("kafka-3.9-kraft-raw/controller.pcap", 2, "fragments are not joined"),
         "ports-again-without-syn": Case("kafka-4.3-kraft-java/streams.pcap", 3, _DOWN),
+        "lost-some": Case("kafka-3.9-zk-librdkafka/fallback-0.9.pcap", 0, _WINDOWS),
+        "lost-many": Case("kafka-4-telemetry/zstd.pcap", 0, _WINDOWS),
+        "lost-bursts": Case("kafka-4-telemetry/snappy.pcap", 0, _WINDOWS),
+        "lost-one-way": Case("kafka-3.9-zk-kafka-python/pinned-0.9.pcap", 3, _WINDOWS),
+        "lost-first": Case("kafka-4-telemetry/none.pcap", 0, _WINDOWS),
+        "lost-syns": Case("kafka-4.3-kraft-java/admin.pcap", 0, _WINDOWS),
+        "snaplen-96": Case("kafka-4.3-kraft-events/events.pcap", 0, _EARLY),
+        "snaplen-128": Case("kafka-4.3-kraft-events/events.pcap", 0, _EARLY),
+        "snaplen-256": Case("kafka-4.3-kraft-events/events.pcap", 0, _EARLY),
+        "snaplen-1024": Case("kafka-4.3-kraft-events/events.pcap", 0, _EARLY),
+        "corrupted": Case("kafka-3.9-kraft-kafkajs/current.pcap", 0, _WINDOWS),
+        "false-sizes": Case("kafka-3.9-zk-brokers/protocol-3.9.pcap", 0, _WINDOWS),
+        "blanked": Case("kafka-3.9-kraft-kafkajs/current.pcap", 0, _WINDOWS),
     },
     "invented": {
         "lost-some": Case("kafka-4.3-kraft-brokers/quorum.pcap", 1, _SMALL),
