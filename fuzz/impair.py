@@ -45,6 +45,11 @@ NOT_YET: dict[str, dict[str, Case]] = {
             0,
             "the row of an encrypted connection is of the lower stream's direction",
         ),
+        "rst-early": Case(
+            "kafka-3.9-zk-brokers/protocol-2.8.pcap",
+            0,
+            "data behind an RST is cut off where the window ends between them",
+        ),
         "rst-outside": Case("kafka-4-telemetry/refusals.pcap", 0, "any RST ends a connection"),
         "clock-back-50ms": Case(
             "kafka-3.9-kraft-raw/controller.pcap", 2, "a request must not be 20 ms younger than its response"
@@ -54,6 +59,9 @@ NOT_YET: dict[str, dict[str, Case]] = {
         ),
         "fragmented": Case("kafka-3.9-kraft-raw/controller.pcap", 2, "fragments are not joined"),
         "ports-again-without-syn": Case("kafka-4.3-kraft-java/streams.pcap", 3, _DOWN),
+        "rotated": Case("kafka-3.9-kraft-java/clients.pcap", 4, _WINDOWS),
+        "mid-stream": Case("kafka-3.9-kraft-java/clients.pcap", 1, _WINDOWS),
+        "lost-one": Case("kafka-3.9-zk-librdkafka/fallback-0.9.pcap", 4, _WINDOWS),
         "lost-some": Case("kafka-3.9-zk-librdkafka/fallback-0.9.pcap", 0, _WINDOWS),
         "lost-many": Case("kafka-4-telemetry/zstd.pcap", 0, _WINDOWS),
         "lost-bursts": Case("kafka-4-telemetry/snappy.pcap", 0, _WINDOWS),

@@ -489,14 +489,14 @@ def _fin_repeated(work: _Work) -> None:
 
 
 def _early(work: _Work, flag: int) -> None:
-    """Moves packets with this flag and no data in front of the last data of their side."""
+    """Moves packets with this flag and no data in front of the last data of their side, up to four segments of it."""
     before: dict[int, int] = {}
-    last: dict[Side, int] = {}
+    last: dict[Side, list[int]] = {}
     for index, part, _, side in work.found():
         if part.length:
-            last[side] = index
+            last.setdefault(side, []).append(index)
         elif part.flags & flag and side in last:
-            before.setdefault(last[side], index)
+            before.setdefault(last[side][-min(len(last[side]), work.rng.randint(1, 4))], index)
     early = set(before.values())
     work.packets = [
         made
@@ -508,13 +508,13 @@ def _early(work: _Work, flag: int) -> None:
 
 @_kind("fin-early", Grade.LOSSLESS)
 def _fin_early(work: _Work) -> None:
-    """FINs without data overtake the last data of their side."""
+    """FINs without data overtake the last data of their side, up to four segments."""
     _early(work, FIN)
 
 
 @_kind("rst-early", Grade.LOSSLESS)
 def _rst_early(work: _Work) -> None:
-    """RSTs overtake the last data of their side."""
+    """RSTs overtake the last data of their side, up to four segments."""
     _early(work, RST)
 
 
