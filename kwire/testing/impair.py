@@ -630,7 +630,7 @@ def _one_byte_segments(work: _Work) -> None:
 
 @_kind("coalesced", Grade.LOSSLESS, times=False, order=False)
 def _coalesced(work: _Work) -> None:
-    """Neighbouring segments are one packet of up to 64 kB, captured with the last of them, as after GRO."""
+    """Neighbouring segments of 1 ms are one packet of up to 64 kB, captured with the last of them, as after GRO."""
     changed: dict[int, list[Packet]] = {}
     open_: dict[int, tuple[Side, int, Packet, Segment, bytes]] = {}
     for index, part, _, side in work.found():
@@ -642,7 +642,8 @@ def _coalesced(work: _Work) -> None:
         if held is not None:
             same, number, _, first, body = held
             follows = same == side and first.seq + len(body) & _SEQUENCES - 1 == part.seq
-            if follows and len(body) + part.length < _LARGEST_SEGMENT:
+            soon = part.packet.time - first.packet.time <= _MILLISECOND
+            if follows and soon and len(body) + part.length < _LARGEST_SEGMENT:
                 body += part.payload
                 sources = changed[number][0].sources if changed.get(number) else first.packet.sources
                 changed[number] = []
