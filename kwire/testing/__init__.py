@@ -1,7 +1,8 @@
 """Valid and hostile input, for the tests of kwire and of anyone else's Kafka parser.
 
-``strategies`` makes messages, frames and layouts for Hypothesis; ``mutation`` damages bytes. Needs the ``fuzz`` extra
-(``pip install 'kwire[fuzz]'``).
+``strategies`` makes messages, frames and layouts for Hypothesis; ``mutation`` damages bytes; ``impair`` does to
+captures what networks, hosts and disks do to them, and ``judge`` says what a parser makes of that. Needs the ``fuzz``
+extra (``pip install 'kwire[fuzz]'``), and ``judge`` and record values that are frames the ``capture`` extra.
 """
 
 from __future__ import annotations
@@ -13,7 +14,21 @@ try:
 except ImportError:
     raise MissingExtraError("kwire.testing", "fuzz") from None
 
+from kwire.testing.impair import KINDS, Account, Grade, Impaired, Kind, impair
 from kwire.testing.mutation import mutate, mutations
 from kwire.testing.strategies import Frame, frames, layouts, messages
 
-__all__ = ["Frame", "frames", "layouts", "messages", "mutate", "mutations"]
+__all__ = [
+    "KINDS",
+    "Account",
+    "Frame",
+    "Grade",
+    "Impaired",
+    "Kind",
+    "frames",
+    "impair",
+    "layouts",
+    "messages",
+    "mutate",
+    "mutations",
+]

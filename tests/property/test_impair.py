@@ -1,0 +1,105 @@
+"""Golden captures, impaired in every way that ``kwire.testing.impair`` knows, against what they were before.
+
+Which runs: for each kind some of the smaller captures, other ones for each kind, and the case that is known not to hold
+yet, if there is one; with ``--hypothesis-profile=exhaustive`` every capture, with many seeds. ``benchmarks/impair.py``
+prints the figures.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from fuzz.impair import GOLDEN, NOT_YET, original, originals
+from kwire.kernels.engine import MACHINE, using
+from kwire.testing.impair import KINDS, Grade, impair
+from kwire.testing.judge import Verdict, judge
+
+SMALL_WINDOWS = (1000, 7000, 40_000)
+QUICK = 50
+"""Examples of the profile that is the default."""
+
+MEDIAN, RARELY = 2, 5
+"""Frames that are passed over behind a loss: in the median, and at the 99th percentile."""
+
+
+def runs(kind: str) -> list[tuple[str, int]]:
+    """Captures and seeds."""
+    small = originals()
+    seeds = settings().max_examples // QUICK
+    if seeds > 1:
+        every = [path.relative_to(GOLDEN).as_posix() for path in sorted(GOLDEN.glob("*/*.pcap*"))]
+        return [(name, seed) for name in every for seed in range(seeds)]
+    first = list(KINDS).index(kind)
+    chosen = [(small[(first + 7 * k) % len(small)], k) for k in range(6)]
+    known = [(case.capture, case.seed) for cases in NOT_YET.values() for name, case in cases.items() if name == kind]
+    return list(dict.fromkeys(chosen + known))
+
+
+@cache
+def verdicts(kind: str) -> list[tuple[str, int, int | None, Verdict]]:
+    """What is to be said of each run, and of each window that it is read with."""
+    made = []
+    for name, seed in runs(kind):
+        with using(MACHINE):
+            before = original(name)
+            impaired = impair(before.capture, kind, seed=seed)
+            small = SMALL_WINDOWS[seed % len(SMALL_WINDOWS)]
+            for window in (None, small):
+                made.append((name, seed, window, judge(before, impaired, window=window)))
+    return made
+
+
+def of(what: str, *grades: Grade) -> Any:
+    """Kinds as parameters; those that are known not to hold are expected to fail."""
+    return pytest.mark.parametrize(
+        "kind",
+        [
+            pytest.param(kind.name, marks=[pytest.mark.xfail(strict=True, reason=NOT_YET[what][kind.name].reason)])
+            if kind.name in NOT_YET[what]
+            else kind.name
+            for kind in KINDS.values()
+            if kind.grade in grades
+        ],
+    )
+
+
+@of("differing", Grade.LOSSLESS, Grade.REPEATED)
+def test_where_nothing_is_lost_the_rows_are_the_same(kind: str) -> None:
+    for name, seed, window, verdict in verdicts(kind):
+        assert not verdict.differing, (name, seed, window)
+
+
+@of("differing", Grade.LOSSY)
+def test_where_something_is_lost_the_rows_do_not_depend_on_windows(kind: str) -> None:
+    for name, seed, window, verdict in verdicts(kind):
+        assert not verdict.differing, (name, seed, window)
+
+
+@of("invented", Grade.LOSSY)
+def test_nothing_is_made_up(kind: str) -> None:
+    for name, seed, window, verdict in verdicts(kind):
+        assert not verdict.invented, (name, seed, window)
+
+
+@of("unseen", Grade.LOSSY)
+def test_nothing_is_gone_without_a_row_that_says_so(kind: str) -> None:
+    for name, seed, window, verdict in verdicts(kind):
+        assert not verdict.unseen, (name, seed, window)
+
+
+@of("behind", Grade.LOSSY)
+def test_frames_are_found_again_soon_behind_a_loss(kind: str) -> None:
+    behind = sorted(count for _, _, window, verdict in verdicts(kind) if window is None for count in verdict.behind)
+    if behind:
+        assert behind[len(behind) // 2] <= MEDIAN
+        assert behind[len(behind) * 99 // 100] <= RARELY
+
+
+def test_every_frame_of_the_golden_captures_is_judged() -> None:
+    with using(MACHINE):
+        for name in originals():
+            assert original(name).unplaced == 0, name
