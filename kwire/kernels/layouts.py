@@ -39,6 +39,7 @@ __all__ = [
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
+    "KEY",
     "NAME",
     "NAMES_USED",
     "PACKET",
@@ -58,6 +59,7 @@ __all__ = [
     "Header",
     "HeaderCursor",
     "Interface",
+    "Key",
     "Name",
     "NamesUsed",
     "Packet",
@@ -377,6 +379,13 @@ class ApiFacts(Row):
     """Bytes that the shortest response of any version has, correlation id included."""
 
 
+class Key(Row):
+    """What a table hashes with (``kwire.kernels.hashing``): two halves of 64 bits."""
+
+    key_a: int
+    key_b: int
+
+
 class Name(Row):
     """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
 
@@ -385,10 +394,12 @@ class Name(Row):
 
 
 class NamesUsed(Row):
-    """How much of a table of names is in use."""
+    """How much of a table of names is in use, and the key that its names are hashed with."""
 
     count: int
     bytes: int
+    key_a: int
+    key_b: int
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -575,6 +586,7 @@ FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 ROOM: Final = table_type(Room)
 API_FACTS: Final = table_type(ApiFacts)
+KEY: Final = table_type(Key)
 NAME: Final = table_type(Name)
 NAMES_USED: Final = table_type(NamesUsed)
 BATCH: Final = table_type(Batch)
