@@ -173,6 +173,7 @@ class Reason(IntEnum):
     VERSION = 8
     SHORT = 9
     LARGE = 10
+    GIVEN_UP = 11
 
 
 class Packet(Row):
@@ -226,6 +227,8 @@ class Connection(Row):
     """First and last row in the table of requests that wait for their response, -1 for none."""
     waiting: int
     """How many there are."""
+    given_up: int
+    """How many more there were, until they were given up to bound memory."""
     raw_tokens: int
     """1 while requests may be raw SASL tokens, without a header."""
     first_id: int
@@ -344,7 +347,14 @@ class Frame(Row):
 
 
 class Waiting(Row):
-    """A request that waits for its response; those of a connection are a linked list."""
+    """A request that waits for its response.
+
+    Those of a connection are a list, in the order in which they were sent. Of those with the same correlation id the
+    first stands in a hash table, in the list of its place there, and the others follow it.
+    """
+
+    connection: int
+    """Number of its connection."""
 
     id: int
     api: int
@@ -355,6 +365,12 @@ class Waiting(Row):
     order: int
     next: int
     """The next one of the connection, or of the list of free rows; -1 at the end."""
+    chain: int
+    """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
+    same: int
+    """The next one with its correlation id, -1 at the end."""
+    last: int
+    """Of the first with its correlation id: the last one."""
 
 
 class Room(Row):
@@ -366,8 +382,11 @@ class Room(Row):
     """First row of the table of waiting requests that is free again, -1 for none."""
     active: int
     """Row of the table of active streams whose connection is next."""
-    direction: int
-    """0 if its requests are next, 1 if its responses are."""
+    begun: int
+    """1 when the role of that connection has been looked at in this window."""
+    key_a: int
+    key_b: int
+    """What the hash table of waiting requests hashes with."""
 
 
 class ApiFacts(Row):

@@ -251,6 +251,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.waiting_head = -1
     conn.waiting_tail = -1
     conn.waiting = 0
+    conn.given_up = 0
     conn.raw_tokens = 0
     conn.first_id = -1
     conn.told = 0
