@@ -18,8 +18,9 @@ Rules kept here:
 - ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut (as far
   as that can be: where packets are missing, when a hole is given up depends on what was there to be seen).
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
-- Memory is bounded by what is fed at once and by what is unfinished (``MOST_HELD``); beyond that it grows by some 300
-  bytes for each connection, and with the number of different client ids.
+- Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
+  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 300 bytes for each connection, and with the number of
+  different client ids.
 - No I/O, and no clock: time is that of the packets.
 """
 
@@ -39,8 +40,9 @@ from kwire.capture.containers import Container
 from kwire.capture.frames import Endpoint, Frames
 from kwire.capture.saved import check_connections, what_is_stated
 from kwire.errors import CaptureError
-from kwire.kernels import framing, roles, streams, tracking
+from kwire.kernels import framing, pairing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
+from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     CONNECTION,
     FRAME,
@@ -63,6 +65,8 @@ MOST_HELD: Final = 256 << 20
 """Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
+_FIRST_WAITING: Final = 64
+"""Requests for which there is room at first; a power of 2, as all sizes of that table are."""
 
 Array = Any
 
@@ -134,11 +138,13 @@ class Tracker:
         self._container = Container(self._counts)
         self._known = tracking.nothing_known()
         self._client_ids = NameTable()
-        self._waiting: Array = np.zeros(64, WAITING)
+        self._waiting: Array = np.zeros(_FIRST_WAITING, WAITING)
+        self._ids: Array = np.full(_FIRST_WAITING, -1, np.int64)
         self._room: Array = np.zeros(1, ROOM)
         self._room["free"] = -1
+        self._room["key_a"], self._room["key_b"] = fresh_key()
         self._scratch = framing.Scratch(
-            np.zeros(1, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+            np.zeros(2, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
         )
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
@@ -197,9 +203,12 @@ class Tracker:
     def _given(self, rows: Array, data: Array) -> Frames:
         """The frames of a part, numbered by when they were known and sorted by time."""
         names = self._client_ids
-        rows["number"][np.argsort(rows["order"], kind="stable")] = np.arange(self._frames, self._frames + len(rows))
+        # What is known or seen at once is in order of connections, requests in front, wherever the kernel wrote it.
+        place = np.argsort(2 * rows["slot"] + rows["response"], kind="stable")
+        by_order = place[np.argsort(rows["order"][place], kind="stable")]
+        rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        rows = rows.take(np.argsort(rows["time"], kind="stable"))
+        rows = rows.take(place[np.argsort(rows["time"][place], kind="stable")])
         return Frames(rows, data, self._known.connections, names.names, names.pool)
 
     def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
@@ -243,7 +252,7 @@ class Tracker:
     def _read(self, window: roles.Window, engine: Engine) -> Array:
         """The frames of a window, stream by stream."""
         room = self._room[0]
-        room["frames"] = room["active"] = room["direction"] = 0
+        room["frames"] = room["active"] = room["begun"] = 0
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
         known, scratch = facts(), self._scratch
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
@@ -260,6 +269,7 @@ class Tracker:
             self._known.connections,
             self._known.streams,
             self._waiting,
+            self._ids,
             names.names,
             names.pool,
             names.lookup,
@@ -270,9 +280,21 @@ class Tracker:
     def _make_room(self, rows: Array, engine: Engine) -> Array:
         room = self._room[0]
         if room["free"] < 0 and room["waiting"] >= len(self._waiting):
-            self._waiting = grown(self._waiting)
+            self._let_wait(engine)
         self._client_ids.make_room(LONGEST_NAME, engine)
         return grown(rows) if room["frames"] >= len(rows) else rows
+
+    def _let_wait(self, engine: Engine) -> None:
+        """Makes room for another request that waits, where all rows are taken; gives up half of them at the bound."""
+        room, count = self._room[0], len(self._waiting)
+        if count < pairing.MOST_WAITING:
+            self._waiting, ids = grown(self._waiting), np.full(2 * count, -1, np.int64)
+            engine(pairing.move_lookup)(self._waiting, self._ids, room, ids)
+            self._ids = ids
+        else:
+            until = int(np.partition(self._waiting["time"], count // 2)[count // 2])
+            known = self._known
+            engine(pairing.give_up)(known.connections, known.n_connections, self._waiting, self._ids, room, until)
 
     # -- what is known
 
@@ -350,7 +372,7 @@ class Tracker:
             _structs(known.streams.take(2 * slots)),
             _structs(known.streams.take(2 * slots + 1)),
             pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
-            pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
+            self._waiting_of(slots, client_ids),
             pa.array(self._segments_of(slots), _HELD),
         ]
         whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
@@ -367,15 +389,20 @@ class Tracker:
             }
         return pa.Table.from_arrays(columns, schema=STATE.with_metadata({"kwire": json.dumps(whole)}))
 
-    def _waiting_of(self, slot: int, client_ids: Sequence[bytes]) -> list[dict[str, Any]]:
-        found = []
-        row = int(self._known.connections["waiting_head"][slot])
-        while row >= 0:
-            entry = dict(zip(WAITING.names, self._waiting[row].tolist(), strict=True))
-            client = entry.pop("client")
-            row = entry.pop("next")
-            found.append({**entry, "client_id": None if client < 0 else client_ids[client]})
-        return found
+    def _waiting_of(self, slots: Array, client_ids: Sequence[bytes]) -> pa.Array:
+        counts = self._known.connections["waiting"][slots]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        rows = np.empty(offsets[-1], np.int64)
+        choose(rows.nbytes)(pairing.list_all)(self._known.connections, slots, self._waiting, rows)
+        entries = self._waiting.take(rows)
+        client = entries["client"]
+        named = pa.array(client, mask=client < 0)
+        columns = [
+            pa.array(client_ids, pa.binary()).take(named) if name == "client_id" else pa.array(entries[name].copy())
+            for name in _WAITS.value_type.names
+        ]
+        structs = pa.StructArray.from_arrays(columns, fields=list(_WAITS.value_type))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_WAITS)
 
     def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
@@ -433,27 +460,31 @@ class Tracker:
         connections["client"][:count] = [
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
         ]
-        connections["waiting_head"] = connections["waiting_tail"] = -1
-        room, n_waiting = self._room[0], 0
-        for slot, entries in enumerate(saved.column("waiting").to_pylist()):
-            for entry in entries:
-                if n_waiting == len(self._waiting):
-                    self._waiting = grown(self._waiting)
-                client = entry.pop("client_id")
-                entry |= {"client": -1 if client is None else self._client_ids.add(client, engine), "next": -1}
-                if not whole:
-                    entry["order"] = -1
-                self._waiting[n_waiting] = tuple(entry[name] for name in WAITING.names)
-                tail = int(connections["waiting_tail"][slot])
-                if tail < 0:
-                    connections["waiting_head"][slot] = n_waiting
-                else:
-                    self._waiting["next"][tail] = n_waiting
-                connections["waiting_tail"][slot] = n_waiting
-                n_waiting += 1
-            connections["waiting"][slot] = len(entries)
-        room["waiting"], room["free"] = n_waiting, -1
+        self._restore_waiting(saved.column("waiting"), whole, engine)
         self._restore_segments(saved.column("segments").to_pylist(), whole)
+
+    def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
+        connections = self._known.connections
+        connections["waiting_head"] = connections["waiting_tail"] = -1
+        connections["waiting"] = 0
+        entries = pc.list_flatten(lists).combine_chunks()
+        slots = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+        places = _FIRST_WAITING
+        while places < len(slots):
+            places *= 2
+        self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
+        rows = self._waiting[: len(slots)]
+        for name in ("id", "api", "version", "time", "order"):
+            rows[name] = entries.field(name).to_numpy()
+        if not whole:
+            rows["order"] = -1
+        names = entries.field("client_id").dictionary_encode()
+        numbers = np.array([self._client_ids.add(one, engine) for one in names.dictionary.to_pylist()], np.int64)
+        rows["client"] = -1
+        named = names.is_valid().to_numpy(zero_copy_only=False)
+        rows["client"][named] = numbers[names.indices.drop_null().to_numpy()]
+        self._room["waiting"], self._room["free"] = len(slots), -1
+        engine(pairing.append_all)(connections, slots, self._waiting, self._ids, self._room[0])
 
     def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
         rows: list[tuple[int, ...]] = []

@@ -58,7 +58,7 @@ def _records() -> None:
     decode_sets(nothing, none, none)
     names = NameTable()
     names.numbers(nothing, none, none, MACHINE)
-    MACHINE(fill_lookup)(names.names, names.pool, 0, names.lookup)
+    MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
     locate(nothing, np.zeros(0, JOB), ProgramSet({}, 1).code, 1, MACHINE)
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)

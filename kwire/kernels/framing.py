@@ -3,9 +3,10 @@
 Strategy: the pieces of a stream (``kwire.kernels.streams``) are walked run by run, a run being bytes without a gap.
 Where a frame is known to begin, its size says where the next one does; where that is not known (the capture begins
 in the middle of a connection, or bytes are missing), the kernel looks for the next place at which a plausible frame
-stands. Requests of a connection are read before its responses, each leaves an entry in the connection's list
-(``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come out as rows of
-numbers; the bytes stay where they are.
+stands. Both directions of a connection are read side by side, in order of time: the requests always as far ahead as a
+response may have been captured before its request, so that only what is in flight has to be remembered. Each request
+leaves an entry in the connection's list (``kwire.kernels.pairing``), and a response takes the first entry with its
+correlation id. Frames come out as rows of numbers; the bytes stay where they are.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -68,6 +69,11 @@ BLOCKED: Final = 2
 """A response whose request may still come."""
 FULL: Final = 3
 """A table must grow first."""
+LATER: Final = 4
+"""What follows is younger than what is to be read now."""
+
+NEVER: Final = (1 << 63) - 1
+"""A time behind all others."""
 
 Array = Any
 
@@ -78,6 +84,8 @@ class Capture(NamedTuple):
     connections: Array
     streams: Array
     waiting: Array
+    ids: Array
+    """The hash table of ``waiting``: as many places as that has rows or more, a power of 2; -1 for none."""
     names: Array
     pool: Array
     lookup: Array
@@ -91,14 +99,14 @@ class Scratch(NamedTuple):
     """Room for what kernels write down and forget."""
 
     ways: Array
-    """One row of WAY."""
+    """Two rows of WAY: requests and responses."""
     registers: Array
     left: Array
     no_rows: Array
 
 
 class Way(Row):
-    """One direction of a connection while it is read, run by run."""
+    """One direction of a connection while it is read, run by run, as far as ``until`` allows."""
 
     slot: int
     response: int
@@ -110,8 +118,16 @@ class Way(Row):
     """1 when requests wait behind a hole: a response may belong to one of them."""
     waiting: int
     """1 when segments of this stream wait behind a hole."""
+    first: int
+    """The piece that the next run begins with."""
     end_piece: int
     """Its pieces end before this row."""
+    until: int
+    """Time: nothing younger is read now."""
+    wants: int
+    """Time of what follows, where that was too young."""
+    reading: int
+    """1 within a run, 0 before the next one begins."""
     pos: int
     """Where the next frame begins."""
     piece: int
@@ -175,9 +191,10 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 
 @kernel
 def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
-    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
+    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, LATER, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[way.slot]
+    room = capture.room[0]
     stop = way.run_end + way.shift
     pos = way.pos
     piece = way.piece
@@ -199,9 +216,15 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
                             answer = NO
                     elif following > stop and i32(data, at + 8) < 0:
                         answer = NO
+            elif pieces[piece].time > way.until:
+                # What it may answer has not been read yet.
+                way.wants = pieces[piece].time
+                answer = LATER
             else:
                 until = pieces[piece].time + DISORDER
-                answer = plausible_response(window, conn, capture.waiting, facts.apis, at, stop, touching, until)
+                answer = plausible_response(
+                    window, conn, capture.waiting, capture.ids, room, facts.apis, at, stop, touching, until
+                )
             if answer != NO:
                 break
         pos += 1
@@ -212,11 +235,13 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
 
 @kernel
 def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one."""
+    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS or LATER."""
     stream = capture.streams[way.stream]
     begin = way.pos
     answer = _search(window, capture, facts, way)
     stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
+    if answer == LATER:
+        return LATER
     if answer != YES:
         if answer == NEED_MORE and way.ends_here == 1:
             stream.skipped += way.run_end - way.pos
@@ -247,7 +272,7 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
         until = window.pieces[way.piece].time + DISORDER
-        row, _ = find(capture.waiting, head, i32(window.data, at + 4), until)
+        row = find(conn, capture.waiting, capture.ids, capture.room[0], i32(window.data, at + 4), until)
         return YES if row < 0 else NO
     return YES
 
@@ -372,7 +397,7 @@ def _request(
     if token:
         row.status = Status.SASL
         if whole:
-            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
+            wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -385,7 +410,9 @@ def _request(
         conn.first_id = max(int64(0), row.id)
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
-        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order)
+        wait_for(
+            conn, capture.waiting, capture.ids, room, row.id, row.api, row.version, row.client, row.time, row.order
+        )
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -394,23 +421,26 @@ def _request(
 def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
     """Completes the row of a response: False if its request may still come."""
     conn = capture.connections[way.slot]
-    waiting = capture.waiting
+    waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
         entry = waiting[conn.waiting_head]
         row.status = Status.SASL
         row.latency = row.time - entry.time
         row.order = max(row.order, entry.order)
-        forget(conn, waiting, capture.room[0], 1)
+        forget(conn, waiting, ids, room, conn.waiting_head)
         return True
     if row.seen < 4:
         return True
     row.id = i32(window.data, row.off)
-    which, before = find_request(waiting, conn.waiting_head, row.id, row.time + DISORDER)
+    which = find_request(conn, waiting, ids, room, row.id, row.time + DISORDER)
     if which < 0:
         if way.over == 0 and (way.request_missing == 1 or row.time > window.now - DISORDER):
             return False
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
+        if conn.given_up > 0:
+            row.reason = Reason.GIVEN_UP
+            row.detail = conn.given_up
         row.order = max(row.order, given_up(window, conn, row.time))
         return True
     entry = waiting[which]
@@ -419,24 +449,41 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     row.client = entry.client
     row.latency = row.time - entry.time
     row.order = max(row.order, entry.order)
-    forget(conn, waiting, capture.room[0], before + 1)
+    forget(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     return True
 
 
 @kernel
+def _is_first(capture: Capture, way: Any) -> bool:
+    """Whether the first request of a connection has not been read yet. It is read at once, whenever it was captured,
+    since it tells which responses can be expected."""
+    first: bool = way.response == 0 and capture.connections[way.slot].first_id < 0
+    return first
+
+
+@kernel
 def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
+    """Reads the frame that begins at the current position: READ, WAITS, BLOCKED or LATER."""
     stream = capture.streams[way.stream]
     at = way.pos + way.shift
     available = way.run_end - way.pos
+    size = i32(window.data, at) if available >= 4 else int64(-1)
+    # When the last byte of it, of those that are there, was captured.
+    last_piece = way.piece
+    if available < 4:
+        last_piece = _last_piece(window, way, way.run_end)
+    elif 0 <= size <= LARGEST_FRAME:
+        last_piece = _last_piece(window, way, way.pos + 4 + size)
+    last = window.pieces[last_piece]
+    if last.time > way.until and not _is_first(capture, way):
+        way.wants = last.time
+        return LATER
     follows = _token_follows(window, capture, facts, way, at, available)
     if follows == NEED_MORE:
         return WAITS
     token = follows == YES
-    size = int64(-1)
     if available >= 4:
-        size = i32(window.data, at)
         least = 0 if token else (8 if way.response == 0 else 4)
         if size < least or size > (LARGEST_TOKEN if token else LARGEST_FRAME):
             _mark_here(window, capture, rows, way, size, Status.MALFORMED, Reason.SIZE)
@@ -449,8 +496,6 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     if not whole and way.ends_here == 0 and not too_large:
         return WAITS
 
-    # What of it is there, and when its last byte was captured.
-    last = window.pieces[_last_piece(window, way, way.pos + 4 + size if available >= 4 else way.run_end)]
     row = rows[capture.room[0].frames]
     row.slot = way.slot
     row.response = way.response
@@ -549,28 +594,78 @@ def _remember_when(window: Window, way: Any, stream: Any) -> None:
 
 
 @kernel
-def _read_way(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
-) -> bool:
-    """Reads what there is of one direction, whose pieces begin with ``first``: False where a table is full."""
+def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: int, a: int, end: int) -> None:
+    """Gets ready to read one direction of a connection, whose active streams are rows ``a`` to ``end`` - 1."""
+    conn = capture.connections[slot]
+    way.slot = slot
+    way.response = response
+    way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
+    way.over = 1 if window.final or conn.closed == 1 else 0
+    way.stream = 2 * slot + (way.client_side ^ response)
+    way.request_missing = 0
+    way.waiting = 0
+    way.first = 0
+    way.end_piece = 0
+    way.until = ABSENT
+    way.wants = ABSENT
+    way.reading = 0
+    for x in range(a, end):
+        one = window.active[x]
+        if one.stream == way.stream:
+            way.waiting = one.waiting
+            way.first = one.first
+            way.end_piece = one.end
+        elif one.waiting == 1:
+            way.request_missing = response
+    if way.first < way.end_piece:
+        capture.streams[way.stream].time = window.pieces[way.end_piece - 1].time
+
+
+@kernel
+def _read_way(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+    """Reads one direction up to ``way.until``: READ where there is nothing more of it in this window, LATER or FULL."""
     pieces = window.pieces
     stream = capture.streams[way.stream]
-    if first < way.end_piece:
-        stream.time = pieces[way.end_piece - 1].time
-    while first < way.end_piece:
-        if pieces[first].off < 0:
-            first += 1
-            continue
-        after = _begin_run(window, capture, way, first)
+    if way.wants > way.until and not _is_first(capture, way):
+        return LATER
+    while True:
+        if way.reading == 0:
+            while way.first < way.end_piece and pieces[way.first].off < 0:
+                way.first += 1
+            if way.first >= way.end_piece:
+                return READ
+            way.first = _begin_run(window, capture, way, way.first)
+            way.reading = 1
         said = _read_run(window, capture, facts, scratch, rows, way)
         stream.next = max(stream.next, way.pos)
+        if said in (FULL, LATER):
+            return said
+        _remember_when(window, way, stream)
+        way.reading = 0
+        if said == BLOCKED or way.ends_here == 0:
+            way.first = way.end_piece
+
+
+@kernel
+def _read_both(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, asked: Any, answered: Any
+) -> bool:
+    """Reads requests and responses in the order of time: False where a table is full.
+
+    What a response may answer has been read before it: all requests that are not younger than ``DISORDER``. They are
+    read as far ahead again, so that the directions do not change with each frame.
+    """
+    said = _read_way(window, capture, facts, scratch, rows, answered)
+    while said == LATER:
+        wants = answered.wants
+        asked.until = wants + 2 * DISORDER if wants < NEVER - 2 * DISORDER else int64(NEVER)
+        said = _read_way(window, capture, facts, scratch, rows, asked)
         if said == FULL:
             return False
-        _remember_when(window, way, stream)
-        if said == BLOCKED or way.ends_here == 0:
-            break
-        first = after
-    return True
+        answered.until = asked.until - DISORDER if said == LATER else int64(NEVER)
+        said = _read_way(window, capture, facts, scratch, rows, answered)
+    asked.until = NEVER
+    return said != FULL and _read_way(window, capture, facts, scratch, rows, asked) != FULL
 
 
 @kernel
@@ -600,7 +695,7 @@ def _read_connection(
     room = capture.room[0]
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
-    if room.direction == 0:
+    if room.begun == 0:
         settle(window, facts, capture.streams, conn, a, end)
         if conn.role == Role.ENCRYPTED and conn.told == 0:
             if _is_full(capture, rows):
@@ -608,26 +703,12 @@ def _read_connection(
             _tell_encrypted(window, capture, rows, slot, a)
     if conn.role != Role.A_REQUESTS and conn.role != Role.B_REQUESTS:
         return True
-    way = scratch.ways[0]
-    way.slot = slot
-    way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
-    way.over = 1 if window.final or conn.closed == 1 else 0
-    way.request_missing = 0
-    for response in range(2):
-        way.response = response
-        way.stream = 2 * slot + (way.client_side ^ response)
-        for x in range(a, end):
-            one = window.active[x]
-            if one.stream != way.stream:
-                continue
-            way.waiting = one.waiting
-            if response == 0 and one.waiting == 1:
-                way.request_missing = 1
-            way.end_piece = one.end
-            if response >= room.direction and not _read_way(window, capture, facts, scratch, rows, way, one.first):
-                return False
-        room.direction = response + 1
-    return True
+    room.begun = 1
+    asked = scratch.ways[0]
+    answered = scratch.ways[1]
+    _begin_way(window, capture, asked, slot, int64(0), a, end)
+    _begin_way(window, capture, answered, slot, int64(1), a, end)
+    return _read_both(window, capture, facts, scratch, rows, asked, answered)
 
 
 @kernel
@@ -646,7 +727,7 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
             end += 1
         if not _read_connection(window, capture, facts, scratch, rows, a, end):
             return False
-        room.direction = 0
+        room.begun = 0
         room.active = end
     return True
 

@@ -39,6 +39,7 @@ __all__ = [
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
+    "KEY",
     "NAME",
     "NAMES_USED",
     "PACKET",
@@ -58,6 +59,7 @@ __all__ = [
     "Header",
     "HeaderCursor",
     "Interface",
+    "Key",
     "Name",
     "NamesUsed",
     "Packet",
@@ -171,6 +173,7 @@ class Reason(IntEnum):
     VERSION = 8
     SHORT = 9
     LARGE = 10
+    GIVEN_UP = 11
 
 
 class Packet(Row):
@@ -224,6 +227,8 @@ class Connection(Row):
     """First and last row in the table of requests that wait for their response, -1 for none."""
     waiting: int
     """How many there are."""
+    given_up: int
+    """How many more there were, until they were given up to bound memory."""
     raw_tokens: int
     """1 while requests may be raw SASL tokens, without a header."""
     first_id: int
@@ -342,7 +347,14 @@ class Frame(Row):
 
 
 class Waiting(Row):
-    """A request that waits for its response; those of a connection are a linked list."""
+    """A request that waits for its response.
+
+    Those of a connection are a list, in the order in which they were sent. Of those with the same correlation id the
+    first stands in a hash table, in the list of its place there, and the others follow it.
+    """
+
+    connection: int
+    """Number of its connection."""
 
     id: int
     api: int
@@ -353,6 +365,12 @@ class Waiting(Row):
     order: int
     next: int
     """The next one of the connection, or of the list of free rows; -1 at the end."""
+    chain: int
+    """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
+    same: int
+    """The next one with its correlation id, -1 at the end."""
+    last: int
+    """Of the first with its correlation id: the last one."""
 
 
 class Room(Row):
@@ -364,8 +382,11 @@ class Room(Row):
     """First row of the table of waiting requests that is free again, -1 for none."""
     active: int
     """Row of the table of active streams whose connection is next."""
-    direction: int
-    """0 if its requests are next, 1 if its responses are."""
+    begun: int
+    """1 when the role of that connection has been looked at in this window."""
+    key_a: int
+    key_b: int
+    """What the hash table of waiting requests hashes with."""
 
 
 class ApiFacts(Row):
@@ -377,6 +398,13 @@ class ApiFacts(Row):
     """Bytes that the shortest response of any version has, correlation id included."""
 
 
+class Key(Row):
+    """What a table hashes with (``kwire.kernels.hashing``): two halves of 64 bits."""
+
+    key_a: int
+    key_b: int
+
+
 class Name(Row):
     """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
 
@@ -385,10 +413,12 @@ class Name(Row):
 
 
 class NamesUsed(Row):
-    """How much of a table of names is in use."""
+    """How much of a table of names is in use, and the key that its names are hashed with."""
 
     count: int
     bytes: int
+    key_a: int
+    key_b: int
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -575,6 +605,7 @@ FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 ROOM: Final = table_type(Room)
 API_FACTS: Final = table_type(ApiFacts)
+KEY: Final = table_type(Key)
 NAME: Final = table_type(Name)
 NAMES_USED: Final = table_type(NamesUsed)
 BATCH: Final = table_type(Batch)

@@ -1,7 +1,8 @@
 """TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
 
 Strategy: ``tcp_segments`` reads the headers of each packet (``packets.innermost``), looks its connection up in an
-open-addressing table that lives as long as the capture, and writes a row for each segment that matters. Nothing is
+open-addressing table that lives as long as the capture (addresses and ports are what others chose: they are hashed with
+a key, ``kwire.kernels.hashing``), and writes a row for each segment that matters. Nothing is
 copied: a row says where the bytes stand in the window.
 
 Rules kept here:
@@ -23,7 +24,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
+from kwire.kernels.hashing import fresh_key, hash_three, hash_two
+from kwire.kernels.layouts import ABSENT, CONNECTION, KEY, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
@@ -45,7 +47,7 @@ _SEQUENCES: Final = 1 << 32
 _SEQUENCE: Final = _SEQUENCES - 1
 """The bits of a sequence number."""
 
-_MULTIPLIER: Final = 0x3C79AC492BA7B653
+_IPV4: Final = 4
 
 _FIRST_CONNECTIONS: Final = 64
 _FIRST_PLACES: Final = 1024
@@ -60,7 +62,15 @@ class Known(NamedTuple):
     """Table of STREAM, two rows for each."""
     lookup: Array
     """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
+    key: Array
+    """One row of KEY: what they are hashed with."""
     n_connections: int
+
+
+def _fresh_key() -> Array:
+    key = np.zeros(1, KEY)
+    key["key_a"], key["key_b"] = fresh_key()
+    return key
 
 
 def nothing_known() -> Known:
@@ -69,6 +79,7 @@ def nothing_known() -> Known:
         np.zeros(_FIRST_CONNECTIONS, CONNECTION),
         np.zeros(2 * _FIRST_CONNECTIONS, STREAM),
         np.full(_FIRST_PLACES, -1, np.int64),
+        _fresh_key(),
         0,
     )
 
@@ -78,32 +89,28 @@ def restored(connections: Array, streams: Array, count: int, engine: Engine) -> 
     places = _FIRST_PLACES
     while places < 2 * (count + 1):
         places *= 2
-    lookup = np.full(places, -1, np.int64)
-    engine(fill_lookup)(connections, count, lookup)
-    return Known(connections, streams, lookup, count)
+    lookup, key = np.full(places, -1, np.int64), _fresh_key()
+    engine(fill_lookup)(connections, count, lookup, key[0])
+    return Known(connections, streams, lookup, key, count)
 
 
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _mixed(value: int) -> int:
-    value ^= value >> 29
-    value *= _MULTIPLIER
-    value ^= value >> 32
-    return value
-
-
-@kernel
-def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
+def _hash(key: Any, family: int, a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
-    a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
-    b = _mixed(_mixed(_mixed(b_high) + b_low) + b_port)
-    return _mixed(a + b)
+    if family == _IPV4:
+        one = a_low << 16 | a_port
+        other = b_low << 16 | b_port
+    else:
+        one = hash_three(key.key_a, key.key_b, a_high, a_low, a_port)
+        other = hash_three(key.key_a, key.key_b, b_high, b_low, b_port)
+    return hash_two(key.key_a, key.key_b, min(one, other), max(one, other))
 
 
 @kernel
-def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
+def fill_lookup(connections: Array, count: int, lookup: Array, key: Any) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room.
 
     A later connection on the same ports takes the place of an earlier.
@@ -111,7 +118,8 @@ def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
     mask = lookup.shape[0] - 1
     for slot in range(count):
         conn = connections[slot]
-        place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
+        hashed = _hash(key, conn.family, conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port)
+        place = hashed & mask
         while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
             place = (place + 1) & mask
         lookup[place] = slot
@@ -141,7 +149,7 @@ def _same_ends(one: Any, other: Any) -> bool:
 
 
 @kernel
-def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
+def _look_up(header: Any, connections: Array, lookup: Array, key: Any) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
     The slot is -1 where there is none, the place then the one where it belongs.
@@ -154,7 +162,7 @@ def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, 
     dst_low = header.dst_low
     dst_port = header.dst_port
     mask = lookup.shape[0] - 1
-    place = _hash(src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
+    place = _hash(key, family, src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
     while lookup[place] >= 0:
         slot = lookup[place]
         conn = connections[slot]
@@ -243,6 +251,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.waiting_head = -1
     conn.waiting_tail = -1
     conn.waiting = 0
+    conn.given_up = 0
     conn.raw_tokens = 0
     conn.first_id = -1
     conn.told = 0
@@ -277,14 +286,14 @@ def _close(conn: Any, order: int) -> None:
 
 def _with_room(known: Known, engine: Engine) -> Known:
     """What is known, in tables that have room for another connection."""
-    connections, streams, lookup, n_connections = known
+    connections, streams, lookup, key, n_connections = known
     if n_connections == connections.shape[0]:
         connections = grown(connections)
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
         lookup = np.full(2 * lookup.shape[0], -1, np.int64)
-        engine(fill_lookup)(connections, n_connections, lookup)
-    return Known(connections, streams, lookup, n_connections)
+        engine(fill_lookup)(connections, n_connections, lookup, key[0])
+    return Known(connections, streams, lookup, key, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
@@ -360,13 +369,20 @@ def _note_segment(
 
 @kernel
 def _connection(
-    header: Any, order: int, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
+    header: Any,
+    order: int,
+    connections: Array,
+    streams: Array,
+    lookup: Array,
+    key: Any,
+    n_connections: int,
+    ports: Array,
 ) -> tuple[int, int]:
     """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
 
     The slot is ``n_connections`` if it was made, -1 if there is none and such a packet begins none.
     """
-    slot, side, place = _look_up(header, connections, lookup)
+    slot, side, place = _look_up(header, connections, lookup, key)
     if slot >= 0:
         if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
             return slot, side
@@ -388,6 +404,7 @@ def _take(
     connections: Array,
     streams: Array,
     lookup: Array,
+    keys: Array,
     n_connections: int,
     counts: Array,
     segments: Array,
@@ -400,6 +417,7 @@ def _take(
     ``headers`` is room for one.
     """
     header = headers[0]
+    key = keys[0]
     while (
         k < packets.shape[0]
         and n_segments + 2 <= segments.shape[0]
@@ -414,7 +432,7 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, order, connections, streams, lookup, n_connections, ports)
+        slot, side = _connection(header, order, connections, streams, lookup, key, n_connections, ports)
         if slot < 0:
             continue
         if slot == n_connections:
@@ -454,9 +472,9 @@ def tcp_segments(
     while k < len(packets):
         if n_segments + 2 > len(segments):
             segments = grown(segments)
-        connections, streams, lookup, n_connections = known = _with_room(known, engine)
+        connections, streams, lookup, key, n_connections = known = _with_room(known, engine)
         k, n_segments, n_connections = engine(_take)(
-            buf, packets, k, ports, connections, streams, lookup, n_connections, counts, segments, n_segments,
+            buf, packets, k, ports, connections, streams, lookup, key, n_connections, counts, segments, n_segments,
             first_order, headers,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)

@@ -70,6 +70,7 @@ def state(connections: Any, streams: Any, waiting: int = 64, names: int = 64, po
         connections,
         streams,
         np.zeros(waiting, WAITING),
+        np.full(1 << max(1, waiting).bit_length(), -1, np.int64),
         np.zeros(names, NAME),
         np.zeros(pool, np.uint8),
         np.full(4 * max(1, names), -1, np.int64),
@@ -79,4 +80,4 @@ def state(connections: Any, streams: Any, waiting: int = 64, names: int = 64, po
 
 
 def scratch() -> Scratch:
-    return Scratch(np.zeros(1, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))
+    return Scratch(np.zeros(2, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))

@@ -16,6 +16,7 @@ from kwire.kernels.framing import Capture, frames_and_pairs, tell_the_rest
 from kwire.kernels.layouts import FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
+from kwire.kernels.pairing import move_lookup
 from kwire.protocol.facts import facts
 
 Brief = tuple[int, Status, int]
@@ -32,7 +33,7 @@ def known(**fields: Any) -> Capture:
 
 def read(engine: Engine, capture: Capture, a: Run = (), b: Run = (), **options: Any) -> list[Brief]:
     """The frames of one window; everything fits."""
-    capture.room["frames"] = capture.room["active"] = capture.room["direction"] = 0
+    capture.room["frames"] = capture.room["active"] = capture.room["begun"] = 0
     rows = np.empty(200, FRAME)
     assert engine(frames_and_pairs)(window(a, b, **options), capture, facts(), scratch(), rows)
     if options.get("final"):
@@ -187,10 +188,12 @@ def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine
     ):
         stops += 1
         assert stops < 1000
+        before = capture
         if capture.room["frames"][0] == len(rows):
             rows = grown(rows)
         elif capture.room["waiting"][0] == len(capture.waiting) and capture.room["free"][0] < 0:
-            capture = capture._replace(waiting=grown(capture.waiting))
+            capture = capture._replace(waiting=grown(capture.waiting), ids=np.full(2 * len(capture.ids), -1, np.int64))
+            engine(move_lookup)(capture.waiting, before.ids, capture.room[0], capture.ids)
         else:
             table.make_room(LONGEST_NAME, engine)
     assert stops > 10
