@@ -696,7 +696,7 @@ def _read_connection(
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
     if room.begun == 0:
-        settle(window, facts, capture.streams, conn, a, end)
+        settle(window, facts, scratch, capture.streams, conn, a, end)
         if conn.role == Role.ENCRYPTED and conn.told == 0:
             if _is_full(capture, rows):
                 return False
