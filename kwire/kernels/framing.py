@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
+from kwire.kernels.judging import NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -190,7 +191,40 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 
 
 @kernel
-def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
+def _request_here(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, touching: bool
+) -> int:
+    """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
+
+    Its body has to fit. At the beginning of a segment (``touching``) that is enough, unless what follows is no request:
+    values of records may be frames themselves. Elsewhere it also has the client_id of the connection.
+    """
+    data = window.data
+    client = capture.connections[way.slot].client
+    length = i16(data, at + 12) if stop - at >= 14 else int64(-1)
+    known = False
+    if client >= 0 and length >= 0:
+        name = capture.names[client]
+        known = name.len == length and same_bytes(data, at + 14, capture.pool, name.off, length)
+    if not (touching or known or client < 0):
+        return NO
+    said, _ = fits(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+    if said == SO_FAR:
+        if way.ends_here == 0:
+            return NEED_MORE
+        return YES if touching and known else NO
+    if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
+        return NO
+    following = at + 4 + i32(data, at)
+    if following < stop:
+        after = plausible_request(data, following, stop, facts.apis)
+        if after == NO or (after == NEED_MORE and way.ends_here == 0):
+            return after
+    return YES
+
+
+@kernel
+def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any) -> int:
     """Moves on to the next position at which a frame can begin: YES, NEED_MORE, LATER, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[way.slot]
@@ -208,14 +242,8 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
             touching = pieces[piece].pos == pos
             if way.response == 0:
                 answer = plausible_request(data, at, stop, facts.apis)
-                if answer == YES and not touching:
-                    # In the middle of a segment, one header is not enough: what follows must fit.
-                    following = at + 4 + i32(data, at)
-                    if following < stop:
-                        if plausible_request(data, following, stop, facts.apis) == NO:
-                            answer = NO
-                    elif following > stop and i32(data, at + 8) < 0:
-                        answer = NO
+                if answer == YES:
+                    answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
             elif pieces[piece].time > way.until:
                 # What it may answer has not been read yet.
                 way.wants = pieces[piece].time
@@ -223,9 +251,21 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
             else:
                 until = pieces[piece].time + DISORDER
                 answer = plausible_response(
-                    window, conn, capture.waiting, capture.ids, room, facts.apis, at, stop, touching, until
+                    window,
+                    conn,
+                    capture.waiting,
+                    capture.ids,
+                    room,
+                    facts,
+                    scratch,
+                    at,
+                    stop,
+                    touching,
+                    way.ends_here == 1,
+                    until,
                 )
-            if answer != NO:
+            # What is cut off within its header is none, but others may follow.
+            if answer != NO and not (answer == NEED_MORE and way.ends_here == 1):
                 break
         pos += 1
     way.pos = pos
@@ -234,18 +274,15 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
 
 
 @kernel
-def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
+def _resynchronise(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
     """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS or LATER."""
     stream = capture.streams[way.stream]
     begin = way.pos
-    answer = _search(window, capture, facts, way)
+    answer = _search(window, capture, facts, scratch, way)
     stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
     if answer == LATER:
         return LATER
     if answer != YES:
-        if answer == NEED_MORE and way.ends_here == 1:
-            stream.skipped += way.run_end - way.pos
-            way.pos = way.run_end
         return WAITS
     stream.synced = 1
     if stream.skipped > 0:
@@ -574,7 +611,7 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
         if _is_full(capture, rows):
             return FULL
         if stream.synced != 1:
-            said = _resynchronise(window, capture, facts, rows, way)
+            said = _resynchronise(window, capture, facts, scratch, rows, way)
         else:
             said = _next_frame(window, capture, facts, scratch, rows, way)
         if said != READ:

@@ -23,9 +23,10 @@ from typing import Any, Final
 
 from kwire.kernels.engine import kernel
 from kwire.kernels.hashing import hash_two
+from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import WAITING
 from kwire.kernels.numbers import i32, int64
-from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Window
+from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Facts, Window
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
@@ -265,18 +266,21 @@ def plausible_response(
     waiting: Array,
     lookup: Array,
     room: Any,
-    apis: Array,
+    facts: Facts,
+    scratch: Any,
     at: int,
     end: int,
     touching: bool,
+    ends_here: bool,
     until: int,
 ) -> int:
     """Whether a response (size first) can begin at ``at``, where the boundary is not known.
 
-    Only a size and a correlation id are there to judge by. An id that is waited for is believed if the size is enough
-    for a response of its API (small numbers are common: a 4 and a 1 look like the whole of a response) and if what
-    follows fits as well; at the beginning of a segment (``touching``) so is one shortly before the first request that
-    was seen, and any small one if no request was seen at all.
+    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as well
+    (values of records may be frames themselves). At the beginning of a segment (``touching``) so is a whole response to
+    one shortly before the first request that was seen, or any if no request was seen at all: nothing is known of its
+    body, so that of the next one, or the end of what there is, has to stand where its size says. ``ends_here``: nothing
+    will follow without a gap.
     """
     buf = window.data
     if end - at < 4:
@@ -287,26 +291,29 @@ def plausible_response(
     if end - at < 8:
         return NEED_MORE
     wanted = i32(buf, at + 4)
-    row = find(conn, waiting, lookup, room, wanted, until)
-    first = conn.first_id
-    if row < 0:
-        if not touching:
-            return NO
-        if first >= 0 and not 0 < first - wanted <= NEAR:
-            return NO
-        if first < 0 and wanted < 0:
-            return NO
-    else:
-        api = waiting[row].api
-        if 0 <= api < apis.shape[0] and size < apis[api].least_response:
-            return NO
     following = at + 4 + size
-    if following == end:
-        return YES
+    row = find(conn, waiting, lookup, room, wanted, until)
+    known = False
+    if row >= 0:
+        entry = waiting[row]
+        if 0 <= entry.api < facts.apis.shape[0] and size < facts.apis[entry.api].least_response:
+            return NO
+        said, _ = fits(buf, at, end, int64(1), entry.api, entry.version, facts, scratch)
+        if said in (UNFIT, TRAILS):
+            return NO
+        if said == SO_FAR:
+            if ends_here:
+                return YES if touching else NO
+            return NEED_MORE
+        known = said == FITS
+    else:
+        first = conn.first_id
+        if not touching or (first >= 0 and not 0 < first - wanted <= NEAR) or (first < 0 and wanted < 0):
+            return NO
     if following + 8 <= end:
         size = i32(buf, following)
         next_id = i32(buf, following + 4)
-        if size < 4 or size > LARGEST_FRAME or not 0 < next_id - wanted <= NEAR:
-            return NO
+        return YES if 4 <= size <= LARGEST_FRAME and 0 < next_id - wanted <= NEAR else NO
+    if following == end or known:
         return YES
-    return YES if touching else NO
+    return NO if ends_here else NEED_MORE
