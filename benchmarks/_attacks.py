@@ -1,0 +1,1297 @@
+"""Inputs that are made to cost as much as they can: the table ``ATTACKS``, which ``hostile.py`` reads and judges.
+
+Each ``Attack`` has a name, a function that makes its bytes, and what they are (``kind``), which says how they are read.
+Everything is made with ``struct`` from what stands here and with fixed seeds, not with kwire's own writers: those
+refuse most of it. Only checksums and schemas are kwire's.
+
+``ATTACKS`` asks of every reader: what is the smallest input that costs most? So an attack is one of
+
+- little that becomes much: what a compressor, a count, or a value that is repeated for each row makes of it;
+- the shortest form of a thing, as often as it fits: records of 7 bytes, structs and headers of two, responses of eight;
+- what is looked for: names with one hash, frames that look like others, definitions that hold each other;
+- what is wrong, over and over: each problem is an error to word and a row to make.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import random
+import struct
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import cramjam
+import lz4.frame
+import numpy as np
+import zstandard
+
+from kwire import schema
+from kwire.records.crc import crc32, crc32c
+from kwire.schema import model
+
+__all__ = ["ATTACKS", "BENIGN", "Attack", "Kind", "as_capture"]
+
+Kind = Literal[
+    "records",
+    "request",
+    "response",
+    "giant",
+    "stream",
+    "capture",
+    "topics",
+    "events",
+    "segment",
+    "index",
+    "metrics",
+    "schema",
+    "definition",
+]
+
+MiB: Final = 1 << 20
+BOMB: Final = 30 * MiB
+"""Bytes of a compressed batch that is within kwire's limit (32 MiB)."""
+REFUSED: Final = 40 * MiB
+"""Bytes of one that is not."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``make()`` gives the input. ``readers``: those it goes through, where they are not all of its kind.
+
+    ``api``, ``version``: what a response answers. ``topic``: where a record set stands that becomes a capture.
+    """
+
+    name: str
+    kind: Kind
+    make: Callable[[], bytes]
+    readers: tuple[str, ...] = ()
+    api: int = 0
+    version: int = 0
+    topic: bytes = b"t"
+
+
+# --- Records ----------------------------------------------------------------------------------------------------------
+
+
+def uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def varint(value: int) -> bytes:
+    return uvarint(value << 1 if value >= 0 else ~(value << 1))
+
+
+SMALL: Final = b"\x0c\0\0\0\1\1\0"
+"""A record of seven bytes: no key, no value, no headers."""
+
+
+WRONG: Final = b"\x0c\0\0\0\1\x7e\0"
+"""One whose value is longer than it is."""
+
+
+def record(value: bytes = b"", headers: bytes = b"\0", key: bytes | None = None, delta: int = 0) -> bytes:
+    """A record of magic 2; ``headers`` with their count in front."""
+    named = b"\1" if key is None else varint(len(key)) + key
+    body = b"\0\0" + varint(delta) + named + varint(len(value)) + value + headers
+    return varint(len(body)) + body
+
+
+def batch(records: bytes, count: int, codec: int = 0, attributes: int = 0, crc: int | None = None) -> bytes:
+    """A record batch whose records are ``records``, which are compressed already where ``codec`` says so."""
+    rest = struct.pack(">hiqqqhii", codec | attributes, max(count - 1, 0), 10**12, 10**12, -1, -1, -1, count) + records
+    head = struct.pack(">ibI", 0, 2, crc32c(rest) if crc is None else crc)
+    return struct.pack(">qi", 0, len(head) + len(rest)) + head + rest
+
+
+def message(magic: int, value: bytes | None, codec: int = 0) -> bytes:
+    """A message of magic 0 or 1 without a key."""
+    body = bytes([magic, codec]) + (struct.pack(">q", 10**12) if magic else b"") + struct.pack(">i", -1)
+    body += struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+    return struct.pack(">qiI", 0, len(body) + 4, crc32(body)) + body
+
+
+@functools.cache
+def zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=3).compress(data)
+
+
+def gzipped(data: bytes) -> bytes:
+    return gzip.compress(data, 9, mtime=0)
+
+
+def filled(unit: bytes, size: int) -> bytes:
+    return unit * (size // len(unit))
+
+
+def zstd_batch(unit: bytes, size: int = BOMB) -> bytes:
+    """A batch that holds ``unit`` as often as it fits into ``size`` bytes, compressed."""
+    return batch(zstd(filled(unit, size)), size // len(unit), 4)
+
+
+def headers_of(count: int, one: bytes = b"\0\1") -> bytes:
+    """A count and so many headers; the shortest has a name of no bytes and is null."""
+    return varint(count) + one * count
+
+
+def refused(codec: int, size: int) -> bytes:
+    """Batches, ``size`` bytes of them but one at least, that become more than is allowed."""
+    compressors: tuple[Callable[[bytes], Any], ...] = (gzipped, cramjam.snappy.compress_raw, lz4.frame.compress, zstd)
+    one = batch(bytes(compressors[codec - 1](bytes(REFUSED))), 1, codec)
+    return one * max(size // len(one), 1)
+
+
+def different_headers(count: int) -> bytes:
+    """Records with one header each, no two of one name."""
+    return b"".join(record(headers=b"\2" + varint(6) + b"%06x" % k + b"\1") for k in range(count))
+
+
+def wrapped_bombs(magic: int, bombs: int) -> bytes:
+    """Two wrappers around many messages, each of which would decompress to more than is allowed."""
+    bomb = message(magic, gzipped(gzipped(bytes(REFUSED))), 1)
+    small = message(magic, gzipped(bytes(REFUSED)), 1)
+    inner = gzipped(small * min(bombs, BOMB // len(small)))
+    return message(magic, inner, 1) * 8 + bomb * 8
+
+
+def xerial(block: bytes, size: int) -> bytes:
+    """Snappy in Java's framing."""
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + filled(struct.pack(">i", len(block)) + block, size)
+
+
+def _records() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes], **more: Any) -> Attack:
+        return Attack(f"records: {name}", "records", make, **more)
+
+    few = MiB // len(SMALL)
+    yield add("7 bytes each, 1 MB", lambda: batch(SMALL * few, few))
+    yield add("7 bytes each, zstd", lambda: zstd_batch(SMALL))
+    yield add("7 bytes each, zstd, 8 times", lambda: zstd_batch(SMALL) * 8)
+    yield add("7 bytes each, zstd, 100 times", lambda: zstd_batch(SMALL) * 100)
+    yield add("each wrong, zstd", lambda: zstd_batch(WRONG))
+    yield add("each wrong, 1 MB", lambda: batch(WRONG * few, few))
+    yield add("wrong checksums", lambda: filled(batch(SMALL, 1, crc=1), MiB))
+    yield add("one in a batch", lambda: filled(batch(SMALL, 1), MiB))
+    yield add("one in a zstd batch", lambda: filled(batch(zstd(SMALL), 1, 4), MiB))
+    yield add("one in an LZ4 batch", lambda: filled(batch(lz4.frame.compress(SMALL), 1, 3), MiB))
+    yield add("one in a gzip batch", lambda: filled(batch(gzipped(SMALL), 1, 1), MiB))
+    yield add("batches without one", lambda: filled(batch(b"", 0), MiB))
+    yield add("empty zstd batches", lambda: filled(batch(zstd(b""), 0, 4), MiB))
+    yield add("a count of 2**31", lambda: filled(batch(b"", 2**31 - 1), MiB))
+    yield add("control batches", lambda: filled(batch(record(b"", key=b"\0\0\0\7"), 1, attributes=0x30), MiB))
+    yield add("two-byte headers of one", lambda: batch(record(headers=headers_of(MiB // 2)), 1))
+    yield add("two-byte headers of one, zstd", lambda: zstd_batch(record(headers=headers_of(BOMB // 2 - 20))))
+    yield add("100 two-byte headers, zstd", lambda: zstd_batch(record(headers=headers_of(100))))
+    yield add(
+        "two-byte headers, other each time",
+        lambda: batch(b"".join(record(headers=headers_of(k % 7)) for k in range(80_000)), 80_000),
+    )
+    yield add("names of headers, all different", lambda: batch(different_headers(50_000), 50_000))
+    yield add("empty values, zstd", lambda: zstd_batch(record(b"", key=b"")))
+    yield add("LZ4 of zeros", lambda: batch(lz4.frame.compress(bytes(BOMB)), 1, 3))
+
+    # Decompression that comes to nothing, or takes many steps.
+    for codec, name in enumerate(("gzip", "snappy", "LZ4", "zstd"), 1):
+        yield add(f"a bomb refused, {name}", functools.partial(refused, codec, 1))
+        yield add(f"bombs refused, {name}, 1 MB", functools.partial(refused, codec, MiB))
+    yield add("zstd of empty frames", lambda: batch(filled(zstd(b""), MiB), 1, 4))
+    yield add("zstd of skipped frames", lambda: batch(filled(struct.pack("<II", 0x184D2A50, 0), MiB), 1, 4))
+    yield add("gzip of empty members", lambda: batch(filled(gzipped(b""), MiB), 1, 1))
+    yield add("gzip of 99 empty members, often", lambda: filled(batch(gzipped(b"") * 99, 1, 1), MiB))
+    yield add("xerial of empty blocks", lambda: batch(xerial(b"\0", MiB), 1, 2))
+    yield add("xerial of its own headers", lambda: batch(filled(b"\x82SNAPPY\0" + bytes(8), MiB), 1, 2))
+    yield add("zstd that asks for a window", lambda: filled(batch(b"\x28\xb5\x2f\xfd\0\x88\1\0\0", 1, 4), MiB))
+    yield add("an unknown magic, over and over", lambda: filled(message(7, None), MiB))
+
+
+def _messages(magic: int) -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"records: {name}, magic {magic}", "records", make)
+
+    def wrapper(*inner: bytes, size: int = 0) -> bytes:
+        """A wrapper around messages, the first so often that they are ``size`` bytes."""
+        return message(magic, gzipped(filled(inner[0], size) if size else b"".join(inner)), 1)
+
+    plain = message(magic, None)
+    yield add("messages", lambda: filled(plain, MiB))
+    yield add("messages in a wrapper", lambda: wrapper(plain, size=BOMB))
+    yield add("one in a wrapper", lambda: filled(wrapper(plain), MiB))
+    yield add("problems in a wrapper", lambda: wrapper(message(7, None), size=BOMB))
+    yield add("bombs in wrappers", lambda: wrapped_bombs(magic, 900))
+    yield add("wrappers in wrappers", lambda: wrapper(wrapper(wrapper(plain)), size=4 * MiB))
+
+
+# --- Bodies -----------------------------------------------------------------------------------------------------------
+
+
+def text(value: bytes) -> bytes:
+    """A string as it is in versions that are not flexible."""
+    return struct.pack(">h", len(value)) + value
+
+
+def request(api: int, version: int, body: bytes, *, number: int = 1, client: bytes | None = None) -> bytes:
+    """A request frame, with the tagged section of its header where it has one."""
+    name = b"\xff\xff" if client is None else text(client)
+    return struct.pack(">hhi", api, version, number) + name + (b"\0" if _is_flexible(api, version) else b"") + body
+
+
+def response(api: int, version: int, body: bytes, number: int = 1) -> bytes:
+    flexible = _is_flexible(api, version) and api != 18
+    return struct.pack(">i", number) + (b"\0" if flexible else b"") + body
+
+
+def _is_flexible(api: int, version: int) -> bool:
+    made = schema.request(api)
+    return made is not None and version in made.versions and model.layout(made, version).flexible
+
+
+def repeated(name: str, version: int, field: str, size: int, *, unit: bytes | None = None) -> bytes:
+    """A message that is as short as it can be, but for the array ``field`` of its own: as many of its shortest element
+    (or of ``unit``) as ``size`` bytes hold."""
+    made = b""
+    layout = model.layout(schema.message(name), version)
+    for one in layout.fields:
+        if one.name != field:
+            made += _shortest(one.type, one.nullable)
+            continue
+        assert isinstance(one.type, model.ArrayLayout)
+        element = _shortest(one.type.element, False) if unit is None else unit
+        count = max(size // len(element), 1)
+        made += (uvarint(count + 1) if one.type.compact else struct.pack(">i", count)) + element * count
+    return made + (b"\0" if layout.flexible else b"")
+
+
+def _shortest(type_: model.TypeLayout, nullable: bool) -> bytes:
+    """The shortest value of a type; empty rather than null, which costs less."""
+    if isinstance(type_, model.StructLayout):
+        if nullable:
+            return b"\xff"
+        fields = b"".join(_shortest(one.type, one.nullable) for one in type_.fields)
+        return fields + (b"\0" if type_.flexible else b"")
+    if isinstance(type_, model.ArrayLayout) or type_.name in ("string", "bytes", "records"):
+        return b"\1" if type_.compact else bytes(type_.min_size)
+    return bytes(type_.min_size)
+
+
+def tags(count: int) -> bytes:
+    """A tagged section of so many tags that nobody knows, each without bytes."""
+    return uvarint(count) + b"".join(uvarint(1000 + k) + b"\0" for k in range(count))
+
+
+def _bodies(size: int, kind: Kind, label: str) -> Iterator[Attack]:
+    def add(name: str, api: int, version: int, body: Callable[[], bytes], **more: Any) -> Attack:
+        return Attack(f"{label}: {name}", kind, lambda: request(api, version, body()), **more)
+
+    yield add("Metadata, topics of 2 bytes", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size))
+    yield add("Produce, topics of 3 bytes", 0, 9, lambda: repeated("ProduceRequest", 9, "topic_data", size))
+    yield add(
+        "Produce, partitions of 6 bytes",
+        0,
+        9,
+        lambda: repeated(
+            "ProduceRequest", 9, "topic_data", 1, unit=b"\2t" + uvarint(size // 6 + 1) + filled(bytes(6), size) + b"\0"
+        ),
+    )
+    yield add("OffsetFetch, groups of 3 bytes", 9, 8, lambda: repeated("OffsetFetchRequest", 8, "groups", size))
+    yield add("OffsetCommit, topics of 3 bytes", 8, 8, lambda: repeated("OffsetCommitRequest", 8, "topics", size))
+    yield add("CreateTopics, topics", 19, 5, lambda: repeated("CreateTopicsRequest", 5, "topics", size))
+    yield add(
+        "AlterConfigs, resources of 4 bytes",
+        44,
+        1,
+        lambda: repeated("IncrementalAlterConfigsRequest", 1, "resources", size),
+    )
+    yield add("JoinGroup, protocols of 3 bytes", 11, 6, lambda: repeated("JoinGroupRequest", 6, "protocols", size))
+    yield add("DescribeGroups, names of 1 byte", 15, 5, lambda: repeated("DescribeGroupsRequest", 5, "groups", size))
+    yield add("unknown tags of 3 bytes", 3, 9, lambda: b"\0\0\0\0" + tags(size // 3 if size < 16 * MiB else 2_000_000))
+    yield add(
+        "a topic with tags of 2 bytes, often",
+        3,
+        9,
+        lambda: repeated(
+            "MetadataRequest",
+            9,
+            "topics",
+            size,
+            unit=b"\1" + uvarint(100) + bytes(x for k in range(100) for x in (k, 0)),
+        ),
+    )
+    yield add(
+        "a string of control characters",
+        3,
+        1,
+        lambda: struct.pack(">i", size // 32769) + filled(text(b"\1" * 32767), size),
+    )
+    yield add("wrong at its end", 3, 9, lambda: repeated("MetadataRequest", 9, "topics", size)[:-2] + b"\7\7")
+    yield add(
+        "not UTF-8 at its end", 3, 9, lambda: uvarint(size // 2 + 2) + filled(b"\1\0", size) + b"\2\xff\0" + bytes(4)
+    )
+    yield add(
+        "JoinGroup, a subscription of 2-byte topics",
+        11,
+        5,
+        lambda: join_group(struct.pack(">hi", 0, size // 2) + filled(b"\0\0", size) + b"\xff\xff\xff\xff"),
+    )
+    yield add("JoinGroup, subscriptions that are none", 11, 5, lambda: join_group(b"\0\0\0\0\0\1\0", size // 13))
+    yield add("SaslAuthenticate of one token", 36, 2, lambda: uvarint(size + 1) + bytes(size) + b"\0")
+    yield add("Produce, records of 7 bytes", 0, 3, lambda: produce_body(batch(SMALL * (size // 7), size // 7)))
+
+
+def join_group(metadata: bytes, count: int = 1) -> bytes:
+    """JoinGroup v5 of one member with so many protocols."""
+    protocol = text(b"") + struct.pack(">i", len(metadata)) + metadata
+    head = text(b"g") + struct.pack(">ii", 1000, 1000) + text(b"") + b"\xff\xff" + text(b"consumer")
+    return head + struct.pack(">i", count) + protocol * count
+
+
+def produce_body(records: bytes, topic: bytes = b"t") -> bytes:
+    """Produce v3, one partition, no answer expected."""
+    return struct.pack(">hhii", -1, 0, 1000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
+
+
+def _responses() -> Iterator[Attack]:
+    def add(name: str, api: int, version: int, body: Callable[[], bytes]) -> Attack:
+        return Attack(f"response: {name}", "response", lambda: response(api, version, body()), (), api, version)
+
+    def shortest(name: str, version: int, array: str) -> Callable[[], bytes]:
+        return lambda: repeated(name, version, array, MiB)
+
+    for api, version, name, array in (
+        (3, 12, "MetadataResponse", "topics"),
+        (1, 12, "FetchResponse", "responses"),
+        (18, 3, "ApiVersionsResponse", "api_keys"),
+        (9, 8, "OffsetFetchResponse", "groups"),
+        (15, 5, "DescribeGroupsResponse", "groups"),
+        (32, 4, "DescribeConfigsResponse", "results"),
+        (16, 4, "ListGroupsResponse", "groups"),
+        (48, 1, "DescribeClientQuotasResponse", "entries"),
+    ):
+        yield add(f"{name} v{version}, {array}", api, version, shortest(name, version, array))
+
+
+# --- Captures ---------------------------------------------------------------------------------------------------------
+
+SYN, ACK, FIN = 2, 16, 1
+CLIENT, BROKER = (b"\x0a\0\0\1", 40000), (b"\x0a\0\0\2", 9092)
+End = tuple[bytes, int]
+
+
+def packet(src: End, dst: End, seq: int, data: bytes = b"", flags: int = ACK) -> bytes:
+    """A packet with IP and TCP headers; the version of IP by the length of the address."""
+    tcp = struct.pack(">HHIIBBHHH", src[1], dst[1], seq & 0xFFFFFFFF, 0, 0x50, flags, 65535, 0, 0) + data
+    if len(src[0]) == 4:
+        return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, src[0], dst[0]) + tcp
+    return struct.pack(">IHBB16s16s", 6 << 28, len(tcp), 6, 64, src[0], dst[0]) + tcp
+
+
+def pcap(packets: Iterable[bytes], link: int = 101) -> bytes:
+    """A capture of IP packets, one in each microsecond."""
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, link)
+    return head + b"".join(
+        struct.pack("<IIII", 1_700_000_000 + k // 10**6, k % 10**6, len(one), len(one)) + one
+        for k, one in enumerate(packets)
+    )
+
+
+def stream(data: bytes, side: int = 0, seq: int = 1001, mss: int = 32_000) -> Iterator[bytes]:
+    """Bytes that one side sends."""
+    src, dst = (CLIENT, BROKER) if side == 0 else (BROKER, CLIENT)
+    for at in range(0, len(data), mss):
+        yield packet(src, dst, seq + at, data[at : at + mss])
+
+
+def opened() -> Iterator[bytes]:
+    yield packet(CLIENT, BROKER, 1000, flags=SYN)
+    yield packet(BROKER, CLIENT, 1000, flags=SYN | ACK)
+
+
+def talk(asked: bytes, answered: bytes = b"", mss: int = 32_000) -> bytes:
+    """A capture of one connection: what the client sends, then what the broker sends."""
+    return pcap([*opened(), *stream(asked, mss=mss), *stream(answered, 1, mss=mss)])
+
+
+def sized(frame: bytes) -> bytes:
+    return struct.pack(">i", len(frame)) + frame
+
+
+def as_capture(attack: Attack, data: bytes) -> bytes:
+    """What is no capture, inside of one."""
+    if attack.kind in ("records", "topics", "events"):
+        return talk(sized(request(0, 3, produce_body(data, attack.topic))))
+    if attack.kind == "segment":
+        raise ValueError("a segment is no capture")
+    if attack.kind in ("request", "giant"):
+        return talk(sized(data))
+    if attack.kind == "response":
+        asked = request(attack.api, attack.version, _shortest_body(attack.api, attack.version))
+        return talk(sized(asked), sized(data))
+    if attack.kind == "metrics":
+        return talk(sized(push(data)))
+    return data
+
+
+def _shortest_body(api: int, version: int) -> bytes:
+    made = schema.request(api)
+    assert made is not None
+    return _shortest(model.layout(made, version), False)
+
+
+METADATA = struct.pack(">i", 0)
+"""The body of Metadata v0 for all topics; the frame with it looks like what a client sends."""
+
+
+# Names with one place in a table of hashes: an FNV-1a with this multiplier and no key is what kwire 0.1.0 had.
+_FNV: Final = np.uint64(0x100000001B3)
+
+
+def fnv(names: Any) -> Any:
+    """The hash of names of one length: rows of bytes."""
+    hashed = np.full(len(names), names.shape[1], np.uint64)
+    with np.errstate(over="ignore"):
+        for k in range(names.shape[1]):
+            hashed = (hashed ^ names[:, k].astype(np.uint64)) * _FNV
+    return hashed ^ (hashed.astype(np.int64) >> 31).astype(np.uint64)
+
+
+@functools.cache
+def colliding_names(count: int, length: int = 8) -> list[bytes]:
+    """Different names that begin to look for their place among the same few of tables of up to 2**18 places."""
+    letters = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef", np.uint8)
+    found: list[bytes] = []
+    at = 0
+    while len(found) < count:
+        numbers = np.arange(at, at + MiB)
+        at += MiB
+        names = np.stack([letters[numbers >> 5 * k & 31] for k in range(length)], axis=1)
+        # Bits 10 to 17 of the hash are 0: one name in 256, at one of 1,024 places.
+        hits = names[fnv(names) & np.uint64(0x3FC00) == 0]
+        found += [bytes(one) for one in hits]
+    return found[:count]
+
+
+_SPREAD: Final = 0x3C79AC492BA7B653
+_WORD: Final = (1 << 64) - 1
+
+
+def mixed(value: int) -> int:
+    """The mixing of connections' ends in kwire 0.1.0: shifts of signed numbers, and a multiplication."""
+
+    def signed(one: int) -> int:
+        return one - (1 << 64) if one >> 63 else one
+
+    value = (value ^ (signed(value) >> 29)) & _WORD
+    value = value * _SPREAD & _WORD
+    return (value ^ (signed(value) >> 32)) & _WORD
+
+
+def colliding_hosts(count: int) -> list[bytes]:
+    """IPv6 addresses whose halves together make one number: hash(high) + low is the same for all of them."""
+    some = random.Random(1)
+    highs = [some.getrandbits(64) for _ in range(count)]
+    return [struct.pack(">QQ", high, (12345 - mixed(high)) & _WORD) for high in highs]
+
+
+def clustered_hosts(count: int) -> Iterator[End]:
+    """IPv4 addresses and ports that begin to look among the same 512 places for the connection to ``BROKER``."""
+    some = np.random.Generator(np.random.PCG64(2))
+    numbers = np.uint64
+
+    def spread(value: Any) -> Any:  # ``mixed``, by the column
+        value = (value ^ (value.astype(np.int64) >> 29).astype(numbers)) * numbers(_SPREAD)
+        return value ^ (value.astype(np.int64) >> 32).astype(numbers)
+
+    broker = mixed((mixed((mixed(0) + int.from_bytes(BROKER[0], "big")) & _WORD) + BROKER[1]) & _WORD)
+    with np.errstate(over="ignore"):
+        while count > 0:
+            hosts = some.integers(1 << 32, size=MiB, dtype=numbers)
+            ports = some.integers(1024, 65536, size=MiB, dtype=numbers)
+            own = spread(spread(hosts + numbers(mixed(0))) + ports)
+            hits = np.flatnonzero(spread(own + numbers(broker)) & numbers(0x1FE00) == 0)[:count]
+            count -= len(hits)
+            for host, port in zip(hosts[hits].tolist(), ports[hits].tolist(), strict=True):
+                yield struct.pack(">I", host), port
+
+
+def pairs(count: int, ask: Callable[[int], bytes], answer: Callable[[int], bytes], *, backwards: bool = False) -> bytes:
+    """Requests and their responses, in order or the last first."""
+    order = range(count - 1, -1, -1) if backwards else range(count)
+    return talk(b"".join(sized(ask(k)) for k in range(count)), b"".join(sized(answer(k)) for k in order))
+
+
+GOOD: Final = sized(request(3, 0, METADATA, number=0, client=b"test"))
+
+
+def after_a_good_one(packets: Iterable[bytes]) -> bytes:
+    """A request by which the connection is known to be Kafka's, and packets."""
+    return pcap([*opened(), *stream(GOOD), *packets])
+
+
+def every_other_byte(count: int) -> Iterator[bytes]:
+    """Bytes one by one, every other missing, so that all of them wait."""
+    for k in range(count):
+        yield packet(CLIENT, BROKER, 1001 + len(GOOD) + 2 * k + 1, b"x")
+
+
+def to_one_long_name(count: int) -> bytes:
+    """Headers of requests that all end where the same long client id begins, which is none."""
+    end = 14 * count
+    made = [struct.pack(">ihhih", end - 14 * k - 4, 3, 0, 1, -1) for k in range(count)]
+    return b"".join(made) + struct.pack(">ihhih", 8000, 3, 0, 1, 4096) + b"c" * 4095 + b"\1"
+
+
+def block(kind: int, body: bytes = b"") -> bytes:
+    """A block of pcapng."""
+    size = struct.pack("<I", 12 + len(body))
+    return struct.pack("<I", kind) + size + body + size
+
+
+SECTION: Final = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+INTERFACE: Final = block(1, struct.pack("<HHI", 101, 0, 0))
+TABLES: Final = ("frames", "messages", "records")
+
+
+def sasl_tokens(token: bytes, count: int) -> bytes:
+    """SaslHandshake v0, after which both sides send tokens that are no frames."""
+    return talk(sized(request(17, 0, text(b"PLAIN"))) + sized(token) * count, sized(response(17, 0, bytes(6))))
+
+
+def after_a_gap(unit: bytes, size: int) -> bytes:
+    """A good request, missing bytes, then bytes in which frames are looked for."""
+    return after_a_good_one(stream(filled(unit, size), seq=200_000))
+
+
+def nested_headers(layers: int) -> bytes:
+    """A packet with as many IPv6 extension headers as it holds."""
+    inner = struct.pack(">HHIIBBHHH", 1, 9092, 1, 0, 0x50, ACK, 0, 0, 0)
+    chain = struct.pack(">BB6x", 60, 0) * (layers - 1) + struct.pack(">BB6x", 6, 0)
+    return struct.pack(">IHBB16s16s", 6 << 28, len(chain) + len(inner), 60, 64, bytes(16), bytes(16)) + chain + inner
+
+
+def gre_in_gre(layers: int) -> bytes:
+    """IP in GRE in IP in GRE ..."""
+    made = packet(CLIENT, BROKER, 1)
+    for _ in range(layers):
+        made = struct.pack(">HH", 0, 0x0800) + made
+        made = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(made), 0, 0, 64, 47, 0, CLIENT[0], BROKER[0]) + made
+    return made
+
+
+def every_layout() -> bytes:
+    """The shortest request of every API and version."""
+    made = []
+    for name in schema.names():
+        one = schema.message(name)
+        if one.kind == "request" and one.api_key is not None:
+            made += [
+                sized(request(one.api_key, v, _shortest(model.layout(one, v), False), number=k))
+                for k, v in enumerate(one.versions)
+            ]
+    return talk(b"".join(made))
+
+
+def many_sets(names: Iterable[bytes], records: bytes) -> bytes:
+    """Produce v3 with a topic for each name, and one record set in each."""
+    one = struct.pack(">iii", 1, 0, len(records)) + records
+    sets = [text(name) + one for name in names]
+    body = struct.pack(">hhii", -1, 0, 1000, len(sets)) + b"".join(sets)
+    return talk(sized(request(0, 3, body)))
+
+
+def _captures() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ("frames", "messages")) -> Attack:
+        return Attack(f"capture: {name}", "capture", make, readers)
+
+    def ask(k: int) -> bytes:
+        return request(3, 0, METADATA, number=k)
+
+    def answer(k: int) -> bytes:
+        return response(3, 0, bytes(8), k)
+
+    yield add(
+        "client ids with one hash",
+        lambda: talk(
+            b"".join(
+                sized(request(3, 0, METADATA, number=k, client=name)) for k, name in enumerate(colliding_names(65_000))
+            )
+        ),
+    )
+    yield add("topics with one hash", lambda: many_sets(colliding_names(32_000), b""), TABLES)
+    yield add(
+        "topics with one hash, a record each", lambda: many_sets(colliding_names(32_000), batch(SMALL, 1)), TABLES
+    )
+    yield add(
+        "IPv6 hosts with one hash",
+        lambda: pcap(packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "IPv4 hosts with near hashes",
+        lambda: pcap(packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "connections of one packet",
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)),
+        ("frames",),
+    )
+    yield add(
+        "connections of one request",
+        lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, sized(ask(k))) for k in range(30_000)),
+    )
+    yield add(
+        "the same ports again and again",
+        lambda: pcap(packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(60_000)),
+        ("frames",),
+    )
+    yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(15_000))))
+    yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(60_000))))
+    yield add("responses in reverse", lambda: pairs(30_000, ask, answer, backwards=True))
+    yield add("responses to nothing", lambda: talk(sized(ask(0)), b"".join(sized(answer(-k)) for k in range(80_000))))
+    yield add("responses of 8 bytes", lambda: talk(sized(ask(0)), sized(response(12, 0, b"", 7)) * 130_000))
+    yield add(
+        "responses of 6 bytes of body",
+        lambda: pairs(60_000, lambda k: request(12, 0, bytes(8), number=k), lambda k: response(12, 0, bytes(2), k)),
+    )
+    yield add("SASL tokens of no bytes", lambda: sasl_tokens(b"", 250_000))
+    yield add("SASL tokens of one byte", lambda: sasl_tokens(b"\0", 200_000))
+    yield add(
+        "frames that are not UTF-8",
+        lambda: talk(
+            b"".join(sized(request(3, 0, struct.pack(">i", 1) + text(b"\xff"), number=k)) for k in range(40_000))
+        ),
+    )
+    yield add(
+        "frames that are wrong",
+        lambda: talk(
+            b"".join(sized(request(3, 0, struct.pack(">ih", 1, 9), number=k, client=b"c")) for k in range(40_000))
+        ),
+    )
+    yield add(
+        "client ids that are not UTF-8",
+        lambda: talk(b"".join(sized(request(3, 0, METADATA, number=k, client=b"\xff%d" % k)) for k in range(40_000))),
+    )
+    yield add(
+        "long client ids, all different",
+        lambda: talk(
+            b"".join(sized(request(3, 0, METADATA, number=k, client=b"%04d" % k + b"c" * 4000)) for k in range(250))
+        ),
+    )
+    yield add(
+        "unknown APIs",
+        lambda: talk(sized(ask(0)) + b"".join(sized(request(999, 0, b"", number=k)) for k in range(60_000))),
+    )
+    yield add("every layout once", every_layout)
+    yield add("bytes one by one", lambda: talk(b"".join(sized(ask(k)) for k in range(1_000)), mss=1))
+    yield add("bytes one by one, half of them missing", lambda: after_a_good_one(every_other_byte(18_000)))
+    yield add(
+        "one segment over and over",
+        lambda: pcap([*opened(), *[packet(CLIENT, BROKER, 1001, sized(ask(0)) + b"\0")] * 15_000]),
+    )
+    yield add(
+        "segments that overlap",
+        lambda: after_a_good_one(packet(CLIENT, BROKER, 1101 + k, bytes(1000)) for k in range(999, -1, -1)),
+    )
+    yield add(
+        "each frame after a gap",
+        lambda: pcap([*opened(), *(packet(CLIENT, BROKER, 1001 + 1000 * k, sized(ask(k))) for k in range(14_000))]),
+    )
+    yield add(
+        "after a gap: starts of long frames", lambda: after_a_gap(struct.pack(">ihhih", 1_000_000, 3, 0, 1, 0), MiB)
+    )
+    yield add("after a gap: starts of short frames", lambda: after_a_gap(struct.pack(">ihhih", 40, 3, 0, 1, 4), MiB))
+    yield add("after a gap: sizes", lambda: after_a_gap(b"\0\0\1\0", MiB))
+    yield add("after a gap: zeros", lambda: after_a_gap(b"\0", MiB))
+    yield add(
+        "after a gap: requests that lead to one long name",
+        lambda: after_a_good_one(stream(to_one_long_name(74_000), seq=200_000)),
+    )
+    yield add(
+        "after a gap: responses among 10,000 requests",
+        lambda: pcap(
+            [
+                *opened(),
+                *stream(b"".join(sized(ask(k + 5000)) for k in range(10_000))),
+                *stream(filled(b"\0\0\0\x10", MiB), 1, 200_000),
+            ]
+        ),
+    )
+    yield add(
+        "responses to nothing among 10,000 requests",
+        lambda: talk(b"".join(sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000),
+    )
+    yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), ("frames",))
+    yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), ("frames",))
+    yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), ("frames",))
+    yield add("pcapng of interfaces", lambda: SECTION + filled(INTERFACE, MiB), ("frames",))
+    yield add("pcapng of sections", lambda: filled(SECTION, MiB), ("frames",))
+    yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, MiB), ("frames",))
+    yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), MiB), ("frames",))
+    yield add(
+        "pcapng of options",
+        lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(struct.pack("<HHI", 9, 1, 6), MiB)),
+        ("frames",),
+    )
+    yield add(
+        "a client id of 32 kB and responses",
+        lambda: pairs(30, lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
+    )
+
+
+def _topics() -> Iterator[Attack]:
+    def add(name: str, topic: bytes, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"topic: {name}", "topics", make, ("records",), topic=topic)
+
+    def small(count: int) -> Callable[[], bytes]:
+        return lambda: batch(SMALL * count, count)
+
+    long = b"t" * 32_000
+    for count in (9_000, 70_000, 140_000):
+        yield add(f"32 kB, {count:,} records of 7 bytes", long, small(count))
+    yield add("32 kB, records of 7 bytes, zstd", long, lambda: zstd_batch(SMALL))
+    yield add(
+        "32 kB of control characters, each record wrong",
+        b"\1" * 32_000,
+        lambda: batch(WRONG * 9_000, 9_000),
+    )
+    yield add("32 kB, empty values, wrong checksum", long, lambda: batch(SMALL * 9_000, 9_000, crc=1))
+
+
+# --- Events -----------------------------------------------------------------------------------------------------------
+
+
+def headers(*several: tuple[bytes, bytes]) -> bytes:
+    return varint(len(several)) + b"".join(varint(len(n)) + n + varint(len(v)) + v for n, v in several)
+
+
+CORE: Final = ((b"ce_specversion", b"1.0"), (b"ce_id", b"1"), (b"ce_source", b"s"), (b"ce_type", b"t"))
+EVENT: Final = b'{"specversion":"1.0","id":"1","source":"s","type":"t",'
+JSON: Final = headers((b"content-type", b"application/cloudevents+json"))
+
+
+def structured(value: bytes, times: int = 1) -> bytes:
+    """Records of one structured event; ``value`` is what its member ``x`` is."""
+    event = EVENT + b'"x":' + value + b"}"
+    return batch(record(event, JSON) * times, times)
+
+
+def structured_data(value: bytes) -> bytes:
+    event = EVENT + b'"data":' + value + b"}"
+    return batch(record(event, JSON), 1)
+
+
+def _events() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ("cloudevents", "events")) -> Attack:
+        return Attack(f"CloudEvents: {name}", "events", make, readers)
+
+    yield add("events of core attributes", lambda: batch(record(headers=headers(*CORE)) * 15_000, 15_000))
+    yield add("one bad attribute of 5 bytes", lambda: batch(record(headers=headers((b"ce_", b""))) * 80_000, 80_000))
+    yield add("one bad attribute, zstd", lambda: zstd_batch(record(headers=headers((b"ce_", b"")))))
+    yield add(
+        "an extension of its own in each",
+        lambda: batch(b"".join(record(headers=headers(*CORE, (b"ce_x%05d" % k, b"v"))) for k in range(12_000)), 12_000),
+    )
+    yield add(
+        "bad attributes by the thousand in one",
+        lambda: batch(record(headers=headers(*((b"ce_%05d-" % k, b"\xff") for k in range(60_000)))), 1),
+    )
+    yield add(
+        "extensions by the thousand in one",
+        lambda: batch(record(headers=headers(*CORE, *((b"ce_x%05d" % k, b"v") for k in range(60_000)))), 1),
+    )
+    yield add("one attribute twice, often", lambda: batch(record(headers=headers(*[(b"ce_a", b"")] * 100_000)), 1))
+    yield add("JSON of 5,000 digits", lambda: structured(b"1" * 5000, 100))
+    yield add(
+        "JSON of 4,000 digits as data",
+        lambda: structured_data(b"[" + b"1" * 4000 + b"," + filled(b"1" * 4000 + b",", MiB) + b"1]"),
+    )
+    yield add("JSON numbers with large exponents", lambda: structured_data(b"[" + filled(b"1e308,", MiB) + b"1]"))
+    yield add("JSON in brackets", lambda: structured_data(b"[" * 500_000 + b"]" * 500_000))
+    yield add(
+        "JSON of 900 brackets, often",
+        lambda: batch(record(EVENT + b'"data":' + b"[" * 900 + b"]" * 900 + b"}", JSON) * 500, 500),
+    )
+    yield add("JSON of empty lists", lambda: structured_data(b"[" + filled(b"[],", MiB) + b"1]"))
+    yield add("JSON of empty objects", lambda: structured_data(b"[" + filled(b"{},", MiB) + b"1]"))
+    yield add(
+        "JSON of members",
+        lambda: batch(
+            record(
+                json.dumps(
+                    {"specversion": "1.0", "id": "1", "source": "s", "type": "t"} | {f"x{k}": 1 for k in range(100_000)}
+                ).encode(),
+                JSON,
+            ),
+            1,
+        ),
+    )
+    yield add(
+        "JSON of bad members",
+        lambda: batch(
+            record(json.dumps({"specversion": "1.0"} | {f"X-{k}": [] for k in range(80_000)}).encode(), JSON), 1
+        ),
+    )
+    yield add(
+        "JSON of one member, over and over", lambda: batch(record(b"{" + filled(b'"":0,', MiB) + b'"":0}', JSON), 1)
+    )
+    yield add("JSON of escapes", lambda: structured_data(b'"' + filled(rb"\u0001", MiB) + b'"'))
+    yield add("JSON as value, no content type", lambda: batch(record(b"{}") * 100_000, 100_000))
+    yield add("base64 of data", lambda: batch(record(EVENT + b'"data_base64":"' + b"AAAA" * 250_000 + b'"}', JSON), 1))
+    yield add(
+        "a batch of events",
+        lambda: batch(
+            record(
+                b"[" + filled(b"{},", MiB) + b"{}]", headers((b"content-type", b"application/cloudevents-batch+json"))
+            ),
+            1,
+        ),
+    )
+    yield add(
+        "times of many digits",
+        lambda: batch(record(headers=headers(*CORE, (b"ce_time", b"2024-01-01T00:00:00." + b"1" * 900_000 + b"Z"))), 1),
+    )
+    yield add(
+        "a source of a megabyte",
+        lambda: batch(record(headers=headers(*CORE[:2], (b"ce_source", b"a:" + b"%20/" * 250_000 + b"|"), CORE[3])), 1),
+    )
+    yield add(
+        "a content type of a megabyte",
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b"a/b;" + b'a="\\' * 250_000))), 1),
+    )
+    yield add(
+        "a content type of blanks",
+        lambda: batch(record(headers=headers(*CORE, (b"content-type", b" " * 60_000 + b"x"))) * 16, 16),
+    )
+
+    def hono(name: str, make: Callable[[], bytes], topic: bytes = b"hono.telemetry.t") -> Attack:
+        return Attack(f"Hono: {name}", "events", make, ("hono",), topic=topic)
+
+    yield hono("records of 7 bytes", lambda: batch(SMALL * 140_000, 140_000))
+    yield hono("records of 7 bytes, zstd", lambda: zstd_batch(SMALL))
+    yield hono("records of 7 bytes, no tenant", lambda: batch(SMALL * 140_000, 140_000), b"hono.telemetry.")
+    yield hono("a tenant of 32 kB", lambda: batch(SMALL * 9_000, 9_000), b"hono.telemetry." + b"t" * 32_000)
+    yield hono(
+        "devices, all different",
+        lambda: batch(
+            b"".join(
+                record(b"v", headers((b"device_id", b"%05d" % k), (b"content-type", b"a/b")), b"%05d" % k)
+                for k in range(25_000)
+            ),
+            25_000,
+        ),
+    )
+    yield hono(
+        "two headers twice",
+        lambda: batch(record(headers=headers(*[(b"qos", b"")] * 2, *[(b"ttl", b"")] * 2)) * 40_000, 40_000),
+    )
+    yield hono("one header by the thousand", lambda: batch(record(headers=headers(*[(b"ttl", b"")] * 150_000)), 1))
+    yield hono(
+        "numbers of many digits",
+        lambda: batch(
+            record(headers=headers((b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000))) * 80,
+            80,
+        ),
+    )
+
+
+# --- Client telemetry -------------------------------------------------------------------------------------------------
+
+
+def proto(number: int, content: bytes) -> bytes:
+    """A field of protobuf with a length."""
+    return uvarint(number << 3 | 2) + uvarint(len(content)) + content
+
+
+def otlp(metrics: bytes, resource: bytes = b"", scopes: int = 1) -> bytes:
+    """MetricsData of one resource; ``metrics`` as in a scope."""
+    return proto(1, (proto(1, resource) if resource else b"") + proto(2, metrics) * scopes)
+
+
+def gauge(points: bytes, name: bytes = b"m") -> bytes:
+    return proto(2, proto(1, name) + proto(5, points))
+
+
+def push(metrics: bytes, codec: int = 0, number: int = 1) -> bytes:
+    """A PushTelemetry request."""
+    packed = zstd(metrics) if codec == 4 else metrics
+    body = bytes(16) + struct.pack(">i?b", 7, False, codec) + uvarint(len(packed) + 1) + packed + b"\0"
+    return request(72, 0, body, number=number)
+
+
+def subscription(metrics: Iterable[bytes]) -> tuple[bytes, bytes]:
+    """A request for a subscription and its answer, which asks for ``metrics``."""
+    wanted = [uvarint(len(one) + 1) + one for one in metrics]
+    answer = struct.pack(">ih16si", 0, 0, bytes(15) + b"\1", 7) + b"\1" + struct.pack(">ii?", 1000, 1000, False)
+    answer += uvarint(len(wanted) + 1) + b"".join(wanted) + b"\0"
+    return request(71, 0, bytes(16) + b"\0"), response(71, 0, answer)
+
+
+def subscribed(metrics: Iterable[bytes], data: bytes, times: int = 1, codec: int = 0) -> bytes:
+    """A capture in which a client pushes what it was asked for."""
+    asked, answered = subscription(metrics)
+    some = b"".join(sized(push(data, codec, 2 + k).replace(bytes(16), bytes(15) + b"\1", 1)) for k in range(times))
+    whole = sized(asked)
+    packets = [*opened(), *stream(whole), *stream(sized(answered), 1), *stream(some, seq=1001 + len(whole))]
+    return pcap(packets)
+
+
+def nested_value(levels: int) -> bytes:
+    """An attribute whose value is a list of a list of ..."""
+    value = b""
+    for _ in range(levels):
+        value = proto(5, proto(1, value))
+    return proto(1, proto(1, b"k") + proto(2, value))
+
+
+def _telemetry() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"telemetry: {name}", "metrics", make)
+
+    def capture(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"telemetry: {name}", "capture", make, ("client_metrics", "messages"))
+
+    empty = proto(1, b"")
+    long = proto(1, proto(1, b"k") + proto(2, proto(1, b"v" * 300_000)))
+    yield add("points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000))))
+    yield add("metrics of 2 bytes", lambda: otlp(filled(proto(2, b""), 500_000)))
+    yield add("scopes of 2 bytes", lambda: otlp(b"", scopes=250_000))
+    yield add("resources of 2 bytes", lambda: filled(empty, 500_000))
+    yield add("attributes of 2 bytes", lambda: otlp(gauge(empty), filled(empty, 500_000)))
+    yield add("an attribute of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000)), long))
+    yield add(
+        "a metric's name of 300 kB, points of 2 bytes", lambda: otlp(gauge(filled(empty, 190_000), b"m" * 300_000))
+    )
+    yield add("lists in lists", lambda: otlp(gauge(empty), nested_value(45)))
+    yield add("lists in lists, often", lambda: otlp(gauge(empty), nested_value(45) * 2000))
+    yield add("lists in lists, too deep", lambda: otlp(gauge(empty), nested_value(300)))
+    yield add(
+        "empty values in a list",
+        lambda: otlp(gauge(empty), proto(1, proto(1, b"k") + proto(2, proto(5, filled(empty, 500_000))))),
+    )
+    yield add(
+        "histograms of buckets",
+        lambda: otlp(filled(proto(2, proto(9, proto(1, proto(6, bytes(8 * 100)) + proto(7, bytes(8 * 99))))), MiB)),
+    )
+    yield add(
+        "exponential histograms",
+        lambda: otlp(
+            filled(proto(2, proto(10, proto(1, proto(8, b"\x10\xff\xff\xff\xff\7" + proto(2, b"\1" * 9_000))))), MiB)
+        ),
+    )
+    yield add("quantiles of 2 bytes", lambda: otlp(proto(2, proto(11, proto(1, filled(proto(6, b""), 500_000))))))
+    yield add("unknown fields", lambda: filled(b"\xf8\1\0", 500_000))
+    yield capture(
+        "a bomb of points, 100 times",
+        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), proto(1, proto(1, b"k"))), 100, 4),
+    )
+    yield capture(
+        "300 kB for each point, zstd, 100 times",
+        lambda: subscribed([b""], otlp(gauge(filled(empty, 190_000)), long), 100, 4),
+    )
+    yield capture(
+        "32,000 metrics asked for, points of 2 bytes",
+        lambda: subscribed((b"%x" % k for k in range(5_000)), otlp(gauge(filled(empty, 190_000)))),
+    )
+    yield capture(
+        "asked for, each metric another",
+        lambda: subscribed((b"z%x" % k for k in range(5_000)), otlp(filled(gauge(empty, b""), 500_000))),
+    )
+    yield capture("a metric asked for that is not UTF-8", lambda: subscribed([b"\xff"], otlp(gauge(empty))))
+    yield capture("pushes of nothing", lambda: subscribed([b""], b"", 20_000))
+
+
+# --- Segments ---------------------------------------------------------------------------------------------------------
+
+
+def segment(each: Callable[[int, bytes], bytes], count: int = 2000, size: int = 150) -> bytes:
+    """Batches of one record, with offsets, each after it has been damaged."""
+    some = random.Random(3)
+    made = []
+    for k in range(count):
+        good = batch(record(some.randbytes(size)), 1)
+        made.append(each(k, struct.pack(">q", k) + good[8:]))
+    return b"".join(made)
+
+
+def _segments() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ()) -> Attack:
+        return Attack(f"segment: {name}", "segment", make, readers)
+
+    yield add(
+        "every other length is wrong",
+        lambda: segment(lambda k, one: one[:8] + b"\x7f\xff\xff\xff" + one[12:] if k % 2 else one),
+    )
+    yield add("every length is too small", lambda: segment(lambda k, one: one[:8] + b"\0\0\0\1" + one[12:]))
+    yield add(
+        "every length is too large by one",
+        lambda: segment(lambda k, one: one[:8] + struct.pack(">i", len(one) - 11) + one[12:]),
+    )
+    yield add("an unknown magic in each", lambda: segment(lambda k, one: one[:16] + b"\x09" + one[17:]))
+    yield add("five bytes between batches", lambda: segment(lambda k, one: one + b"abcde"))
+    yield add(
+        "headers of batches in a value",
+        lambda: segment(lambda k, one: one, 5) + batch(SMALL, 1)[:-1] + filled(batch(SMALL, 1)[:61], MiB),
+    )
+    yield add("starts of long batches", lambda: filled(struct.pack(">qiibI", 1, 800_000, 0, 2, 0), MiB))
+    yield add("small batches in damage", lambda: b"\0\0\2\0" * 20_000 + segment(lambda k, one: one, 500))
+    yield add("0 0 2 0", lambda: filled(b"\0\0\2\0", MiB))
+    yield add("zeros", lambda: bytes(MiB))
+
+    def internal(name: str, make: Callable[[], bytes]) -> Attack:
+        topic = name.partition(",")[0]
+        return Attack(f"segment: {name}", "segment", make, ("deep",), topic=topic.encode())
+
+    def offsets(name: str, make: Callable[[], bytes]) -> Attack:
+        return internal(f"__consumer_offsets, {name}", make)
+
+    yield internal(
+        "__transaction_state, keys of no bytes",
+        lambda: batch(record(struct.pack(">hqhi", 0, 0, 0, 0), key=b"\0\0\0\0") * 40_000, 40_000),
+    )
+    yield internal(
+        "__transaction_state, a transaction of many partitions",
+        lambda: batch(
+            record(struct.pack(">hqhibi", 0, 0, 0, 0, 0, 150_000) + bytes(6 * 150_000) + bytes(16), key=b"\0\0\0\1t"), 1
+        ),
+    )
+    yield internal("__cluster_metadata, values of 4 bytes", lambda: batch(record(b"\1\x14\0\0") * 90_000, 90_000))
+    yield internal("__cluster_metadata, values that are cut off", lambda: batch(record(b"\1\3\0") * 90_000, 90_000))
+    yield internal("__cluster_metadata, tags of 2 bytes", lambda: batch(record(b"\1\x14\0" + tags(300_000)), 1))
+    yield offsets("2-byte keys", lambda: batch(record(b"\0\1", key=b"\0\1") * 80_000, 80_000))
+    yield offsets(
+        "keys that are read",
+        lambda: batch(record(struct.pack(">hqhq", 1, 1, 0, 0), key=b"\0\1\0\0\0\0\0\0\0\0") * 30_000, 30_000),
+    )
+    yield offsets(
+        "a group of many members",
+        lambda: batch(
+            record(struct.pack(">hhihhi", 0, 0, 0, -1, -1, 90_000) + bytes(12 * 90_000), key=b"\0\2\0\1g"), 1
+        ),
+    )
+
+
+# --- Schemas ----------------------------------------------------------------------------------------------------------
+
+
+def definition(fields: list[Any], **more: Any) -> bytes:
+    """One of Kafka's JSON definitions."""
+    head = {"type": "data", "name": "Hostile", "validVersions": "0", "flexibleVersions": "none", "fields": fields}
+    return json.dumps(head | more).encode()
+
+
+def field(name: str, type_: str = "int8", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "versions": "0+"} | more
+
+
+def levels(count: int, type_: str = "S{}") -> list[Any]:
+    """Structs in structs."""
+    made: list[Any] = [field("x")]
+    for k in range(count):
+        made = [field(f"s{k}", type_.format(k), fields=made)]
+    return made
+
+
+def doubling(count: int) -> bytes:
+    """Structs that hold the next one twice."""
+    structs = [
+        {"name": f"S{k}", "versions": "0+", "fields": [field("a", f"S{k + 1}"), field("b", f"S{k + 1}")]}
+        for k in range(count)
+    ]
+    structs.append({"name": f"S{count}", "versions": "0+", "fields": [field("x")]})
+    return definition([field("a", "S0")], commonStructs=structs)
+
+
+def schema_doubling(count: int) -> bytes:
+    """The same as schema text, where a struct is written once and named twice."""
+    lines = ["data Hostile versions 0"]
+    for k in range(count):
+        lines.append("  " * (k + 1) + f"a{k} S{k}")
+    lines.append("  " * (count + 1) + "x int8")
+    for k in range(count - 1, -1, -1):
+        lines.append("  " * (k + 1) + f"b{k} S{k}")
+    return "\n".join(lines).encode()
+
+
+def columns_of_fields(count: int, versions: str) -> bytes:
+    return (f"data Hostile versions {versions}\n" + "".join(f"  f{k} int8\n" for k in range(count))).encode()
+
+
+def jar(count: int, content: bytes, suffix: str = ".json") -> bytes:
+    """A zip file of so many entries and a definition."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as into:
+        for k in range(count):
+            into.writestr(zipfile.ZipInfo(f"{k}{suffix}"), content, zipfile.ZIP_DEFLATED)
+        into.writestr(zipfile.ZipInfo("good.json"), definition([field("a")]))
+    return made.getvalue()
+
+
+def _schemas() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"schema: {name}", "schema", make)
+
+    def kafka(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"definition: {name}", "definition", make)
+
+    yield add(
+        "messages by the thousand", lambda: b"".join(b"data D%d versions 0\n  a int8\n" % k for k in range(4_000))
+    )
+    yield add("one name by the thousand", lambda: b"data D versions 0\n" * 5_000)
+    yield add("1,000 fields", lambda: columns_of_fields(1000, "0"))
+    yield add("1,000 fields, 30,000 versions", lambda: columns_of_fields(1000, "0-30000"))
+    yield add("30,000 versions", lambda: b"data D versions 0-30000\n  a int8\n")
+    yield add(
+        "30,000 versions, often", lambda: b"".join(b"data D%d versions 0-30000\n  a int8\n" % k for k in range(900))
+    )
+    yield add("comments", lambda: filled(b"# a\n", 100_000) + b"data D versions 0\n  a int8\n")
+    yield add(
+        "versions of comments",
+        lambda: (
+            b"".join(b"# v%d a KIP-1\n" % (k % 30_000) for k in range(30_000))
+            + (b"data D versions 0-30000\n  a int8\n")
+        ),
+    )
+    yield add(
+        "structs in structs",
+        lambda: (
+            b"data D versions 0\n"
+            + b"\n".join(b"  " * (k + 1) + b"a%d S%d" % (k, k) for k in range(900))
+            + b"\n"
+            + b"  " * 901
+            + b"x int8\n"
+        ),
+    )
+    yield add("structs that hold each other twice", lambda: schema_doubling(7))
+    yield add("structs that hold each other twice, 30 levels", lambda: schema_doubling(30))
+    yield add("a line of blanks", lambda: b"data D versions 0\n  a" + b" " * 9_000 + b"int8!\n")
+    yield add("a default of digits", lambda: b"data D versions 0\n  a int64 = " + b"1" * 9_000 + b"\n")
+    yield add("strings of quotes", lambda: b'data D versions 0\n  a string = "' + b'\\"' * 4_000 + b"\n")
+
+    yield kafka("escaped quotes", lambda: b'{"validVersions":"0","name":"' + b'\\"' * 20_000)
+    yield kafka("quotes and slashes", lambda: b'{"validVersions":"0","name":"\\\\' + b'" //' * 10_000)
+    yield kafka("brackets", lambda: b'{"validVersions":"0","x":' + b"[" * 100_000)
+    yield kafka("structs in structs", lambda: definition(levels(60)))
+    yield kafka("arrays of structs in structs", lambda: definition(levels(7, "[]S{}")))
+    yield kafka("structs that hold each other, 7 levels", lambda: doubling(6))
+    yield kafka("structs that hold each other, 20 levels", lambda: doubling(20))
+    yield kafka("structs that hold each other, 40 levels", lambda: doubling(40))
+    yield kafka("an array of empty structs", lambda: definition([field("a", "[]S", fields=[])]))
+    yield kafka(
+        "an array of structs that are never there",
+        lambda: definition([field("a", "[]S", fields=[field("x", versions="1+")])], validVersions="0-1"),
+    )
+    yield kafka("an array of empty arrays", lambda: definition([field("a", "[]S", fields=[field("b", "[]int8")])]))
+    yield kafka("30,000 versions", lambda: definition([field("a")], validVersions="0-30000"))
+    yield kafka("1,000 fields", lambda: definition([field(f"f{k}") for k in range(1000)]))
+    yield kafka(
+        "1,000 fields, 30,000 versions",
+        lambda: definition([field(f"f{k}") for k in range(1000)], validVersions="0-30000"),
+    )
+    yield kafka("5,000 fields", lambda: definition([field(f"f{k}") for k in range(5000)]))
+    yield kafka("a number of 5,000 digits", lambda: b'{"validVersions":"0","apiKey":' + b"1" * 5000 + b"}")
+    yield kafka("a default of 5,000 digits", lambda: definition([field("a", "int64", default="1" * 5000)]))
+    yield kafka("lists for words", lambda: definition([field("a", type=["int8"])], name=["x"], validVersions=["0"]))
+    yield kafka("names that are commands", lambda: definition([field("y=[][__import__('os').system('false')],z")]))
+    yield kafka("comments", lambda: filled(b"// x\n", 500_000) + definition([field("a")]))
+    yield kafka("a jar of blanks", lambda: jar(1_000, b" " * 999_000))
+    yield kafka("a jar of definitions", lambda: jar(4_000, definition([field("a")])))
+    yield kafka("a jar of directories", lambda: jar(10_000, b"", "/"))
+    yield kafka(
+        "common structs",
+        lambda: definition(
+            [field("a", "S0")],
+            commonStructs=[{"name": f"S{k}", "versions": "0+", "fields": [field("x")]} for k in range(5_000)],
+        ),
+    )
+
+
+def _streams() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"stream: {name}", "stream", make)
+
+    yield add("frames of no bytes", lambda: bytes(MiB))
+    yield add("frames of one byte", lambda: filled(b"\0\0\0\1x", MiB))
+    yield add("a frame of 16 MiB in small pieces", lambda: sized(bytes(16 * MiB)))
+    yield add("a frame that is never whole", lambda: struct.pack(">i", 100 * MiB) + bytes(16 * MiB))
+    yield Attack("index: zeros", "index", lambda: bytes(MiB))
+    yield Attack("index: backwards", "index", lambda: filled(struct.pack(">qiqi", 1, 1, 0, 0), MiB))
+
+
+# --- Giants -----------------------------------------------------------------------------------------------------------
+
+
+def _giants() -> Iterator[Attack]:
+    yield from _bodies(127 * MiB, "giant", "128 MiB")
+
+
+ATTACKS: Final[tuple[Attack, ...]] = (
+    *_topics(),
+    *_records(),
+    *_messages(0),
+    *_messages(1),
+    *_bodies(MiB, "request", "request"),
+    *_responses(),
+    *_captures(),
+    *_events(),
+    *_telemetry(),
+    *_segments(),
+    *_streams(),
+    *_schemas(),
+    *_giants(),
+)
+assert len({one.name for one in ATTACKS}) == len(ATTACKS), "two attacks of one name"
+
+
+# --- What is good -----------------------------------------------------------------------------------------------------
+
+
+def _plain_set() -> bytes:
+    """Record sets of every format and codec, with headers and with a damaged batch."""
+    good = record(b"value", headers((b"a", b"b")), b"key") + record(b"more")
+    made = b"".join(
+        batch(packed, 2, codec)
+        for codec, packed in (
+            (0, good),
+            (1, gzipped(good)),
+            (2, bytes(cramjam.snappy.compress_raw(good))),
+            (3, lz4.frame.compress(good)),
+            (4, zstd(good)),
+        )
+    )
+    made += batch(good, 2, crc=1) + batch(record(b"", key=b"\0\0\0\1"), 1, attributes=0x30)
+    return made + b"".join(message(m, b"v") + message(m, gzipped(message(m, b"v") * 3), 1) for m in (0, 1))
+
+
+def _plain_capture() -> bytes:
+    """A little of everything: Metadata with answers, Produce, a push of telemetry, events."""
+    point = proto(1, struct.pack("<Bd", 4 << 3 | 1, 1.0))
+    asked = [
+        request(3, 0, METADATA, number=1, client=b"test"),
+        request(3, 9, b"\2\2t\0\0\0\0\0", number=2),
+        request(0, 3, produce_body(_plain_set()), number=3),
+        request(0, 3, produce_body(batch(record(headers=headers(*CORE)), 1), b"hono.telemetry.t"), number=4),
+        push(otlp(gauge(point)), number=5),
+    ]
+    answered = [response(3, 0, bytes(8)), response(3, 9, b"\0\0\0\0\1\0\0\0\0\0\1\0\0\0\0\0", 2)]
+    return talk(b"".join(map(sized, asked)), b"".join(map(sized, answered)), 200)
+
+
+BENIGN: Final[dict[str, Callable[[], bytes]]] = {
+    "records": _plain_set,
+    "segment": lambda: b"".join(segment(lambda k, one: one, 3) for _ in range(2)) + b"abcde" + _plain_set(),
+    "stream": lambda: sized(METADATA) * 3,
+    "request": lambda: request(3, 9, b"\2\2t\0\0\0\0\0"),
+    "response": lambda: response(3, 12, _shortest(model.layout(schema.message("MetadataResponse"), 12), False)),
+    "capture": _plain_capture,
+    "metrics": lambda: otlp(gauge(proto(1, b""))),
+    "schema": lambda: b"data D versions 0-1\n  a int8\n  b [S]\n    c string? 1+\n",
+    "definition": lambda: definition([field("a"), field("b", "[]S", fields=[field("c", "string")])]),
+}
+"""Small inputs of each kind, for what a process does only once."""

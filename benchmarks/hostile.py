@@ -1,0 +1,552 @@
+"""What hostile input costs: time and memory of every attack in ``_attacks.py``, and whether they are within a budget.
+
+    python benchmarks/hostile.py [--only TEXT] [--reader NAME] [--rounds 3] [--seconds 60] [--gigabytes 6]
+    [--engine machine] [--list] [--json OUT]
+
+Each attack goes through each reader of its kind: record sets as ``objects`` (``kwire.records.decode``), ``columns``
+(``to_arrow``), the tables of a capture that holds them, and as log segments; frames as a ``request`` or ``response``
+object, through ``explain`` and in tables; schema text and Kafka's JSON definitions as classes and codecs; and so on. A
+line says
+
+- ``input``: bytes that were read, and ``unpacked``: bytes that decompression gave (nothing, where it was refused);
+- ``time``: CPU seconds, the least of the rounds (those that are within their budget at once are measured once);
+- ``memory``: by how much the most memory that the process had (``ru_maxrss``) exceeds what it had after reading a small
+  good input of the same kind, so that imports and compiled kernels do not count;
+- ``of budget``: both as parts of what is allowed, and how it ended: with a value, or with which ``KwireError``.
+
+The budget: 50 ms and 2 us for each byte of input and of what decompression gave; 64 MB and 20 times those bytes for
+columns and tables, 40 times for objects. Frames of 128 MiB: 5 s and 1 GiB. Any exception that is no ``KwireError``, an
+Arrow array that is not valid, and a process that dies or has to be stopped (``--seconds``, ``--gigabytes`` of address
+space above what it had) are beyond every budget. If anything is, the exit status is 1.
+
+Each measurement has a process of its own; inputs are made in others. ``--engine python`` reads with kernels as Python,
+which kwire does for small input, ``chosen`` as kwire does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve()
+
+
+# --- Readers: in a process of their own -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class What:
+    """What a file holds: a response to ``api`` in ``version`` (-1: it is none), or records of ``topic``."""
+
+    api: int = -1
+    version: int = 0
+    topic: str = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A way of reading. ``run`` takes a path and what it is, and yields Arrow batches, if there are any.
+
+    ``benign`` names the small input, ``captured`` says that the attack is put into a capture, ``factor`` how many times
+    its bytes it may need.
+    """
+
+    run: Callable[[Path, What], Iterator[Any]]
+    benign: str
+    factor: int
+    captured: bool = False
+
+
+def _objects(path: Path, _: What) -> Iterator[Any]:
+    from kwire import records
+
+    list(records.decode(path.read_bytes(), problems=[]))
+    yield from ()
+
+
+def _columns(path: Path, _: What) -> Iterator[Any]:
+    from kwire import records
+
+    yield records.to_arrow(path.read_bytes(), problems=[])
+
+
+def _table(name: str) -> Callable[[Path, What], Iterator[Any]]:
+    def run(path: Path, _: What) -> Iterator[Any]:
+        from kwire import capture
+
+        with path.open("rb") as source:
+            yield from capture.read(source, name)
+
+    return run
+
+
+def _log(what: str) -> Callable[[Path, What], Iterator[Any]]:
+    def run(path: Path, of: What) -> Iterator[Any]:
+        from kwire import log, tables
+
+        deep = tables.table("records", "log").deep
+        assert deep is not None
+        read = {"records": log.read, "batches": log.batches, "deep": deep.read}[what]
+        with path.open("rb") as source:
+            yield from read(source, name=f"{of.topic}-0/00000000000000000000.log")
+
+    return run
+
+
+def _request(path: Path, _: What) -> Iterator[Any]:
+    import kwire
+
+    kwire.decode_request(path.read_bytes())
+    yield from ()
+
+
+def _response(path: Path, of: What) -> Iterator[Any]:
+    import kwire
+
+    kwire.decode_response(path.read_bytes(), api_key=of.api, api_version=of.version)
+    yield from ()
+
+
+def _explain(path: Path, of: What) -> Iterator[Any]:
+    from kwire import cli
+    from kwire.errors import KwireError
+
+    response = ["--response", str(of.api), "--version", str(of.version)] if of.api >= 0 else []
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        code = cli.main(["explain", str(path), *response])
+    if code:
+        raise KwireError("explain ends with an error")
+    yield from ()
+
+
+def _splitter(path: Path, _: What) -> Iterator[Any]:
+    import kwire
+
+    splitter, data = kwire.FrameSplitter(), path.read_bytes()
+    for at in range(0, len(data), 100):
+        for _frame in splitter.feed(data[at : at + 100]):
+            pass
+    splitter.close()
+    yield from ()
+
+
+def _indexes(path: Path, _: What) -> Iterator[Any]:
+    import shutil
+
+    from kwire import log
+
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name, "t-0", "0" * 20)
+        base.parent.mkdir()
+        base.with_suffix(".log").write_bytes(b"")
+        for suffix in (".index", ".timeindex"):
+            shutil.copy(path, base.with_suffix(suffix))
+        (segment,) = log.find(base.parent)
+        log.read_index(segment)
+        log.read_time_index(segment)
+        log.check_indexes(segment)
+    yield from ()
+
+
+def _events(path: Path, _: What) -> Iterator[Any]:
+    from kwire import records
+    from kwire.events import cloudevents
+
+    for batch in records.decode(path.read_bytes(), problems=[]):
+        for one in batch.records:
+            cloudevents.row(one.headers, one.value)
+    yield from ()
+
+
+def _points(path: Path, _: What) -> Iterator[Any]:
+    from kwire.events import telemetry
+
+    list(telemetry.points(telemetry.unpack(0, path.read_bytes())))
+    yield from ()
+
+
+def _use(messages: list[Any]) -> None:
+    """Makes classes and codecs of messages, and reads with them."""
+    from kwire.codec import registry
+    from kwire.errors import KwireError
+    from kwire.schema.format import to_text
+
+    to_text(messages)
+    for message in messages[:20]:
+        made = registry.message_class(message)()
+        for version in sorted({message.versions.low, message.versions.high}):
+            codec = registry.codec(message, version)
+            codec.decode(codec.encode(made))
+            with contextlib.suppress(KwireError):
+                codec.decode(b"\x7f\xff\xff\xff")
+
+
+def _schema(path: Path, _: What) -> Iterator[Any]:
+    from kwire.schema import parser
+
+    _use(parser.parse(path.read_text()))
+    yield from ()
+
+
+def _definition(path: Path, _: What) -> Iterator[Any]:
+    from kwire.schema import kafka
+
+    for message in kafka.definitions(path):
+        kafka.compare(message, message)
+        _use([message])
+    yield from ()
+
+
+READERS: Final[dict[str, Reader]] = {
+    "objects": Reader(_objects, "records", 40),
+    "columns": Reader(_columns, "records", 20),
+    "log records": Reader(_log("records"), "segment", 20),
+    "log batches": Reader(_log("batches"), "segment", 20),
+    "deep": Reader(_log("deep"), "segment", 20),
+    "request": Reader(_request, "request", 40),
+    "response": Reader(_response, "response", 40),
+    "explain": Reader(_explain, "request", 40),
+    "splitter": Reader(_splitter, "stream", 40),
+    "indexes": Reader(_indexes, "segment", 40),
+    "events": Reader(_events, "records", 40),
+    "points": Reader(_points, "metrics", 40),
+    "schema": Reader(_schema, "schema", 40),
+    "definition": Reader(_definition, "definition", 40),
+    **{
+        name: Reader(_table(name), "capture", 20, captured=True)
+        for name in ("frames", "messages", "records", "cloudevents", "hono", "client_metrics")
+    },
+}
+
+OF_KIND: Final[dict[str, tuple[str, ...]]] = {
+    "records": ("objects", "columns", "records", "log records", "log batches"),
+    "topics": ("records",),
+    "request": ("request", "explain", "frames", "messages"),
+    "response": ("response", "explain", "messages"),
+    "giant": ("messages", "frames"),
+    "capture": ("frames", "messages"),
+    "events": ("cloudevents",),
+    "segment": ("log records", "log batches"),
+    "stream": ("splitter",),
+    "index": ("indexes",),
+    "metrics": ("points", "client_metrics"),
+    "schema": ("schema",),
+    "definition": ("definition",),
+}
+"""What an attack of each kind goes through, where it does not say otherwise."""
+
+
+# --- One measurement --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Result:
+    """What one attack did to one reader. Bytes, and CPU seconds; ``outcome`` begins with ``!`` for what must not be."""
+
+    attack: str
+    reader: str
+    input: int = 0
+    unpacked: int = 0
+    seconds: float = 0.0
+    memory: int = 0
+    rows: int = 0
+    outcome: str = ""
+    giant: bool = False
+
+    @property
+    def seconds_allowed(self) -> float:
+        return 5.0 if self.giant else 0.05 + 2e-6 * (self.input + self.unpacked)
+
+    @property
+    def memory_allowed(self) -> int:
+        if self.giant:
+            return 1 << 30
+        return 64_000_000 + READERS[self.reader].factor * (self.input + self.unpacked)
+
+    @property
+    def within(self) -> bool:
+        ended = not self.outcome.startswith("!")
+        return ended and self.seconds <= self.seconds_allowed and self.memory <= self.memory_allowed
+
+    def line(self) -> str:
+        parts = f"{self.seconds / self.seconds_allowed:6.2f} {self.memory / self.memory_allowed:6.2f}"
+        sizes = f"{self.input:>11,} {self.unpacked:>13,}"
+        verdict = "" if self.within else "  BEYOND"
+        return (
+            f"{self.attack:58} {self.reader:14} {sizes} {self.seconds:8.2f} s {self.memory / 1e6:7.0f} MB  {parts}  "
+            f"{self.outcome}{verdict}"
+        )
+
+
+class StoppedError(BaseException):
+    """Time is up. No ``Exception``: nothing takes it for bad input."""
+
+
+def _counted(count: list[int]) -> None:
+    """Adds to ``count`` what decompression gives from now on, that of zip files included."""
+    from kwire.records import compression
+
+    def counting(inner: Callable[..., bytes]) -> Callable[..., bytes]:
+        def outer(*args: Any, **options: Any) -> bytes:
+            made = inner(*args, **options)
+            count[0] += len(made)
+            return made
+
+        return outer
+
+    inner, counted = compression.decompress, counting(compression.decompress)
+    for module in list(sys.modules.values()):
+        if getattr(module, "decompress", None) is inner and module is not compression:
+            module.decompress = counted  # type: ignore[attr-defined]
+    zipfile.ZipExtFile.read = counting(zipfile.ZipExtFile.read)  # type: ignore[method-assign]
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _address_space() -> int:
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return 1 << 30
+
+
+def measure(reader: str, attack: Path, benign: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Reads ``benign``, then ``attack``. The fields of a ``Result``."""
+    import kwire.events.telemetry
+    import kwire.records.columnar
+    import kwire.records.reader  # noqa: F401  (so that they are there to be counted)
+    from kwire.errors import KwireError
+    from kwire.kernels.engine import MACHINE, PYTHON, using
+
+    one = READERS[reader]
+    of = What(*(options[key] for key in ("api", "version", "topic"))) if "topic" in options else What()
+    fixed = {"machine": MACHINE, "python": PYTHON}.get(options["engine"])
+    with using(fixed) if fixed is not None else contextlib.nullcontext():
+        for _ in range(2):
+            with contextlib.suppress(KwireError):
+                for batch in one.run(benign, What(3, 12) if reader == "response" else What()):
+                    batch.to_pylist()
+        count = [0]
+        _counted(count)
+        most = _address_space() + int(options["gigabytes"] * (1 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        rows = 0
+        outcome = "value"
+
+        def stop(*_: object) -> None:
+            raise StoppedError(f"after {options['seconds']:.0f} s")
+
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, options["seconds"])
+        # A kernel that does not return lets no signal through to Python: that ends the process.
+        used = int(time.process_time() + 1.5 * options["seconds"]) + 2
+        resource.setrlimit(resource.RLIMIT_CPU, (used, used + 5))
+        before = _peak()
+        print(before, flush=True)
+        begin = time.process_time()
+        try:
+            for batch in one.run(attack, of):
+                rows += batch.num_rows
+                del batch
+        except KwireError as error:
+            outcome = type(error).__name__
+        except BaseException as error:
+            outcome = f"!{type(error).__name__}: {str(error)[:60]}"
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        found = {"seconds": time.process_time() - begin, "memory": _peak() - before, "unpacked": count[0]}
+        if not outcome.startswith("!") and rows and found["seconds"] < 5:
+            # Values of an array that is not valid may be anywhere in memory.
+            try:
+                for batch in one.run(attack, of):
+                    batch.validate(full=True)
+            except KwireError:
+                pass
+            except BaseException as error:
+                outcome = f"!not valid: {type(error).__name__}: {str(error)[:60]}"
+    return {**found, "rows": rows, "outcome": outcome}
+
+
+# --- All of them ------------------------------------------------------------------------------------------------------
+
+
+def _child(*arguments: str, seconds: float) -> tuple[list[str], str, int]:
+    """What this file says in a process of its own, how that ended where it did not end well, and its peak of memory.
+
+    The peak is looked at from outside, since a process that had to be stopped tells nothing.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent.parent)}
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE), *arguments], stdout=output, stderr=errors, env=environment
+        )
+        until = time.monotonic() + seconds
+        most = 0
+        while process.poll() is None:
+            with contextlib.suppress(OSError, ValueError):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                most = max([most, *(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))])
+            if time.monotonic() > until:
+                process.kill()
+                process.wait()
+            time.sleep(0.02)
+        output.seek(0)
+        errors.seek(0)
+        said, complaint = output.read().splitlines(), errors.read().strip()
+    if process.returncode == -signal.SIGXCPU or time.monotonic() > until:
+        return said, "!stopped from outside", most
+    if process.returncode < 0:
+        return said, f"!died: {signal.Signals(-process.returncode).name} {complaint[-80:]}", most
+    if process.returncode:
+        return said, f"!ended with {process.returncode}: {complaint[-200:]}", most
+    return said, "", most
+
+
+def make(name: str, captured: bool, path: Path) -> None:
+    """Writes the input of an attack, or a benign one (its name begins with ``=``)."""
+    import _attacks
+
+    if name.startswith("="):
+        path.write_bytes(_attacks.BENIGN[name[1:]]())
+        return
+    (attack,) = (one for one in _attacks.ATTACKS if one.name == name)
+    data = attack.make()
+    path.write_bytes(_attacks.as_capture(attack, data) if captured else data)
+
+
+def _file(name: str, captured: bool, folder: Path) -> Path:
+    plain = "".join(letter if letter.isalnum() else "_" for letter in name)
+    return folder / f"{plain}{'.pcap' if captured else '.bin'}"
+
+
+def _made(name: str, captured: bool, folder: Path) -> Path:
+    path = _file(name, captured, folder)
+    if not path.exists():
+        _, wrong, _ = _child("--make", name, str(int(captured)), str(path), seconds=600)
+        if wrong:
+            raise SystemExit(f"{name} cannot be made: {wrong}")
+    return path
+
+
+def run(name: str, reader: str, folder: Path, options: dict[str, Any], rounds: int, seconds: float) -> Result:
+    """Measures one attack with one reader, in up to ``rounds`` processes."""
+    one = READERS[reader]
+    attack, benign = _made(name, one.captured, folder), _made("=" + one.benign, False, folder)
+    best: Result | None = None
+    for _ in range(rounds):
+        after = 10 * seconds
+        said, wrong, most = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=after)
+        result = Result(name, reader, attack.stat().st_size, giant=options["giant"])
+        if wrong:
+            result.outcome = wrong
+            result.seconds = 1.5 * seconds if "stopped" in wrong else 0.0
+            result.memory = most - int(said[0]) if said else 0
+        else:
+            for key, value in json.loads(said[-1]).items():
+                setattr(result, key, value)
+        if best is None or result.seconds < best.seconds:
+            best = result
+        # What is far beyond, or beyond for another reason than time, is so in the next round too.
+        if best.within or best.outcome.startswith("!") or best.seconds > 3 * best.seconds_allowed:
+            break
+        if best.memory > best.memory_allowed:
+            break
+    assert best is not None
+    return best
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="attacks in whose name this pattern is found")
+    parser.add_argument("--reader", default="", help="this reader only")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60, help="after which a process is stopped")
+    parser.add_argument("--gigabytes", type=float, default=6, help="address space that a process may add")
+    parser.add_argument("--engine", choices=("machine", "python", "chosen"), default="machine")
+    parser.add_argument("--list", action="store_true", help="names of attacks and their readers")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--make", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.make:
+        make(args.make[0], args.make[1] == "1", Path(args.make[2]))
+        return 0
+    if args.measure:
+        reader, attack, benign, options = args.measure
+        # What is read may print; the result is the last line.
+        print(json.dumps(measure(reader, Path(attack), Path(benign), json.loads(options))))
+        return 0
+
+    import _attacks
+
+    chosen = [
+        (one, reader)
+        for one in _attacks.ATTACKS
+        if re.search(args.only, one.name)
+        for reader in one.readers or OF_KIND[one.kind]
+        if args.reader in ("", reader)
+    ]
+    if args.list:
+        for one, reader in chosen:
+            print(f"{one.name:58} {reader}")
+        return 0
+    results: list[Result] = []
+    sizes = f"{'input':>11} {'unpacked':>13} {'time':>10} {'memory':>10}"
+    print(f"{'attack':58} {'reader':14} {sizes}  of budget: time, memory")
+    with tempfile.TemporaryDirectory(prefix="hostile-") as name:
+        folder = Path(name)
+        for reader in dict.fromkeys(reader for _, reader in chosen):
+            # Compiles kernels where there are none yet: that memory would hide what an attack takes.
+            benign = _made("=" + READERS[reader].benign, False, folder)
+            plain = {"api": -1, "version": 0, "gigabytes": 64, "engine": args.engine, "seconds": 600}
+            _child("--measure", reader, str(benign), str(benign), json.dumps(plain), seconds=600)
+        ahead = [one for one, _ in chosen[1:]] + [None]
+        for (attack, reader), following in zip(chosen, ahead, strict=True):
+            is_response = attack.kind == "response"
+            options = {
+                "api": attack.api if is_response else -1,
+                "version": attack.version,
+                "topic": attack.topic.decode(),
+                "gigabytes": args.gigabytes,
+                "seconds": args.seconds,
+                "engine": args.engine,
+                "giant": attack.kind == "giant",
+            }
+            results.append(run(attack.name, reader, folder, options, args.rounds, args.seconds))
+            print(results[-1].line(), flush=True)
+            if attack is not following:
+                for captured in (False, True):
+                    _file(attack.name, captured, folder).unlink(missing_ok=True)
+    beyond = [one for one in results if not one.within]
+    print(f"\n{len(results)} measured, {len(beyond)} beyond their budget")
+    if args.json:
+        rows = [
+            asdict(one)
+            | {"seconds_allowed": one.seconds_allowed, "memory_allowed": one.memory_allowed, "within": one.within}
+            for one in results
+        ]
+        args.json.write_text(json.dumps(rows, indent=1))
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
