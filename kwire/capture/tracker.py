@@ -156,6 +156,8 @@ class Tracker:
         self._now = 0
         self._packets = 0
         self._frames = 0
+        self._brokers: dict[tuple[int, ...], int] = {}
+        """Hosts and ports of brokers, and the packet that told it."""
 
     # -- bytes in, frames out
 
@@ -255,6 +257,8 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
         known, scratch = facts(), self._scratch
+        engine(framing.settle_all)(window, self._capture(), known, scratch)
+        self._by_brokers(window)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             rows = self._make_room(rows, engine)
         if window.final:
@@ -262,6 +266,29 @@ class Tracker:
             while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, rows):
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]]
+
+    def _by_brokers(self, window: roles.Window) -> None:
+        """Tells the role of connections of which too little was captured, by others to the same host and port."""
+        connections = self._known.connections
+        slots = np.unique(window.active["stream"] >> 1)
+        self._note_brokers(slots)
+        for slot in slots[connections["role"][slots] == Role.UNKNOWN].tolist():
+            row = connections[slot]
+            a, b = (tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab")
+            if (a in self._brokers) != (b in self._brokers):
+                broker, role = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
+                connections["role"][slot] = role
+                connections["by_broker"][slot] = 1
+                connections["settled_order"][slot] = max(self._brokers[broker], int(row["settled_order"]))
+
+    def _note_brokers(self, slots: Array) -> None:
+        """Remembers the brokers of those connections that told their role themselves."""
+        rows = self._known.connections.take(slots)
+        for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
+            told = rows[(rows["role"] == role) & (rows["by_broker"] == 0)]
+            ends = zip(*(told[f"{broker}_{name}"].tolist() for name in ("high", "low", "port")), strict=True)
+            for end, order in zip(ends, told["settled_order"].tolist(), strict=True):
+                self._brokers[end] = min(order, self._brokers.get(end, order))
 
     def _capture(self) -> framing.Capture:
         names = self._client_ids
@@ -457,6 +484,7 @@ class Tracker:
             connections["number"][:count] = np.arange(count)
             connections["closed_order"] = connections["settled_order"] = table["order"] = table["end_order"] = -1
         self._known = tracking.restored(connections, table, count, engine)
+        self._note_brokers(np.arange(count))
         connections["client"][:count] = [
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
         ]

@@ -51,12 +51,13 @@ from kwire.kernels.roles import (
     YES,
     Facts,
     Window,
+    let_go,
     plausible_request,
     settle,
 )
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Capture", "Scratch", "frames_and_pairs", "tell_the_rest"]
+__all__ = ["Capture", "Scratch", "frames_and_pairs", "settle_all", "tell_the_rest"]
 
 HTTPS: Final = 443
 """TLS to this port is not reported unless the caller names the port."""
@@ -733,7 +734,8 @@ def _read_connection(
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
     if room.begun == 0:
-        settle(window, facts, scratch, capture.streams, conn, a, end)
+        if conn.role == Role.UNKNOWN:
+            let_go(window, capture.streams, a, end)
         if conn.role == Role.ENCRYPTED and conn.told == 0:
             if _is_full(capture, rows):
                 return False
@@ -746,6 +748,19 @@ def _read_connection(
     _begin_way(window, capture, asked, slot, int64(0), a, end)
     _begin_way(window, capture, answered, slot, int64(1), a, end)
     return _read_both(window, capture, facts, scratch, rows, asked, answered)
+
+
+@kernel
+def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch) -> None:
+    """Looks at the connections of a window whose role is not known, or of which no request was read yet."""
+    active = window.active
+    a = 0
+    while a < active.shape[0]:
+        end = a + 1
+        if end < active.shape[0] and active[end].stream >> 1 == active[a].stream >> 1:
+            end += 1
+        settle(window, facts, scratch, capture.streams, capture.connections[active[a].stream >> 1], a, end)
+        a = end
 
 
 @kernel

@@ -313,7 +313,8 @@ def plausible_response(
     if following + 8 <= end:
         size = i32(buf, following)
         next_id = i32(buf, following + 4)
-        return YES if 4 <= size <= LARGEST_FRAME and 0 < next_id - wanted <= NEAR else NO
+        least = -NEAR if known else 0
+        return YES if 4 <= size <= LARGEST_FRAME and least <= next_id - wanted <= NEAR and next_id != wanted else NO
     if following == end or known:
         return YES
     return NO if ends_here else NEED_MORE

@@ -363,7 +363,6 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
     if conn.role != Role.UNKNOWN:
         return
     if winner < 0:
-        let_go(window, streams, a, end)
         return
     conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
     if not token:
