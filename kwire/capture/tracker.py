@@ -257,8 +257,10 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
         known, scratch = facts(), self._scratch
+        slots = np.unique(window.active["stream"] >> 1)
+        slots = slots[self._known.connections["role"][slots] != Role.OTHER]
         engine(framing.settle_all)(window, self._capture(), known, scratch)
-        self._by_brokers(window)
+        self._by_brokers(slots)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             rows = self._make_room(rows, engine)
         if window.final:
@@ -267,19 +269,23 @@ class Tracker:
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]]
 
-    def _by_brokers(self, window: roles.Window) -> None:
-        """Tells the role of connections of which too little was captured, by others to the same host and port."""
-        connections = self._known.connections
-        slots = np.unique(window.active["stream"] >> 1)
+    def _by_brokers(self, slots: Array) -> None:
+        """Tells the role of those of some connections of which too little was captured, by others to the same host and
+        port: if the broker was known before, also of those that do not begin as they should."""
         self._note_brokers(slots)
-        for slot in slots[connections["role"][slots] == Role.UNKNOWN].tolist():
+        connections = self._known.connections
+        role = connections["role"][slots]
+        for slot in slots[(role == Role.UNKNOWN) | (role == Role.OTHER)].tolist():
             row = connections[slot]
             a, b = (tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab")
-            if (a in self._brokers) != (b in self._brokers):
-                broker, role = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
-                connections["role"][slot] = role
+            if (a in self._brokers) == (b in self._brokers):
+                continue
+            broker, side = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
+            order = self._brokers[broker]
+            if row["role"] == Role.UNKNOWN or order < row["settled_order"]:
+                connections["role"][slot] = side
                 connections["by_broker"][slot] = 1
-                connections["settled_order"][slot] = max(self._brokers[broker], int(row["settled_order"]))
+                connections["settled_order"][slot] = max(order, int(row["settled_order"]))
 
     def _note_brokers(self, slots: Array) -> None:
         """Remembers the brokers of those connections that told their role themselves."""

@@ -20,7 +20,7 @@ from kwire.kernels.numbers import i32, int64, unsigned_varint
 from kwire.kernels.programs import Op, Trouble, interpret, length_there
 from kwire.schema.keys import ApiKey
 
-__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits"]
+__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response"]
 
 MOST_JUDGED: Final = 4 << 10
 """Bytes."""
@@ -109,3 +109,16 @@ def fits(
         said, more = _fits(buf, at, stop, response, api, int64(0), facts, scratch)
         looked += more
     return said, looked
+
+
+@kernel
+def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> bool:
+    """Whether what stands at ``at``, size first, is the response of some API and version."""
+    starts = facts.layout_starts
+    for kind in range(1, starts.shape[0], 2):
+        for version in range(starts.shape[1]):
+            if starts[kind, version] >= 0:
+                said, _ = _fits(buf, at, stop, int64(1), kind // 2, version, facts, scratch)
+                if said == FITS:
+                    return True
+    return False

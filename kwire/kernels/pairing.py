@@ -26,7 +26,7 @@ from kwire.kernels.hashing import hash_two
 from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import WAITING
 from kwire.kernels.numbers import i32, int64
-from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Facts, Window
+from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Facts, Window
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
@@ -55,8 +55,6 @@ MOST_WAITING: Final = 1 << (MOST_UNANSWERED // (WAITING.itemsize + 8)).bit_lengt
 """Rows that this is, with a place in the hash table for each: 1,048,576."""
 DISORDER: Final = 20_000_000
 """Nanoseconds by which a capture may show a response before its request."""
-NEAR: Final = 1000
-"""How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
 
 Array = Any
 

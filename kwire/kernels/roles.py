@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.judging import FITS, MOST_JUDGED, SO_FAR, TRAILS, UNFIT, fits
+from kwire.kernels.judging import FITS, MOST_JUDGED, SO_FAR, TRAILS, UNFIT, fits, fits_some_response
 from kwire.kernels.layouts import Role
 from kwire.kernels.numbers import i16, i32, int64, u16
 from kwire.schema.keys import ApiKey
@@ -26,6 +26,7 @@ from kwire.schema.keys import ApiKey
 __all__ = [
     "LARGEST_FRAME",
     "LARGEST_TOKEN",
+    "NEAR",
     "NEED_MORE",
     "NO",
     "YES",
@@ -55,6 +56,12 @@ CLIENT_ID: Final = 14
 """Bytes of a request, with its size, before the characters of its client_id."""
 MOST_LOOKED: Final = 1 << 20
 """Bytes of one direction that are judged in a window before it is left for what it is: the same ones count again."""
+
+NEAR: Final = 1000
+"""How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
+ENOUGH_ANSWERS: Final = 3
+MOST_BEGINNINGS: Final = 8
+"""Pieces at whose beginnings answers are looked for, where there is nothing else."""
 
 # How much a direction looks like requests; NO is 0.
 MAYBE: Final = 1
@@ -276,10 +283,51 @@ def _looks_like_requests(
                 return int64(NO), int64(p)
         if first_of_stream and answer == NO and conn.opener == side:
             conn.role = Role.OTHER
+            conn.settled_order = pieces[p].order
             return int64(NO), int64(p)
         if best == STRONG or first_of_stream or looked > MOST_LOOKED:
             break
     return best, where
+
+
+@kernel
+def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any) -> tuple[bool, int]:
+    """Whether one direction of a connection, of which nothing else was captured, has responses: ``ENOUGH_ANSWERS`` one
+    after the other, with ids that go on, each as some layout says; and in which piece the last of them ends."""
+    data, pieces = window.data, window.pieces
+    for p in range(active.first, min(active.end, active.first + MOST_BEGINNINGS)):
+        at = int64(pieces[p].off)
+        if at < 0:
+            continue
+        stop = at
+        q = p
+        while q < active.end and pieces[q].off == stop and stop - at < UNDECIDED:
+            if q > p and pieces[q].pos != pieces[q - 1].pos + pieces[q - 1].len:
+                break
+            stop += pieces[q].len
+            q += 1
+        before = int64(-1)
+        count = 0
+        while count < ENOUGH_ANSWERS and stop - at >= 8:
+            size = i32(data, at)
+            number = i32(data, at + 4)
+            goes_on = number >= 0 if before < 0 else 0 < number - before <= NEAR
+            if (
+                not goes_on
+                or size < 4
+                or size > stop - at - 4
+                or not fits_some_response(data, at, stop, facts, scratch)
+            ):
+                break
+            before = number
+            count += 1
+            at += 4 + size
+        if count == ENOUGH_ANSWERS:
+            last = q - 1
+            while pieces[last].off >= at:
+                last -= 1
+            return True, last
+    return False, int64(active.first)
 
 
 @kernel
@@ -307,6 +355,14 @@ def _requesting_side(
             else:
                 looks_b, order_b = look, order
     winner = int64(-1)
+    if max(looks_a, looks_b) == NO and end - a == 1:
+        one = window.active[a]
+        side = one.stream & 1
+        if conn.opener != side:
+            found, where = _looks_like_responses(window, facts, scratch, one)
+            if found:
+                conn.settled_order = max(conn.settled_order, window.pieces[where].order)
+                return int64(1) - side, False
     if looks_a >= STRONG and looks_b >= STRONG:
         # The lower port is taken for the broker's.
         winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
