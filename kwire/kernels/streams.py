@@ -17,8 +17,8 @@ A hole is given up, and becomes a gap, when
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap with different bytes, those with the lower position win, then those captured first. A
-receiver may decide otherwise; a capture cannot know.
+Where segments overlap, the bytes are those of the segment that was captured first, and so is their time: what the receiver
+had first, in any window. A receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -179,6 +179,57 @@ def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time
 
 
 @kernel
+def _next_part(
+    segments: Array, order: Array, k: int, end: int, cursor: int, spill: int
+) -> tuple[int, int, int, int, int]:
+    """The next bytes of a stream from position ``cursor`` on: (segment, -1 if there are none; their first position; the
+    position behind them; ``k`` and ``spill`` for the next call).
+
+    ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was captured
+    first gives them. ``spill`` is one of those before ``k``, the one that ends last: -1 at first. So nothing that a
+    segment has is left out, and each segment is looked at a few times only, however they overlap.
+    """
+    while True:
+        while k < end and (segments[order[k]].off < 0 or segments[order[k]].pos + segments[order[k]].len <= cursor):
+            k += 1
+        left = int64(-1)
+        if spill >= 0:
+            left = segments[spill].pos + segments[spill].len
+        if left <= cursor:
+            spill = int64(-1)
+        if spill < 0 and k >= end:
+            return int64(-1), cursor, cursor, k, spill
+        taken = spill
+        begin = int64(cursor)
+        if k < end:
+            which = order[k]
+            one = segments[which]
+            if spill < 0 or (one.pos <= cursor and one.order < segments[spill].order):
+                taken = which
+                begin = max(cursor, one.pos)
+                k += 1
+        limit = segments[taken].pos + segments[taken].len
+        longest = taken if spill < 0 or limit > left else spill
+        j = k
+        while j < end and segments[order[j]].pos < limit:
+            other = segments[order[j]]
+            if other.off >= 0 and other.pos + other.len > begin:
+                if other.order < segments[taken].order:
+                    limit = max(begin, other.pos)
+                    break
+                if other.pos + other.len > segments[longest].pos + segments[longest].len:
+                    longest = order[j]
+            j += 1
+        if j < end and segments[order[j]].pos < segments[taken].pos + segments[taken].len:
+            # An earlier one takes over there.
+            k = j
+            spill = longest
+            if limit == begin:
+                continue
+        return taken, begin, limit, k, spill
+
+
+@kernel
 def _join(
     buf: Array,
     segments: Array,
@@ -209,7 +260,7 @@ def _join(
         stream.next = cursor
         stream.synced = 0
     acked = stream.acked
-    # What repeats earlier bytes is passed over below, and delays nothing, even where it is the first here.
+    # What repeats earlier bytes is passed over, and delays nothing, even where it is the first here.
     latest = stream.latest
     latest_order = stream.order
     lost_to = int64(-1)
@@ -220,40 +271,46 @@ def _join(
         segment = segments[order[k]]
         if segment.off >= 0:
             behind += segment.len
-    for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        pos = segment.pos
-        length = segment.len
-        off = segment.off
-        if off >= 0:
-            behind -= length
-        if pos + length <= cursor:
-            continue
-        if off < 0:
-            if pos <= max(cursor, lost_to) and pos + length > lost_to:
-                lost_to = pos + length
+    counted = int64(active.seg_first)
+    lost = int64(active.seg_first)
+    k = int64(active.seg_first)
+    spill = int64(-1)
+    while True:
+        # What is known to be lost, from here on.
+        while lost < active.seg_end and segments[order[lost]].pos <= max(cursor, lost_to):
+            segment = segments[order[lost]]
+            if segment.off < 0 and segment.pos + segment.len > lost_to:
+                lost_to = segment.pos + segment.len
                 lost_time = segment.time
                 lost_order = segment.order
-            continue
-        if pos > cursor:
-            if lost_to < pos:
-                if not over and _may_be_filled(pos, now - segment.time, behind, acked, most):
+            lost += 1
+        which, begin, end, k, spill = _next_part(segments, order, k, active.seg_end, cursor, spill)
+        while counted < k:
+            segment = segments[order[counted]]
+            if segment.off >= 0:
+                behind -= segment.len
+            counted += 1
+        if which < 0:
+            break
+        segment = segments[which]
+        if begin > cursor:
+            if lost_to < begin:
+                if not over and _may_be_filled(begin, now - segment.time, behind, acked, most):
                     active.waiting = 1
                     return at, n_pieces
                 if behind <= most:
-                    given_up = _given_up(clock, first_order, over_order, acked >= pos, segment.time)
+                    given_up = _given_up(clock, first_order, over_order, acked >= begin, segment.time)
                     latest_order = max(latest_order, given_up)
             if lost_to > cursor:
-                n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, pos) - cursor, -1, lost_time, lost_order)
-            cursor = pos
-        skip = cursor - pos
-        length -= skip
-        copy(buf, off + skip, data, at, length)
+                n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, begin) - cursor, -1, lost_time, lost_order)
+            cursor = begin
+        length = end - begin
+        copy(buf, segment.off + begin - segment.pos, data, at, length)
         latest = max(latest, segment.time)
         latest_order = max(latest_order, segment.order)
         n_pieces = _add_piece(pieces, n_pieces, cursor, length, at, latest, latest_order)
         at += length
-        cursor += length
+        cursor = end
     if lost_to > cursor:
         n_pieces = _add_piece(pieces, n_pieces, cursor, lost_to - cursor, -1, lost_time, lost_order)
     return at, n_pieces
@@ -333,8 +390,8 @@ def place(
     engine(_by_stream)(segments, connections, begins.copy(), order)
     data = np.empty(n_bytes + SLACK, np.uint8)
     data[n_bytes:] = 0
-    # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
-    pieces = np.empty(2 * n_segments + n_active, PIECE)
+    # Each piece ends where a segment begins or ends, may have lost bytes in front of it, and lost bytes may end a stream.
+    pieces = np.empty(4 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(
         buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, clock,
@@ -347,31 +404,41 @@ def place(
 def _keep_rest(
     segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
 ) -> tuple[int, int]:
-    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``.
+    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``, without what
+    others have too.
 
     ``source`` gets where the bytes stand in the window; they are to stand behind ``n_bytes`` others. Returns how many
     rows and bytes there are then.
     """
     for k in range(active.seg_first, active.seg_end):
         segment = segments[order[k]]
-        pos = segment.pos
-        off = segment.off
-        end = pos + segment.len
-        if end <= covered:
-            continue
-        skip = max(int64(0), covered - pos)
+        if segment.off < 0 and segment.pos + segment.len > covered:
+            rest = kept[n]
+            rest.stream = active.stream
+            rest.pos = max(covered, segment.pos)
+            rest.len = segment.pos + segment.len - rest.pos
+            rest.off = -1
+            rest.time = segment.time
+            rest.order = segment.order
+            n += 1
+    k = int64(active.seg_first)
+    cursor = int64(covered)
+    spill = int64(-1)
+    while True:
+        which, begin, end, k, spill = _next_part(segments, order, k, active.seg_end, cursor, spill)
+        if which < 0:
+            break
+        segment = segments[which]
         rest = kept[n]
         rest.stream = active.stream
-        rest.pos = pos + skip
-        rest.len = end - pos - skip
-        rest.off = -1
+        rest.pos = begin
+        rest.len = end - begin
+        rest.off = n_bytes
         rest.time = segment.time
         rest.order = segment.order
-        if off >= 0:
-            rest.off = n_bytes
-            source[n] = off + skip
-            n_bytes += end - pos - skip
-            covered = end
+        source[n] = segment.off + begin - segment.pos
+        n_bytes += end - begin
+        cursor = end
         n += 1
     return n, n_bytes
 
@@ -424,8 +491,8 @@ def keep(
     A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
     Nothing is kept of connections that are of no interest or closed.
     """
-    kept = np.empty(len(order), SEGMENT)
-    source = np.empty(len(order), np.int64)
+    kept = np.empty(2 * len(order), SEGMENT)
+    source = np.empty(2 * len(order), np.int64)
     n, n_bytes = engine(_choose)(segments, order, active, connections, streams, final, kept, source)
     held = np.empty(n_bytes, np.uint8)
     kept = joined([kept[:n]])
