@@ -44,6 +44,7 @@ _CONNECTION: Final = {
     "closed": _FLAG,
     "closed_order": _ORDER,
     "settled_order": _ORDER,
+    "begun_order": _ORDER,
     "by_broker": _FLAG,
     "given_up": _COUNT,
     "raw_tokens": _FLAG,

@@ -258,9 +258,9 @@ class Tracker:
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
         known, scratch = facts(), self._scratch
         slots = np.unique(window.active["stream"] >> 1)
-        slots = slots[self._known.connections["role"][slots] != Role.OTHER]
+        before = self._known.connections["role"][slots]
         engine(framing.settle_all)(window, self._capture(), known, scratch)
-        self._by_brokers(slots)
+        self._by_brokers(slots, before)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             rows = self._make_room(rows, engine)
         if window.final:
@@ -269,23 +269,29 @@ class Tracker:
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]]
 
-    def _by_brokers(self, slots: Array) -> None:
-        """Tells the role of those of some connections of which too little was captured, by others to the same host and
-        port: if the broker was known before, also of those that do not begin as they should."""
+    def _by_brokers(self, slots: Array, before: Array) -> None:
+        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. Their
+        roles were ``before``.
+
+        Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
+        third has told it itself, but later than the broker was known: whether that was in one window must not count.
+        """
         self._note_brokers(slots)
         connections = self._known.connections
-        role = connections["role"][slots]
-        for slot in slots[(role == Role.UNKNOWN) | (role == Role.OTHER)].tolist():
+        for slot in slots[before == Role.UNKNOWN].tolist():
             row = connections[slot]
+            role = int(row["role"])
             a, b = (tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab")
-            if (a in self._brokers) == (b in self._brokers):
+            if role == Role.ENCRYPTED or (a in self._brokers) == (b in self._brokers):
                 continue
             broker, side = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
-            order = self._brokers[broker]
-            if row["role"] == Role.UNKNOWN or order < row["settled_order"]:
+            order = max(self._brokers[broker], int(row["begun_order"]))
+            if role == Role.UNKNOWN or (role == Role.OTHER and self._brokers[broker] < row["settled_order"]):
                 connections["role"][slot] = side
                 connections["by_broker"][slot] = 1
-                connections["settled_order"][slot] = max(order, int(row["settled_order"]))
+                connections["settled_order"][slot] = order
+            elif role == side:
+                connections["settled_order"][slot] = min(order, int(row["settled_order"]))
 
     def _note_brokers(self, slots: Array) -> None:
         """Remembers the brokers of those connections that told their role themselves."""
@@ -488,7 +494,9 @@ class Tracker:
         if not whole:
             # Packets are counted anew: what there was came before all of them.
             connections["number"][:count] = np.arange(count)
-            connections["closed_order"] = connections["settled_order"] = table["order"] = table["end_order"] = -1
+            connections["closed_order"] = connections["settled_order"] = connections["begun_order"] = table[
+                "order"
+            ] = table["end_order"] = -1
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [

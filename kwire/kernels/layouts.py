@@ -222,6 +222,8 @@ class Connection(Row):
     """When that was, as the number of a packet."""
     settled_order: int
     """When its role could be told; none of its frames is complete before that."""
+    begun_order: int
+    """The first packet with data that was captured of it, as far as its role was not known then; -1 before that."""
     by_broker: int
     """1 where its role is told by another connection to the same broker, since too little of this one was captured."""
     waiting_head: int

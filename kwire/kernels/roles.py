@@ -368,7 +368,8 @@ def _requesting_side(
         winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
     elif max(looks_a, looks_b) >= STRONG:
         winner = int64(0) if looks_a > looks_b else int64(1)
-    conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
+    if winner >= 0:
+        conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
     return winner, (looks_b if winner == 1 else looks_a) == TOKEN
 
 
@@ -409,12 +410,24 @@ def let_go(window: Window, streams: Array, a: int, end: int) -> None:
 
 
 @kernel
+def _note_begin(window: Window, conn: Any, a: int, end: int) -> None:
+    """Notes the first packet with data of a connection."""
+    for x in range(a, end):
+        for p in range(window.active[x].first, window.active[x].end):
+            order = window.pieces[p].order
+            if window.pieces[p].off >= 0 and (conn.begun_order < 0 or order < conn.begun_order):
+                conn.begun_order = order
+
+
+@kernel
 def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
     if conn.role != Role.UNKNOWN:
         if conn.first_id < 0 and conn.told == 0 and conn.raw_tokens == 0:
             _not_readable(window, streams, conn, a, end)
         return
+    if conn.begun_order < 0:
+        _note_begin(window, conn, a, end)
     winner, token = _requesting_side(window, facts, scratch, streams, conn, a, end)
     if conn.role != Role.UNKNOWN:
         return

@@ -17,8 +17,8 @@ A hole is given up, and becomes a gap, when
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap, the bytes are those of the segment that was captured first, and so is their time: what the receiver
-had first, in any window. A receiver may decide otherwise where copies differ; a capture cannot know.
+Where segments overlap, the bytes are those of the segment that was captured first, and so is their time: what the
+receiver had first, in any window. A receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations

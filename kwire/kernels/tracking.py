@@ -248,6 +248,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.closed = 0
     conn.closed_order = 0
     conn.settled_order = 0
+    conn.begun_order = -1
     conn.by_broker = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
