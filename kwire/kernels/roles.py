@@ -164,17 +164,37 @@ def is_gssapi(buf: Array, at: int, end: int) -> bool:
 
 
 @kernel
+def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
+    """Where the bytes end that begin with piece ``p``, of those before row ``end``, without a gap, up to ``enough`` or
+    behind it; and the row behind the last of these pieces."""
+    stop = pieces[p].off + pieces[p].len
+    q = p + 1
+    while (
+        q < end and stop < enough and pieces[q].off == stop and pieces[q].pos == pieces[q - 1].pos + pieces[q - 1].len
+    ):
+        stop += pieces[q].len
+        q += 1
+    return stop, q
+
+
+@kernel
 def _answers(
     window: Window, facts: Facts, scratch: Any, conn: Any, other: Any, wanted: int, api: int, version: int
 ) -> bool:
     """Whether a piece of the other direction begins with the answer to this request; then the role is settled by it."""
     data, pieces = window.data, window.pieces
-    for p in range(other.first, other.end):
+    for p in range(other.first, min(other.end, other.first + MOST_BEGINNINGS)):
         at = pieces[p].off
-        if at >= 0 and pieces[p].len >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
-            said, _ = fits(data, at, at + pieces[p].len, int64(1), api, version, facts, scratch)
+        if at < 0:
+            continue
+        stop, q = _run_of(pieces, p, other.end, at + 4 + MOST_JUDGED)
+        if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
+            said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
             if said == FITS:
-                conn.settled_order = max(conn.settled_order, pieces[p].order)
+                last = q - 1
+                while pieces[last].off >= min(stop, at + 4 + min(i32(data, at), int64(MOST_JUDGED))):
+                    last -= 1
+                conn.settled_order = max(conn.settled_order, pieces[last].order)
                 return True
     return False
 
@@ -299,13 +319,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
         at = int64(pieces[p].off)
         if at < 0:
             continue
-        stop = at
-        q = p
-        while q < active.end and pieces[q].off == stop and stop - at < UNDECIDED:
-            if q > p and pieces[q].pos != pieces[q - 1].pos + pieces[q - 1].len:
-                break
-            stop += pieces[q].len
-            q += 1
+        stop, q = _run_of(pieces, p, active.end, at + UNDECIDED)
         before = int64(-1)
         count = 0
         while count < ENOUGH_ANSWERS and stop - at >= 8:

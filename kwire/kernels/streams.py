@@ -185,9 +185,9 @@ def _next_part(
     """The next bytes of a stream from position ``cursor`` on: (segment, -1 if there are none; their first position; the
     position behind them; ``k`` and ``spill`` for the next call).
 
-    ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was captured
-    first gives them. ``spill`` is one of those before ``k``, the one that ends last: -1 at first. So nothing that a
-    segment has is left out, and each segment is looked at a few times only, however they overlap.
+    ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was
+    captured first gives them. ``spill`` is one of those before ``k``, the one that ends last: -1 at first. So nothing
+    that a segment has is left out, and each segment is looked at a few times only, however they overlap.
     """
     while True:
         while k < end and (segments[order[k]].off < 0 or segments[order[k]].pos + segments[order[k]].len <= cursor):
@@ -390,7 +390,7 @@ def place(
     engine(_by_stream)(segments, connections, begins.copy(), order)
     data = np.empty(n_bytes + SLACK, np.uint8)
     data[n_bytes:] = 0
-    # Each piece ends where a segment begins or ends, may have lost bytes in front of it, and lost bytes may end a stream.
+    # A piece ends where a segment begins or ends, may have lost bytes in front of it, and lost bytes may end a stream.
     pieces = np.empty(4 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(

@@ -39,6 +39,10 @@ FARTHEST_AHEAD: Final = 1 << 30
 """Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
 FARTHEST_BEHIND: Final = 1 << 26
 """Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
+WINDOW_BEHIND: Final = 1 << 16
+"""Bytes that an RST may be behind its stream."""
+MOST_WINDOW: Final = 1 << 24
+"""Bytes that an RST may be ahead of it."""
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
@@ -398,6 +402,14 @@ def _connection(
 
 
 @kernel
+def _ends_here(header: Any, stream: Any) -> bool:
+    """Whether an RST stands where its stream is: a receiver ignores others (RFC 5961, section 3). Where packets are
+    missing the next sequence number is not known exactly."""
+    reference: int = stream.reference
+    return reference < 0 or -WINDOW_BEHIND <= _nearest(reference, header.seq) - reference <= MOST_WINDOW
+
+
+@kernel
 def _take(
     buf: Array,
     packets: Array,
@@ -444,6 +456,8 @@ def _take(
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
         stream = 2 * slot + side
+        if control & Flag.RST and not _ends_here(header, streams[stream]):
+            continue
         pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
             _close(conn, order)
