@@ -52,7 +52,7 @@ class Lists:
         return self.table, self.lookup, self.room[0]
 
     def add(self, number: int, *, slot: int = 0, api: int = 3, version: int = 0, time: int = 0) -> Lists:
-        self.engine(wait_for)(self.connections[slot], *self.tables, number, api, version, -1, time, time)
+        self.engine(wait_for)(self.connections[slot], self.table, self.room[0], number, api, version, -1, time, time)
         return self
 
     def forget(self, count: int, slot: int = 0) -> Lists:
@@ -76,7 +76,7 @@ class Lists:
         return int(self.engine(which)(self.connections[slot], *self.tables, number, until))
 
     def chains(self) -> list[int]:
-        """How long the lists of the hash table are; each row that has a correlation id must stand in one, once."""
+        """How long the lists of the hash table are; each row with a correlation id is new or stands in one, once."""
         found, rows = [], []
         for first in self.lookup.tolist():
             length = 0
@@ -89,7 +89,10 @@ class Lists:
                 assert self.table["last"][first] == last
                 first = int(self.table["chain"][first])
             found.append(length)
-        waits = [one for slot in range(len(self.connections)) for one in self.rows(slot)]
+        waits = []
+        for slot, new in enumerate(self.connections["waiting_new"].tolist()):
+            of = self.rows(slot)
+            waits += of[: of.index(new)] if new >= 0 else of
         assert sorted(rows) == sorted(one for one in waits if self.table["api"][one] != SASL_TOKEN)
         return found
 
@@ -154,7 +157,7 @@ def test_lists_that_are_taken_back_are_those_that_were_listed(engine: Engine) ->
     again.table[:40] = lists.table[[one for of in rows for one in of]]
     slots = np.repeat(np.arange(4), [len(one) for one in rows])
     again.room["waiting"] = 40
-    engine(append_all)(again.connections, slots, *again.tables)
+    engine(append_all)(again.connections, slots, again.table)
     assert [again.numbers(slot) for slot in range(4)] == [lists.numbers(slot) for slot in range(4)]
     again.chains()
     for slot in range(3):
@@ -170,10 +173,15 @@ def test_ids_that_wait_often_or_were_chosen_are_found_at_once(engine: Engine) ->
     for k in range(count // 2):
         lists.add(k << 12, slot=0, time=k)  # alike in the bits that a table would be indexed with
         lists.add(7, slot=1, time=k)
-    assert max(lists.chains()) < 20
+    # As long as the first is the one that is answered, nothing has to be entered.
+    assert lists.find(0, until=99, slot=0) == 0
     assert lists.find(7, until=99, slot=1) == 1
+    assert sum(lists.chains()) == 0
+    assert lists.find(8, until=99, slot=1) == -1
     assert lists.find(7, until=99, slot=2) == -1
     assert lists.find(5 << 12, until=99, slot=0) == 10
+    assert sum(lists.chains()) == count // 2 + 1
+    assert max(lists.chains()) < 20
     larger = np.full(4 * count, -1, np.int64)
     engine(move_lookup)(*lists.tables, larger)
     lists.lookup = larger
@@ -238,6 +246,9 @@ def test_find_coordinator_v0_may_be_answered_with_0_where_it_is_first(engine: En
     assert Lists(engine).add(5, api=old, version=1).find(0, which=find_request) == -1
     assert Lists(engine).add(6).add(5, api=old).find(0, which=find_request) == -1
     assert Lists(engine).find(0, which=find_request) == -1
+    # Nor is it one that was sent later.
+    young = Lists(engine).add(5, api=old, time=50)
+    assert [young.find(0, until, which=find_request) for until in (49, 50)] == [-1, 0]
 
 
 @pytest.mark.parametrize(
