@@ -13,7 +13,7 @@ A hole is given up, and becomes a gap, when
 - the receiver has acknowledged what stands behind it, ``ACKED_WAIT`` ago: it got the bytes, the capture did not;
 - the first segment behind it has waited for ``LONGEST_WAIT``;
 - more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
-  memory.
+  memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
@@ -39,6 +39,8 @@ LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
+LEAST: Final = SEGMENT.itemsize
+"""Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
 Array = Any
 
@@ -179,6 +181,13 @@ def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time
 
 
 @kernel
+def _weight(segment: Any) -> int:
+    """How many bytes of memory a segment that waits counts for."""
+    weight: int = max(segment.len, int64(LEAST)) if segment.off >= 0 else int64(LEAST)
+    return weight
+
+
+@kernel
 def _join(
     buf: Array,
     segments: Array,
@@ -217,16 +226,13 @@ def _join(
     lost_order = int64(0)
     behind = int64(0)
     for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        if segment.off >= 0:
-            behind += segment.len
+        behind += _weight(segments[order[k]])
     for k in range(active.seg_first, active.seg_end):
         segment = segments[order[k]]
         pos = segment.pos
         length = segment.len
         off = segment.off
-        if off >= 0:
-            behind -= length
+        behind -= _weight(segment)
         if pos + length <= cursor:
             continue
         if off < 0:

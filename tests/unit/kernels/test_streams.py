@@ -11,7 +11,7 @@ import pytest
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import CONNECTION, SEGMENT, STREAM, Role
 from kwire.kernels.numbers import SLACK
-from kwire.kernels.streams import ACKED_WAIT, LONGEST_WAIT, MOST_WAITING, keep, place
+from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_WAITING, keep, place
 
 PLENTY = 1 << 30
 Piece = tuple[int, Any]
@@ -207,6 +207,17 @@ def test_a_hole_is_given_up_when_too_much_waits_behind_it(engine: Engine, ration
     window = hole(engine).add(26, bytes(most + more)).place(now=1000, ration=ration)
     assert window.waits() == (more == 0)
     assert len(window.joined()) == (3 if more else 1)
+
+
+@pytest.mark.parametrize("content", [b"x", 1])
+def test_many_segments_behind_a_hole_wait_for_no_more_memory_than_few(engine: Engine, content: bytes | int) -> None:
+    """Each is looked at again in every window, so a byte of each, or none, must not wait as long as a byte of one."""
+    for count in (10, 11):
+        window = hole(engine)
+        for k in range(count):
+            window.add(30 + 2 * k, content)
+        found = window.place(now=1000, ration=10 * LEAST).joined()
+        assert found == (GIVEN_UP[:1] if count == 10 else GIVEN_UP)
 
 
 def test_what_the_snapshot_cut_off_is_a_piece_without_bytes_and_not_waited_for(engine: Engine) -> None:
