@@ -200,13 +200,12 @@ class Tracker:
         return self._through(buf, packets, engine)
 
     def _nothing(self) -> Frames:
-        return self._given(np.empty(0, FRAME), np.empty(0, np.uint8))
+        return self._given(np.empty(0, FRAME), np.empty(0, np.int64), np.empty(0, np.uint8))
 
-    def _given(self, rows: Array, data: Array) -> Frames:
-        """The frames of a part, numbered by when they were known and sorted by time."""
+    def _given(self, rows: Array, place: Array, data: Array) -> Frames:
+        """The frames of a part, numbered by when they were known and sorted by time; ``place`` says in which order they
+        are where that is the same."""
         names = self._client_ids
-        # What is known or seen at once is in order of connections, requests in front, wherever the kernel wrote it.
-        place = np.argsort(2 * rows["slot"] + rows["response"], kind="stable")
         by_order = place[np.argsort(rows["order"][place], kind="stable")]
         rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
@@ -247,12 +246,12 @@ class Tracker:
         window = roles.Window(
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
-        rows = self._read(window, engine)
+        rows, place = self._read(window, engine)
         self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
-        return self._given(rows, data)
+        return self._given(rows, place, data)
 
-    def _read(self, window: roles.Window, engine: Engine) -> Array:
-        """The frames of a window, stream by stream."""
+    def _read(self, window: roles.Window, engine: Engine) -> tuple[Array, Array]:
+        """The frames of a window, and the order in which they are those of one stream after the other."""
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
@@ -263,11 +262,14 @@ class Tracker:
         self._by_brokers(slots, before)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             rows = self._make_room(rows, engine)
+        read = int(room["frames"])
+        place = np.empty(read, np.int64)
+        engine(framing.by_stream)(rows[:read], place)
         if window.final:
             room["active"] = 0
             while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, rows):
                 rows = self._make_room(rows, engine)
-        return rows[: room["frames"]]
+        return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))
 
     def _by_brokers(self, slots: Array, before: Array) -> None:
         """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. Their
@@ -405,7 +407,7 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = -1
+        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
         columns = [
             _structs(rows),
             _structs(known.streams.take(2 * slots)),
@@ -507,7 +509,7 @@ class Tracker:
 
     def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
         connections = self._known.connections
-        connections["waiting_head"] = connections["waiting_tail"] = -1
+        connections["waiting_head"] = connections["waiting_tail"] = connections["waiting_new"] = -1
         connections["waiting"] = 0
         entries = pc.list_flatten(lists).combine_chunks()
         slots = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
@@ -526,7 +528,7 @@ class Tracker:
         named = names.is_valid().to_numpy(zero_copy_only=False)
         rows["client"][named] = numbers[names.indices.drop_null().to_numpy()]
         self._room["waiting"], self._room["free"] = len(slots), -1
-        engine(pairing.append_all)(connections, slots, self._waiting, self._ids, self._room[0])
+        engine(pairing.append_all)(connections, slots, self._waiting)
 
     def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
         rows: list[tuple[int, ...]] = []

@@ -32,13 +32,22 @@ def register(subparsers: Any) -> None:
 
 
 def _captures() -> None:
+    import numpy as np
+
     from kwire.capture.tracker import Tracker
+    from kwire.kernels.engine import MACHINE
+    from kwire.kernels.layouts import CONNECTION, ROOM, WAITING
+    from kwire.kernels.pairing import give_up, move_lookup
 
     # A header, and one packet of one byte: too short for anything.
     tracker = Tracker()
     tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000"))
     tracker.feed(bytes.fromhex("00000000 00000000 01000000 01000000 00"), final=True)
     Tracker().restore(tracker.save())
+    # What happens where many requests wait.
+    waiting, places, room = np.zeros(1, WAITING), np.full(2, -1, np.int64), np.zeros(1, ROOM)
+    MACHINE(move_lookup)(waiting, places, room[0], places.copy())
+    MACHINE(give_up)(np.zeros(1, CONNECTION), 0, waiting, places, room[0], 0)
     # pcapng: a section header.
     Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)
 

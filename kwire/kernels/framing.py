@@ -57,7 +57,7 @@ from kwire.kernels.roles import (
 )
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Capture", "Scratch", "frames_and_pairs", "settle_all", "tell_the_rest"]
+__all__ = ["Capture", "Scratch", "by_stream", "frames_and_pairs", "settle_all", "tell_the_rest"]
 
 HTTPS: Final = 443
 """TLS to this port is not reported unless the caller names the port."""
@@ -305,11 +305,11 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
             return NO
         return NEED_MORE if answer == NEED_MORE and way.ends_here == 0 else YES
     head = conn.waiting_head
-    if head < 0 or capture.waiting[head].api != SASL_TOKEN:
+    until = window.pieces[way.piece].time + DISORDER
+    if head < 0 or capture.waiting[head].api != SASL_TOKEN or capture.waiting[head].time > until:
         return NO
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
-        until = window.pieces[way.piece].time + DISORDER
         row = find(conn, capture.waiting, capture.ids, capture.room[0], i32(window.data, at + 4), until)
         return YES if row < 0 else NO
     return YES
@@ -435,7 +435,7 @@ def _request(
     if token:
         row.status = Status.SASL
         if whole:
-            wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
+            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -448,9 +448,7 @@ def _request(
         conn.first_id = max(int64(0), row.id)
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
-        wait_for(
-            conn, capture.waiting, capture.ids, room, row.id, row.api, row.version, row.client, row.time, row.order
-        )
+        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order)
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -782,6 +780,27 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
         room.begun = 0
         room.active = end
     return True
+
+
+@kernel
+def by_stream(rows: Array, place: Array) -> None:
+    """Fills ``place`` with the numbers of the rows of a window, which are those of one connection after the other, so
+    that the requests of each stand in front of its responses."""
+    begin = 0
+    while begin < rows.shape[0]:
+        slot = rows[begin].slot
+        end = begin
+        n = begin
+        while end < rows.shape[0] and rows[end].slot == slot:
+            if rows[end].response == 0:
+                place[n] = end
+                n += 1
+            end += 1
+        for k in range(begin, end):
+            if rows[k].response == 1:
+                place[n] = k
+                n += 1
+        begin = end
 
 
 @kernel

@@ -34,12 +34,12 @@ __all__ = [
     "AT_THE_END",
     "BATCH",
     "CONNECTION",
+    "FINDER",
     "FORM",
     "FRAME",
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
-    "KEY",
     "NAME",
     "NAMES_USED",
     "PACKET",
@@ -54,12 +54,12 @@ __all__ = [
     "ApiFacts",
     "Batch",
     "Connection",
+    "Finder",
     "Form",
     "Frame",
     "Header",
     "HeaderCursor",
     "Interface",
-    "Key",
     "Name",
     "NamesUsed",
     "Packet",
@@ -229,6 +229,8 @@ class Connection(Row):
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
+    waiting_new: int
+    """The first of them that is not in the hash table, as none behind it is; -1 for none."""
     waiting: int
     """How many there are."""
     given_up: int
@@ -353,8 +355,9 @@ class Frame(Row):
 class Waiting(Row):
     """A request that waits for its response.
 
-    Those of a connection are a list, in the order in which they were sent. Of those with the same correlation id the
-    first stands in a hash table, in the list of its place there, and the others follow it.
+    Those of a connection are a list, in the order in which they were sent. Where one that is not the first has been
+    asked for, all so far are in a hash table: of those with the same correlation id the first stands in the list of
+    its place there, and the others follow it.
     """
 
     connection: int
@@ -402,11 +405,13 @@ class ApiFacts(Row):
     """Bytes that the shortest response of any version has, correlation id included."""
 
 
-class Key(Row):
-    """What a table hashes with (``kwire.kernels.hashing``): two halves of 64 bits."""
+class Finder(Row):
+    """What connections are found with: the key that they are hashed with, and a guess."""
 
     key_a: int
     key_b: int
+    latest: int
+    """Slot of the connection that was found last, which the next packet mostly belongs to; -1 for none."""
 
 
 class Name(Row):
@@ -605,11 +610,11 @@ STREAM: Final = table_type(Stream)
 SEGMENT: Final = table_type(Segment)
 PIECE: Final = table_type(Piece)
 ACTIVE: Final = table_type(Active)
+FINDER: Final = table_type(Finder)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 ROOM: Final = table_type(Room)
 API_FACTS: Final = table_type(ApiFacts)
-KEY: Final = table_type(Key)
 NAME: Final = table_type(Name)
 NAMES_USED: Final = table_type(NamesUsed)
 BATCH: Final = table_type(Batch)

@@ -1,7 +1,8 @@
 """Responses to their requests: the requests of a connection that wait, as a list, and all of a capture by their ids.
 
 Strategy: a request that waits is a row. The rows of a connection are a linked list in the order in which they were
-sent; a hash table (``kwire.kernels.hashing``) finds the first one of a connection with some correlation id, and those
+sent, and mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
+hash table (``kwire.kernels.hashing``), which finds the first one of a connection with some correlation id, and those
 with the same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
@@ -79,8 +80,10 @@ def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
 
 @kernel
 def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
-    """Puts an entry into the hash table, behind those with its correlation id."""
+    """Puts an entry into the hash table, behind those with its correlation id. Tokens have none."""
     entry = waiting[row]
+    if entry.api == SASL_TOKEN:
+        return
     entry.same = -1
     place = _place(lookup, room, entry.connection, entry.id)
     first = _first(waiting, lookup[place], entry.connection, entry.id)
@@ -133,9 +136,16 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
 
     Entries of a connection are in order of time: where the first is too young, all are.
     """
-    if conn.waiting == 0:
+    row = conn.waiting_head
+    if row < 0:
         return int64(-1)
-    row = _first(waiting, lookup[_place(lookup, room, conn.number, wanted)], conn.number, wanted)
+    if waiting[row].id != wanted or waiting[row].api == SASL_TOKEN:
+        row = conn.waiting_new
+        while row >= 0:
+            _enter(waiting, lookup, room, row)
+            row = waiting[row].next
+        conn.waiting_new = -1
+        row = _first(waiting, lookup[_place(lookup, room, conn.number, wanted)], conn.number, wanted)
     return row if row >= 0 and waiting[row].time <= until else int64(-1)
 
 
@@ -146,7 +156,7 @@ def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: in
     head: int = conn.waiting_head
     if row < 0 and wanted == 0 and head >= 0:
         entry = waiting[head]
-        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0:
+        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0 and entry.time <= until:
             return head
     return row
 
@@ -161,7 +171,9 @@ def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> No
     while row != last and conn.waiting_head >= 0:
         row = conn.waiting_head
         entry = waiting[row]
-        if entry.api != SASL_TOKEN:
+        if conn.waiting_new == row:
+            conn.waiting_new = entry.next
+        elif entry.api != SASL_TOKEN:
             _remove(waiting, lookup, room, row)
         conn.waiting_head = entry.next
         conn.waiting -= 1
@@ -172,13 +184,13 @@ def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> No
 
 
 @kernel
-def _append(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> None:
+def _append(conn: Any, waiting: Array, row: int) -> None:
     """Puts a row that is filled at the end of a connection's list."""
     entry = waiting[row]
     entry.connection = conn.number
     entry.next = -1
-    if entry.api != SASL_TOKEN:
-        _enter(waiting, lookup, room, row)
+    if conn.waiting_new < 0:
+        conn.waiting_new = row
     if conn.waiting_tail >= 0:
         waiting[conn.waiting_tail].next = row
     else:
@@ -189,16 +201,7 @@ def _append(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> No
 
 @kernel
 def wait_for(
-    conn: Any,
-    waiting: Array,
-    lookup: Array,
-    room: Any,
-    wanted: int,
-    api: int,
-    version: int,
-    client: int,
-    time: int,
-    order: int,
+    conn: Any, waiting: Array, room: Any, wanted: int, api: int, version: int, client: int, time: int, order: int
 ) -> None:
     """Appends an entry to a connection's list."""
     row = room.free
@@ -214,7 +217,7 @@ def wait_for(
     entry.client = client
     entry.time = time
     entry.order = order
-    _append(conn, waiting, lookup, room, row)
+    _append(conn, waiting, row)
 
 
 @kernel
@@ -228,10 +231,10 @@ def give_up(connections: Array, count: int, waiting: Array, lookup: Array, room:
 
 
 @kernel
-def append_all(connections: Array, slots: Array, waiting: Array, lookup: Array, room: Any) -> None:
+def append_all(connections: Array, slots: Array, waiting: Array) -> None:
     """Puts the first rows, which are filled, at the ends of the lists of the connections ``slots``."""
     for row in range(slots.shape[0]):
-        _append(connections[slots[row]], waiting, lookup, room, row)
+        _append(connections[slots[row]], waiting, row)
 
 
 @kernel

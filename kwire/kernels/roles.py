@@ -434,6 +434,17 @@ def _note_begin(window: Window, conn: Any, a: int, end: int) -> None:
 
 
 @kernel
+def _has_news(window: Window, a: int, end: int) -> bool:
+    """Whether this window brought anything of a connection: what is held was looked at before."""
+    for x in range(a, end):
+        one = window.active[x]
+        # Orders do not decrease along a stream.
+        if one.end > one.first and window.pieces[one.end - 1].order >= window.first_order:
+            return True
+    return False
+
+
+@kernel
 def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
     if conn.role != Role.UNKNOWN:
@@ -442,6 +453,8 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
         return
     if conn.begun_order < 0:
         _note_begin(window, conn, a, end)
+    if not (window.final or conn.closed == 1 or _has_news(window, a, end)):
+        return
     winner, token = _requesting_side(window, facts, scratch, streams, conn, a, end)
     if conn.role != Role.UNKNOWN:
         return

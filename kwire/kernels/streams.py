@@ -13,7 +13,7 @@ A hole is given up, and becomes a gap, when
 - the receiver has acknowledged what stands behind it, ``ACKED_WAIT`` ago: it got the bytes, the capture did not;
 - the first segment behind it has waited for ``LONGEST_WAIT``;
 - more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
-  memory.
+  memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
@@ -39,6 +39,8 @@ LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
+LEAST: Final = SEGMENT.itemsize
+"""Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
 Array = Any
 
@@ -179,54 +181,82 @@ def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time
 
 
 @kernel
+def _weight(segment: Any) -> int:
+    """How many bytes of memory a segment that waits counts for."""
+    weight: int = max(segment.len, int64(LEAST)) if segment.off >= 0 else int64(LEAST)
+    return weight
+
+
+@kernel
+def _push(segments: Array, heap: Array, base: int, size: int, which: int) -> int:
+    """Puts segment ``which`` on the heap ``heap[base : base + size]``, whose first one was captured first; its size."""
+    at = int64(size)
+    while at > 0:
+        above = (at - 1) >> 1
+        if segments[heap[base + above]].order <= segments[which].order:
+            break
+        heap[base + at] = heap[base + above]
+        at = above
+    heap[base + at] = which
+    return size + 1
+
+
+@kernel
+def _pop(segments: Array, heap: Array, base: int, size: int) -> int:
+    """Takes the first one off the heap; its size."""
+    size -= 1
+    last = heap[base + size]
+    at = int64(0)
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and segments[heap[base + below + 1]].order < segments[heap[base + below]].order:
+            below += 1
+        if segments[last].order <= segments[heap[base + below]].order:
+            break
+        heap[base + at] = heap[base + below]
+        at = below
+    heap[base + at] = last
+    return size
+
+
+@kernel
 def _next_part(
-    segments: Array, order: Array, k: int, end: int, cursor: int, spill: int
+    segments: Array, order: Array, heap: Array, base: int, size: int, k: int, end: int, cursor: int
 ) -> tuple[int, int, int, int, int]:
     """The next bytes of a stream from position ``cursor`` on: (segment, -1 if there are none; their first position; the
-    position behind them; ``k`` and ``spill`` for the next call).
+    position behind them, which is the next ``cursor``; ``k`` and ``size`` for the next call).
 
     ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was
-    captured first gives them. ``spill`` is one of those before ``k``, the one that ends last: -1 at first. So nothing
-    that a segment has is left out, and each segment is looked at a few times only, however they overlap.
+    captured first gives them: those that begin at ``cursor`` or before, and may go on behind it, are on a heap,
+    ``heap[base : base + size]``, empty at first. Each segment comes onto it and leaves it once, however they overlap.
     """
-    while True:
+    while size > 0 and segments[heap[base]].pos + segments[heap[base]].len <= cursor:
+        size = _pop(segments, heap, base, size)
+    begin = int64(cursor)
+    if size == 0:
         while k < end and (segments[order[k]].off < 0 or segments[order[k]].pos + segments[order[k]].len <= cursor):
             k += 1
-        left = int64(-1)
-        if spill >= 0:
-            left = segments[spill].pos + segments[spill].len
-        if left <= cursor:
-            spill = int64(-1)
-        if spill < 0 and k >= end:
-            return int64(-1), cursor, cursor, k, spill
-        taken = spill
-        begin = int64(cursor)
-        if k < end:
-            which = order[k]
-            one = segments[which]
-            if spill < 0 or (one.pos <= cursor and one.order < segments[spill].order):
-                taken = which
-                begin = max(cursor, one.pos)
-                k += 1
-        limit = segments[taken].pos + segments[taken].len
-        longest = taken if spill < 0 or limit > left else spill
-        j = k
-        while j < end and segments[order[j]].pos < limit:
-            other = segments[order[j]]
-            if other.off >= 0 and other.pos + other.len > begin:
-                if other.order < segments[taken].order:
-                    limit = max(begin, other.pos)
-                    break
-                if other.pos + other.len > segments[longest].pos + segments[longest].len:
-                    longest = order[j]
-            j += 1
-        if j < end and segments[order[j]].pos < segments[taken].pos + segments[taken].len:
-            # An earlier one takes over there.
-            k = j
-            spill = longest
-            if limit == begin:
-                continue
-        return taken, begin, limit, k, spill
+        if k >= end:
+            return int64(-1), begin, begin, int64(k), int64(size)
+        begin = max(begin, segments[order[k]].pos)
+    while k < end and segments[order[k]].pos <= begin:
+        one = segments[order[k]]
+        if one.off >= 0 and one.pos + one.len > begin:
+            size = _push(segments, heap, base, size, order[k])
+        k += 1
+    taken = heap[base]
+    first = segments[taken]
+    limit = first.pos + first.len
+    while k < end and segments[order[k]].pos < limit:
+        one = segments[order[k]]
+        if one.off >= 0:
+            if one.order < first.order:
+                limit = one.pos
+                break
+            if one.pos + one.len > limit:
+                size = _push(segments, heap, base, size, order[k])
+        k += 1
+    return int64(taken), begin, limit, int64(k), int64(size)
 
 
 @kernel
@@ -234,6 +264,7 @@ def _join(
     buf: Array,
     segments: Array,
     order: Array,
+    heap: Array,
     active: Any,
     stream: Any,
     over: bool,
@@ -250,7 +281,7 @@ def _join(
     """Joins the segments of one stream, which are in order, behind ``data[:at]`` and ``pieces[:n_pieces]``.
 
     ``over``: nothing more will come, from packet ``over_order`` on; ``most``: bytes that may wait behind a hole.
-    Returns how far data and pieces go then.
+    ``heap`` is as long as ``order``. Returns how far data and pieces go then.
     """
     first = segments[order[active.seg_first]]
     cursor = stream.next
@@ -268,13 +299,11 @@ def _join(
     lost_order = int64(0)
     behind = int64(0)
     for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        if segment.off >= 0:
-            behind += segment.len
+        behind += _weight(segments[order[k]])
     counted = int64(active.seg_first)
     lost = int64(active.seg_first)
     k = int64(active.seg_first)
-    spill = int64(-1)
+    size = int64(0)
     while True:
         # What is known to be lost, from here on.
         while lost < active.seg_end and segments[order[lost]].pos <= max(cursor, lost_to):
@@ -284,11 +313,11 @@ def _join(
                 lost_time = segment.time
                 lost_order = segment.order
             lost += 1
-        which, begin, end, k, spill = _next_part(segments, order, k, active.seg_end, cursor, spill)
+        which, begin, end, k, size = _next_part(
+            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
+        )
         while counted < k:
-            segment = segments[order[counted]]
-            if segment.off >= 0:
-                behind -= segment.len
+            behind -= _weight(segments[order[counted]])
             counted += 1
         if which < 0:
             break
@@ -356,8 +385,8 @@ def _place(
         conn = connections[stream >> 1]
         over_order = conn.closed_order if conn.closed == 1 else int64(AT_THE_END)
         at, n_pieces = _join(
-            buf, segments, order, row, streams[stream], final or conn.closed == 1, over_order, clock, first_order, now,
-            most, data, at, pieces, n_pieces,
+            buf, segments, order, spare, row, streams[stream], final or conn.closed == 1, over_order, clock, first_order,
+            now, most, data, at, pieces, n_pieces,
         )  # fmt: skip
         row.end = n_pieces
         a += 1
@@ -402,7 +431,15 @@ def place(
 
 @kernel
 def _keep_rest(
-    segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
+    segments: Array,
+    order: Array,
+    heap: Array,
+    active: Any,
+    covered: int,
+    kept: Array,
+    source: Array,
+    n: int,
+    n_bytes: int,
 ) -> tuple[int, int]:
     """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``, without what
     others have too.
@@ -423,9 +460,11 @@ def _keep_rest(
             n += 1
     k = int64(active.seg_first)
     cursor = int64(covered)
-    spill = int64(-1)
+    size = int64(0)
     while True:
-        which, begin, end, k, spill = _next_part(segments, order, k, active.seg_end, cursor, spill)
+        which, begin, end, k, size = _next_part(
+            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
+        )
         if which < 0:
             break
         segment = segments[which]
@@ -447,6 +486,7 @@ def _keep_rest(
 def _choose(
     segments: Array,
     order: Array,
+    heap: Array,
     active: Array,
     connections: Array,
     streams: Array,
@@ -463,7 +503,7 @@ def _choose(
         conn = connections[row.stream >> 1]
         consumed = stream.end >= 0 and stream.next >= stream.end
         if not (final or consumed or conn.closed == 1) and _wanted(conn):
-            n, n_bytes = _keep_rest(segments, order, row, stream.next, kept, source, n, n_bytes)
+            n, n_bytes = _keep_rest(segments, order, heap, row, stream.next, kept, source, n, n_bytes)
     return n, n_bytes
 
 
@@ -493,7 +533,9 @@ def keep(
     """
     kept = np.empty(2 * len(order), SEGMENT)
     source = np.empty(2 * len(order), np.int64)
-    n, n_bytes = engine(_choose)(segments, order, active, connections, streams, final, kept, source)
+    n, n_bytes = engine(_choose)(
+        segments, order, np.empty_like(order), active, connections, streams, final, kept, source
+    )
     held = np.empty(n_bytes, np.uint8)
     kept = joined([kept[:n]])
     engine(_copy_kept)(buf, kept, source, held)

@@ -25,7 +25,7 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
-from kwire.kernels.layouts import ABSENT, CONNECTION, KEY, STREAM, Role
+from kwire.kernels.layouts import ABSENT, CONNECTION, FINDER, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import HEADER, Count, Flag, innermost
 
@@ -66,15 +66,16 @@ class Known(NamedTuple):
     """Table of STREAM, two rows for each."""
     lookup: Array
     """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
-    key: Array
-    """One row of KEY: what they are hashed with."""
+    finder: Array
+    """One row of FINDER."""
     n_connections: int
 
 
-def _fresh_key() -> Array:
-    key = np.zeros(1, KEY)
-    key["key_a"], key["key_b"] = fresh_key()
-    return key
+def _finder() -> Array:
+    made = np.zeros(1, FINDER)
+    made["key_a"], made["key_b"] = fresh_key()
+    made["latest"] = -1
+    return made
 
 
 def nothing_known() -> Known:
@@ -83,7 +84,7 @@ def nothing_known() -> Known:
         np.zeros(_FIRST_CONNECTIONS, CONNECTION),
         np.zeros(2 * _FIRST_CONNECTIONS, STREAM),
         np.full(_FIRST_PLACES, -1, np.int64),
-        _fresh_key(),
+        _finder(),
         0,
     )
 
@@ -93,28 +94,28 @@ def restored(connections: Array, streams: Array, count: int, engine: Engine) -> 
     places = _FIRST_PLACES
     while places < 2 * (count + 1):
         places *= 2
-    lookup, key = np.full(places, -1, np.int64), _fresh_key()
-    engine(fill_lookup)(connections, count, lookup, key[0])
-    return Known(connections, streams, lookup, key, count)
+    lookup, finder = np.full(places, -1, np.int64), _finder()
+    engine(fill_lookup)(connections, count, lookup, finder[0])
+    return Known(connections, streams, lookup, finder, count)
 
 
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _hash(key: Any, family: int, a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
+def _hash(finder: Any, family: int, a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
     if family == _IPV4:
         one = a_low << 16 | a_port
         other = b_low << 16 | b_port
     else:
-        one = hash_three(key.key_a, key.key_b, a_high, a_low, a_port)
-        other = hash_three(key.key_a, key.key_b, b_high, b_low, b_port)
-    return hash_two(key.key_a, key.key_b, min(one, other), max(one, other))
+        one = hash_three(finder.key_a, finder.key_b, a_high, a_low, a_port)
+        other = hash_three(finder.key_a, finder.key_b, b_high, b_low, b_port)
+    return hash_two(finder.key_a, finder.key_b, min(one, other), max(one, other))
 
 
 @kernel
-def fill_lookup(connections: Array, count: int, lookup: Array, key: Any) -> None:
+def fill_lookup(connections: Array, count: int, lookup: Array, finder: Any) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room.
 
     A later connection on the same ports takes the place of an earlier.
@@ -122,7 +123,7 @@ def fill_lookup(connections: Array, count: int, lookup: Array, key: Any) -> None
     mask = lookup.shape[0] - 1
     for slot in range(count):
         conn = connections[slot]
-        hashed = _hash(key, conn.family, conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port)
+        hashed = _hash(finder, conn.family, conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port)
         place = hashed & mask
         while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
             place = (place + 1) & mask
@@ -153,43 +154,47 @@ def _same_ends(one: Any, other: Any) -> bool:
 
 
 @kernel
-def _look_up(header: Any, connections: Array, lookup: Array, key: Any) -> tuple[int, int, int]:
+def _side(header: Any, conn: Any) -> int:
+    """Which end of a connection sent a packet, -1 if it belongs to another."""
+    if conn.family != header.family:
+        return int64(-1)
+    if (
+        conn.a_port == header.src_port
+        and conn.b_port == header.dst_port
+        and conn.a_low == header.src_low
+        and conn.b_low == header.dst_low
+        and conn.a_high == header.src_high
+        and conn.b_high == header.dst_high
+    ):
+        return int64(0)
+    if (
+        conn.a_port == header.dst_port
+        and conn.b_port == header.src_port
+        and conn.a_low == header.dst_low
+        and conn.b_low == header.src_low
+        and conn.a_high == header.dst_high
+        and conn.b_high == header.src_high
+    ):
+        return int64(1)
+    return int64(-1)
+
+
+@kernel
+def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
     The slot is -1 where there is none, the place then the one where it belongs.
     """
-    family = header.family
-    src_high = header.src_high
-    src_low = header.src_low
-    src_port = header.src_port
-    dst_high = header.dst_high
-    dst_low = header.dst_low
-    dst_port = header.dst_port
+    hashed = _hash(
+        finder, header.family, header.src_high, header.src_low, header.src_port, header.dst_high, header.dst_low,
+        header.dst_port,
+    )  # fmt: skip
     mask = lookup.shape[0] - 1
-    place = _hash(key, family, src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
+    place = hashed & mask
     while lookup[place] >= 0:
-        slot = lookup[place]
-        conn = connections[slot]
-        if (
-            conn.a_port == src_port
-            and conn.b_port == dst_port
-            and conn.a_low == src_low
-            and conn.b_low == dst_low
-            and conn.a_high == src_high
-            and conn.b_high == dst_high
-            and conn.family == family
-        ):
-            return slot, int64(0), place
-        if (
-            conn.a_port == dst_port
-            and conn.b_port == src_port
-            and conn.a_low == dst_low
-            and conn.b_low == src_low
-            and conn.a_high == dst_high
-            and conn.b_high == src_high
-            and conn.family == family
-        ):
-            return slot, int64(1), place
+        side = _side(header, connections[lookup[place]])
+        if side >= 0:
+            return lookup[place], side, place
         place = (place + 1) & mask
     return int64(-1), int64(0), place
 
@@ -256,6 +261,7 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.by_broker = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
+    conn.waiting_new = -1
     conn.waiting = 0
     conn.given_up = 0
     conn.raw_tokens = 0
@@ -292,14 +298,14 @@ def _close(conn: Any, order: int) -> None:
 
 def _with_room(known: Known, engine: Engine) -> Known:
     """What is known, in tables that have room for another connection."""
-    connections, streams, lookup, key, n_connections = known
+    connections, streams, lookup, finder, n_connections = known
     if n_connections == connections.shape[0]:
         connections = grown(connections)
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
         lookup = np.full(2 * lookup.shape[0], -1, np.int64)
-        engine(fill_lookup)(connections, n_connections, lookup, key[0])
-    return Known(connections, streams, lookup, key, n_connections)
+        engine(fill_lookup)(connections, n_connections, lookup, finder[0])
+    return Known(connections, streams, lookup, finder, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
@@ -380,7 +386,7 @@ def _connection(
     connections: Array,
     streams: Array,
     lookup: Array,
-    key: Any,
+    finder: Any,
     n_connections: int,
     ports: Array,
 ) -> tuple[int, int]:
@@ -388,7 +394,14 @@ def _connection(
 
     The slot is ``n_connections`` if it was made, -1 if there is none and such a packet begins none.
     """
-    slot, side, place = _look_up(header, connections, lookup, key)
+    slot = finder.latest
+    if slot >= 0:
+        # Packets come in trains. No later connection is on the same ports, or it would have been found last.
+        side = _side(header, connections[slot])
+        if side >= 0 and not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+            return slot, side
+    slot, side, place = _look_up(header, connections, lookup, finder)
+    finder.latest = slot
     if slot >= 0:
         if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
             return slot, side
@@ -397,6 +410,7 @@ def _connection(
         return int64(-1), side
     slot = int64(n_connections)
     lookup[place] = slot
+    finder.latest = slot
     _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
     return slot, int64(0)
 
@@ -418,7 +432,7 @@ def _take(
     connections: Array,
     streams: Array,
     lookup: Array,
-    keys: Array,
+    finders: Array,
     n_connections: int,
     counts: Array,
     segments: Array,
@@ -431,7 +445,7 @@ def _take(
     ``headers`` is room for one.
     """
     header = headers[0]
-    key = keys[0]
+    finder = finders[0]
     while (
         k < packets.shape[0]
         and n_segments + 2 <= segments.shape[0]
@@ -446,7 +460,7 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, order, connections, streams, lookup, key, n_connections, ports)
+        slot, side = _connection(header, order, connections, streams, lookup, finder, n_connections, ports)
         if slot < 0:
             continue
         if slot == n_connections:
@@ -488,9 +502,9 @@ def tcp_segments(
     while k < len(packets):
         if n_segments + 2 > len(segments):
             segments = grown(segments)
-        connections, streams, lookup, key, n_connections = known = _with_room(known, engine)
+        connections, streams, lookup, finder, n_connections = known = _with_room(known, engine)
         k, n_segments, n_connections = engine(_take)(
-            buf, packets, k, ports, connections, streams, lookup, key, n_connections, counts, segments, n_segments,
+            buf, packets, k, ports, connections, streams, lookup, finder, n_connections, counts, segments, n_segments,
             first_order, headers,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)

@@ -22,7 +22,7 @@ def connection(*, ports: tuple[int, int] = (40000, 9092), opener: int = -1, **fi
     table = np.zeros(1, CONNECTION)
     table["a_port"], table["b_port"] = ports
     table["opener"] = opener
-    for name in ("waiting_head", "waiting_tail", "first_id", "client"):
+    for name in ("waiting_head", "waiting_tail", "waiting_new", "first_id", "client", "begun_order"):
         table[name] = -1
     for name, value in fields.items():
         table[name] = value

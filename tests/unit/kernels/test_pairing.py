@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joined import connection, window
+from joined import connection, scratch, window
+from packets import response, sized
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.hashing import fresh_key
@@ -52,7 +53,7 @@ class Lists:
         return self.table, self.lookup, self.room[0]
 
     def add(self, number: int, *, slot: int = 0, api: int = 3, version: int = 0, time: int = 0) -> Lists:
-        self.engine(wait_for)(self.connections[slot], *self.tables, number, api, version, -1, time, time)
+        self.engine(wait_for)(self.connections[slot], self.table, self.room[0], number, api, version, -1, time, time)
         return self
 
     def forget(self, count: int, slot: int = 0) -> Lists:
@@ -76,7 +77,7 @@ class Lists:
         return int(self.engine(which)(self.connections[slot], *self.tables, number, until))
 
     def chains(self) -> list[int]:
-        """How long the lists of the hash table are; each row that has a correlation id must stand in one, once."""
+        """How long the lists of the hash table are; each row with a correlation id is new or stands in one, once."""
         found, rows = [], []
         for first in self.lookup.tolist():
             length = 0
@@ -89,7 +90,10 @@ class Lists:
                 assert self.table["last"][first] == last
                 first = int(self.table["chain"][first])
             found.append(length)
-        waits = [one for slot in range(len(self.connections)) for one in self.rows(slot)]
+        waits = []
+        for slot, new in enumerate(self.connections["waiting_new"].tolist()):
+            of = self.rows(slot)
+            waits += of[: of.index(new)] if new >= 0 else of
         assert sorted(rows) == sorted(one for one in waits if self.table["api"][one] != SASL_TOKEN)
         return found
 
@@ -154,7 +158,7 @@ def test_lists_that_are_taken_back_are_those_that_were_listed(engine: Engine) ->
     again.table[:40] = lists.table[[one for of in rows for one in of]]
     slots = np.repeat(np.arange(4), [len(one) for one in rows])
     again.room["waiting"] = 40
-    engine(append_all)(again.connections, slots, *again.tables)
+    engine(append_all)(again.connections, slots, again.table)
     assert [again.numbers(slot) for slot in range(4)] == [lists.numbers(slot) for slot in range(4)]
     again.chains()
     for slot in range(3):
@@ -170,10 +174,15 @@ def test_ids_that_wait_often_or_were_chosen_are_found_at_once(engine: Engine) ->
     for k in range(count // 2):
         lists.add(k << 12, slot=0, time=k)  # alike in the bits that a table would be indexed with
         lists.add(7, slot=1, time=k)
-    assert max(lists.chains()) < 20
+    # As long as the first is the one that is answered, nothing has to be entered.
+    assert lists.find(0, until=99, slot=0) == 0
     assert lists.find(7, until=99, slot=1) == 1
+    assert sum(lists.chains()) == 0
+    assert lists.find(8, until=99, slot=1) == -1
     assert lists.find(7, until=99, slot=2) == -1
     assert lists.find(5 << 12, until=99, slot=0) == 10
+    assert sum(lists.chains()) == count // 2 + 1
+    assert max(lists.chains()) < 20
     larger = np.full(4 * count, -1, np.int64)
     engine(move_lookup)(*lists.tables, larger)
     lists.lookup = larger
@@ -238,6 +247,9 @@ def test_find_coordinator_v0_may_be_answered_with_0_where_it_is_first(engine: En
     assert Lists(engine).add(5, api=old, version=1).find(0, which=find_request) == -1
     assert Lists(engine).add(6).add(5, api=old).find(0, which=find_request) == -1
     assert Lists(engine).find(0, which=find_request) == -1
+    # Nor is it one that was sent later.
+    young = Lists(engine).add(5, api=old, time=50)
+    assert [young.find(0, until, which=find_request) for until in (49, 50)] == [-1, 0]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +277,13 @@ def test_a_response_without_a_request_is_given_up_with_the_first_packet_that_is_
 
 
 def plausible(
-    engine: Engine, data: bytes, *waits: tuple[int, int], first: int = -1, touching: bool = False, until: int = 0
+    engine: Engine,
+    data: bytes,
+    *waits: tuple[int, int],
+    first: int = -1,
+    touching: bool = False,
+    ends_here: bool = False,
+    until: int = 0,
 ) -> int:
     """What ``plausible_response`` says of ``data`` where these requests wait: correlation id and API key."""
     lists = Lists(engine)
@@ -274,7 +292,11 @@ def plausible(
     lists.connections["first_id"] = first
     conn = lists.connections[0]
     made = window([], [(0, data)])
-    return int(engine(plausible_response)(made, conn, *lists.tables, facts().apis, 0, len(data), touching, until))
+    return int(
+        engine(plausible_response)(
+            made, conn, *lists.tables, facts(), scratch(), 0, len(data), touching, ends_here, until
+        )
+    )
 
 
 def frame(number: int, size: int = 12) -> bytes:
@@ -290,10 +312,23 @@ def test_a_response_that_is_waited_for_is_believed_if_what_follows_fits(engine: 
     assert plausible(engine, frame(7) + frame(7), *waits) == NO
     assert plausible(engine, frame(7) + struct.pack(">ii", 3, 8), *waits) == NO
     assert plausible(engine, frame(7) + struct.pack(">ii", LARGEST_FRAME + 1, 8), *waits) == NO
-    # Where it cannot be seen what follows, it has to begin a segment.
-    for rest in (frame(8)[:7], b""):
-        assert plausible(engine, frame(7, 100)[:50] + rest, *waits) == NO
-        assert plausible(engine, frame(7, 100)[:50] + rest, *waits, touching=True) == YES
+    # It is waited for as long as it can be seen whole; then it has to begin a segment.
+    long = sized(response(7, struct.pack(">iih", 1, 0, 90) + b"h" * 90 + struct.pack(">ii", 9092, 0)))
+    for touching in (False, True):
+        assert plausible(engine, long, *waits, touching=touching) == YES
+        for end in range(8, len(long)):
+            assert plausible(engine, long[:end], *waits, touching=touching) == NEED_MORE
+            said = plausible(engine, long[:end], *waits, touching=touching, ends_here=True)
+            assert said == (YES if touching else NO)
+
+
+def test_a_response_that_is_waited_for_has_the_body_of_its_version(engine: Engine) -> None:
+    """A size, and an id that is waited for, are found by chance in record values and behind holes."""
+    for touching in (False, True):
+        assert plausible(engine, frame(7), (7, ApiKey.METADATA), touching=touching) == YES
+        # Bytes are left over; a count that there cannot be.
+        assert plausible(engine, frame(7, 13), (7, ApiKey.METADATA), touching=touching) == NO
+        assert plausible(engine, sized(response(7, b"\x7f" * 8)), (7, ApiKey.METADATA), touching=touching) == NO
 
 
 def test_a_response_needs_a_size_that_its_api_can_have(engine: Engine) -> None:
@@ -322,5 +357,7 @@ def test_a_request_that_is_younger_than_the_response_is_not_answered_by_it(engin
         data = frame(7)
         made = window([], [(0, data)])
         conn = lists.connections[0]
-        found = engine(plausible_response)(made, conn, *lists.tables, facts().apis, 0, len(data), False, until)
+        found = engine(plausible_response)(
+            made, conn, *lists.tables, facts(), scratch(), 0, len(data), False, False, until
+        )
         assert found == said

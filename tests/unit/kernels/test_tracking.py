@@ -302,14 +302,14 @@ def test_numbers_of_connections_do_not_depend_on_the_key(engine: Engine) -> None
     found, places = [], []
     for key in ((0, 0), (1, -1), (-(1 << 63), 12345)):
         known = nothing_known()
-        known.key["key_a"], known.key["key_b"] = key
+        known.finder["key_a"], known.finder["key_b"] = key
         capture = Capture(engine, known=known).see(*packets)
         found.append((capture.segments, capture.connections(*CONNECTION.names)))
         places.append(capture.known.lookup.tolist())
     assert found[0] == found[1] == found[2]
     assert len(found[0][1]) == 1200
     assert places[0] != places[1] != places[2] != places[0]
-    assert nothing_known().key.tolist() != nothing_known().key.tolist()
+    assert nothing_known().finder.tolist() != nothing_known().finder.tolist()
 
 
 def test_of_two_connections_on_the_same_ports_the_later_is_restored(engine: Engine) -> None:
