@@ -41,6 +41,7 @@ REASONS: Final = {
     Reason.API: "API key %d is unknown",
     Reason.VERSION: "version %d of this API is unknown",
     Reason.SHORT: "the request header is cut short at %d bytes",
+    Reason.GIVEN_UP: "no request with this correlation id is known: %d requests of this connection had been given up",
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
     Reason.NO_KEY: Verdict.NO_KEY.value,
     Reason.WRONG_KEY: Verdict.WRONG_KEY.value,

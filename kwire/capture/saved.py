@@ -21,7 +21,7 @@ from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
-from kwire.kernels.pairing import MOST_UNANSWERED
+from kwire.kernels.pairing import MOST_WAITING
 
 __all__ = ["check_connections", "what_is_stated"]
 
@@ -48,6 +48,9 @@ _CONNECTION: Final = {
     "closed": _FLAG,
     "closed_order": _ORDER,
     "settled_order": _ORDER,
+    "begun_order": _ORDER,
+    "by_broker": _FLAG,
+    "given_up": _COUNT,
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
     "told": _FLAG,
@@ -230,7 +233,7 @@ def check_connections(saved: pa.Table, whole: bool) -> None:
     _check_names(saved.column("client_id"))
     waiting = _check_lists(saved.column("waiting"), "waiting", _WAITING)
     _check_names(pc.struct_field(waiting, "client_id"))
-    if (pc.max(pc.list_value_length(saved.column("waiting"))).as_py() or 0) > MOST_UNANSWERED:
+    if len(waiting) > MOST_WAITING:
         raise _wrong("too many requests wait")
     segments = _check_lists(saved.column("segments"), "segments", _SEGMENT)
     lengths, held = pc.struct_field(segments, "len"), pc.binary_length(pc.struct_field(segments, "bytes"))

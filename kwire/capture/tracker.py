@@ -18,8 +18,9 @@ Rules kept here:
 - ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut (as far
   as that can be: where packets are missing, when a hole is given up depends on what was there to be seen).
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
-- Memory is bounded by what is fed at once and by what is unfinished (``MOST_HELD``); beyond that it grows by some 300
-  bytes for each connection, and with the number of different client ids.
+- Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
+  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 300 bytes for each connection, and with the number of
+  different client ids.
 - No I/O, and no clock: time is that of the packets.
 """
 
@@ -42,8 +43,9 @@ from kwire.capture.frames import Endpoint, Frames
 from kwire.capture.links import named
 from kwire.capture.saved import check_connections, what_is_stated
 from kwire.errors import CaptureError, MissingExtraError
-from kwire.kernels import framing, roles, streams, tracking
+from kwire.kernels import framing, pairing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
+from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     CONNECTION,
     FRAME,
@@ -67,6 +69,8 @@ MOST_HELD: Final = 256 << 20
 """Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
+_FIRST_WAITING: Final = 64
+"""Requests for which there is room at first; a power of 2, as all sizes of that table are."""
 
 Array = Any
 
@@ -171,11 +175,13 @@ class Tracker:
         self._fragments = Fragments(self._counts)
         self._known = tracking.nothing_known()
         self._client_ids = NameTable()
-        self._waiting: Array = np.zeros(64, WAITING)
+        self._waiting: Array = np.zeros(_FIRST_WAITING, WAITING)
+        self._ids: Array = np.full(_FIRST_WAITING, -1, np.int64)
         self._room: Array = np.zeros(1, ROOM)
         self._room["free"] = -1
+        self._room["key_a"], self._room["key_b"] = fresh_key()
         self._scratch = framing.Scratch(
-            np.zeros(1, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+            np.zeros(2, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
         )
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
@@ -187,6 +193,8 @@ class Tracker:
         self._now = 0
         self._packets = 0
         self._frames = 0
+        self._brokers: dict[tuple[int, ...], int] = {}
+        """Hosts and ports of brokers, and the packet that told it."""
 
     # -- bytes in, frames out
 
@@ -229,14 +237,16 @@ class Tracker:
         return self._through(buf, packets, engine)
 
     def _nothing(self) -> Frames:
-        return self._given(np.empty(0, FRAME), np.empty(0, np.uint8))
+        return self._given(np.empty(0, FRAME), np.empty(0, np.int64), np.empty(0, np.uint8))
 
-    def _given(self, rows: Array, data: Array) -> Frames:
-        """The frames of a part, numbered by when they were known and sorted by time."""
+    def _given(self, rows: Array, place: Array, data: Array) -> Frames:
+        """The frames of a part, numbered by when they were known and sorted by time; ``place`` says in which order they
+        are where that is the same."""
         names = self._client_ids
-        rows["number"][np.argsort(rows["order"], kind="stable")] = np.arange(self._frames, self._frames + len(rows))
+        by_order = place[np.argsort(rows["order"][place], kind="stable")]
+        rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        rows = rows.take(np.argsort(rows["time"], kind="stable"))
+        rows = rows.take(place[np.argsort(rows["time"][place], kind="stable")])
         return Frames(rows, data, self._known.connections, names.names, names.pool)
 
     def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
@@ -287,11 +297,11 @@ class Tracker:
         window = roles.Window(
             data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
         )
-        rows = self._read(window, engine)
+        rows, place = self._read(window, engine)
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
-        return self._given(rows, data)
+        return self._given(rows, place, data)
 
     def _use_secrets(self) -> None:
         """Uses the secrets that stand in the capture, where that can be done."""
@@ -300,19 +310,59 @@ class Tracker:
         except MissingExtraError as missing:
             self._keys_unused = str(missing)
 
-    def _read(self, window: roles.Window, engine: Engine) -> Array:
-        """The frames of a window, stream by stream."""
+    def _read(self, window: roles.Window, engine: Engine) -> tuple[Array, Array]:
+        """The frames of a window, and the order in which they are those of one stream after the other."""
         room = self._room[0]
-        room["frames"] = room["active"] = room["direction"] = 0
+        room["frames"] = room["active"] = room["begun"] = 0
         rows = np.empty(max(64, len(window.data) // 512), FRAME)
         known, scratch = facts(), self._scratch
+        slots = np.unique(window.active["stream"] >> 1)
+        before = self._known.connections["role"][slots]
+        engine(framing.settle_all)(window, self._capture(), known, scratch)
+        self._by_brokers(slots, before)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             rows = self._make_room(rows, engine)
+        read = int(room["frames"])
+        place = np.empty(read, np.int64)
+        engine(framing.by_stream)(rows[:read], place)
         if window.final:
             room["active"] = 0
             while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, rows):
                 rows = self._make_room(rows, engine)
-        return rows[: room["frames"]]
+        return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))
+
+    def _by_brokers(self, slots: Array, before: Array) -> None:
+        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. Their
+        roles were ``before``.
+
+        Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
+        third has told it itself, but later than the broker was known: whether that was in one window must not count.
+        """
+        self._note_brokers(slots)
+        connections = self._known.connections
+        for slot in slots[before == Role.UNKNOWN].tolist():
+            row = connections[slot]
+            role = int(row["role"])
+            a, b = (tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab")
+            if role == Role.ENCRYPTED or (a in self._brokers) == (b in self._brokers):
+                continue
+            broker, side = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
+            order = max(self._brokers[broker], int(row["begun_order"]))
+            if role == Role.UNKNOWN or (role == Role.OTHER and self._brokers[broker] < row["settled_order"]):
+                connections["role"][slot] = side
+                connections["by_broker"][slot] = 1
+                connections["settled_order"][slot] = order
+            elif role == side:
+                connections["settled_order"][slot] = min(order, int(row["settled_order"]))
+
+    def _note_brokers(self, slots: Array) -> None:
+        """Remembers the brokers of those connections that told their role themselves."""
+        rows = self._known.connections.take(slots)
+        for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
+            told = rows[(rows["role"] == role) & (rows["by_broker"] == 0)]
+            ends = zip(*(told[f"{broker}_{name}"].tolist() for name in ("high", "low", "port")), strict=True)
+            for end, order in zip(ends, told["settled_order"].tolist(), strict=True):
+                self._brokers[end] = min(order, self._brokers.get(end, order))
 
     def _capture(self) -> framing.Capture:
         names = self._client_ids
@@ -320,6 +370,7 @@ class Tracker:
             self._known.connections,
             self._known.streams,
             self._waiting,
+            self._ids,
             names.names,
             names.pool,
             names.lookup,
@@ -330,9 +381,21 @@ class Tracker:
     def _make_room(self, rows: Array, engine: Engine) -> Array:
         room = self._room[0]
         if room["free"] < 0 and room["waiting"] >= len(self._waiting):
-            self._waiting = grown(self._waiting)
+            self._let_wait(engine)
         self._client_ids.make_room(LONGEST_NAME, engine)
         return grown(rows) if room["frames"] >= len(rows) else rows
+
+    def _let_wait(self, engine: Engine) -> None:
+        """Makes room for another request that waits, where all rows are taken; gives up half of them at the bound."""
+        room, count = self._room[0], len(self._waiting)
+        if count < pairing.MOST_WAITING:
+            self._waiting, ids = grown(self._waiting), np.full(2 * count, -1, np.int64)
+            engine(pairing.move_lookup)(self._waiting, self._ids, room, ids)
+            self._ids = ids
+        else:
+            until = int(np.partition(self._waiting["time"], count // 2)[count // 2])
+            known = self._known
+            engine(pairing.give_up)(known.connections, known.n_connections, self._waiting, self._ids, room, until)
 
     # -- what is known
 
@@ -400,13 +463,13 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = -1
+        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
         columns = [
             _structs(rows),
             _structs(known.streams.take(2 * slots)),
             _structs(known.streams.take(2 * slots + 1)),
             pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
-            pa.array([self._waiting_of(slot, client_ids) for slot in slots.tolist()], _WAITS),
+            self._waiting_of(slots, client_ids),
             pa.array(self._segments_of(slots), _HELD),
             pa.array([self._tls_of(slot) for slot in slots.tolist()], pa.string()),
         ]
@@ -426,15 +489,20 @@ class Tracker:
             }
         return pa.Table.from_arrays(columns, schema=STATE.with_metadata({"kwire": json.dumps(whole)}))
 
-    def _waiting_of(self, slot: int, client_ids: Sequence[bytes]) -> list[dict[str, Any]]:
-        found = []
-        row = int(self._known.connections["waiting_head"][slot])
-        while row >= 0:
-            entry = dict(zip(WAITING.names, self._waiting[row].tolist(), strict=True))
-            client = entry.pop("client")
-            row = entry.pop("next")
-            found.append({**entry, "client_id": None if client < 0 else client_ids[client]})
-        return found
+    def _waiting_of(self, slots: Array, client_ids: Sequence[bytes]) -> pa.Array:
+        counts = self._known.connections["waiting"][slots]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        rows = np.empty(offsets[-1], np.int64)
+        choose(rows.nbytes)(pairing.list_all)(self._known.connections, slots, self._waiting, rows)
+        entries = self._waiting.take(rows)
+        client = entries["client"]
+        named = pa.array(client, mask=client < 0)
+        columns = [
+            pa.array(client_ids, pa.binary()).take(named) if name == "client_id" else pa.array(entries[name].copy())
+            for name in _WAITS.value_type.names
+        ]
+        structs = pa.StructArray.from_arrays(columns, fields=list(_WAITS.value_type))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_WAITS)
 
     def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
@@ -493,31 +561,15 @@ class Tracker:
         if not whole:
             # Packets are counted anew: what there was came before all of them.
             connections["number"][:count] = np.arange(count)
-            connections["closed_order"] = connections["settled_order"] = table["order"] = table["end_order"] = -1
+            connections["closed_order"] = connections["settled_order"] = connections["begun_order"] = table[
+                "order"
+            ] = table["end_order"] = -1
         self._known = tracking.restored(connections, table, count, engine)
+        self._note_brokers(np.arange(count))
         connections["client"][:count] = [
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
         ]
-        connections["waiting_head"] = connections["waiting_tail"] = -1
-        room, n_waiting = self._room[0], 0
-        for slot, entries in enumerate(saved.column("waiting").to_pylist()):
-            for entry in entries:
-                if n_waiting == len(self._waiting):
-                    self._waiting = grown(self._waiting)
-                client = entry.pop("client_id")
-                entry |= {"client": -1 if client is None else self._client_ids.add(client, engine), "next": -1}
-                if not whole:
-                    entry["order"] = -1
-                self._waiting[n_waiting] = tuple(entry[name] for name in WAITING.names)
-                tail = int(connections["waiting_tail"][slot])
-                if tail < 0:
-                    connections["waiting_head"][slot] = n_waiting
-                else:
-                    self._waiting["next"][tail] = n_waiting
-                connections["waiting_tail"][slot] = n_waiting
-                n_waiting += 1
-            connections["waiting"][slot] = len(entries)
-        room["waiting"], room["free"] = n_waiting, -1
+        self._restore_waiting(saved.column("waiting"), whole, engine)
         self._restore_segments(saved.column("segments").to_pylist(), whole)
         states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
         if len(self._keys) and self._encrypted is None:
@@ -525,6 +577,29 @@ class Tracker:
         if states:
             self._encrypted = self._encrypted or Encrypted(self._keys)
             self._encrypted.restore(states, self._known, whole)
+
+    def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
+        connections = self._known.connections
+        connections["waiting_head"] = connections["waiting_tail"] = connections["waiting_new"] = -1
+        connections["waiting"] = 0
+        entries = pc.list_flatten(lists).combine_chunks()
+        slots = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+        places = _FIRST_WAITING
+        while places < len(slots):
+            places *= 2
+        self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
+        rows = self._waiting[: len(slots)]
+        for name in ("id", "api", "version", "time", "order"):
+            rows[name] = entries.field(name).to_numpy()
+        if not whole:
+            rows["order"] = -1
+        names = entries.field("client_id").dictionary_encode()
+        numbers = np.array([self._client_ids.add(one, engine) for one in names.dictionary.to_pylist()], np.int64)
+        rows["client"] = -1
+        named = names.is_valid().to_numpy(zero_copy_only=False)
+        rows["client"][named] = numbers[names.indices.drop_null().to_numpy()]
+        self._room["waiting"], self._room["free"] = len(slots), -1
+        engine(pairing.append_all)(connections, slots, self._waiting)
 
     def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
         rows: list[tuple[int, ...]] = []

@@ -32,7 +32,12 @@ def register(subparsers: Any) -> None:
 
 
 def _captures() -> None:
+    import numpy as np
+
     from kwire.capture.tracker import Tracker
+    from kwire.kernels.engine import MACHINE
+    from kwire.kernels.layouts import CONNECTION, ROOM, WAITING
+    from kwire.kernels.pairing import give_up, move_lookup
 
     # A header, and one packet: raw IP, the first fragment of one, without a byte of data.
     tracker = Tracker()
@@ -40,6 +45,10 @@ def _captures() -> None:
     packet = bytes.fromhex("45000014 00002000 40060000 00000000 00000000")
     tracker.feed(bytes.fromhex("00000000 00000000 14000000 14000000") + packet, final=True)
     Tracker().restore(tracker.save())
+    # What happens where many requests wait.
+    waiting, places, room = np.zeros(1, WAITING), np.full(2, -1, np.int64), np.zeros(1, ROOM)
+    MACHINE(move_lookup)(waiting, places, room[0], places.copy())
+    MACHINE(give_up)(np.zeros(1, CONNECTION), 0, waiting, places, room[0], 0)
     # pcapng: a section header.
     Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)
 
@@ -59,7 +68,7 @@ def _records() -> None:
     decode_sets(nothing, none, none)
     names = NameTable()
     names.numbers(nothing, none, none, MACHINE)
-    MACHINE(fill_lookup)(names.names, names.pool, 0, names.lookup)
+    MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
     locate(nothing, np.zeros(0, JOB), ProgramSet({}, 1).code, 1, MACHINE)
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)

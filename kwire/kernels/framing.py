@@ -3,9 +3,10 @@
 Strategy: the pieces of a stream (``kwire.kernels.streams``) are walked run by run, a run being bytes without a gap.
 Where a frame is known to begin, its size says where the next one does; where that is not known (the capture begins
 in the middle of a connection, or bytes are missing), the kernel looks for the next place at which a plausible frame
-stands. Requests of a connection are read before its responses, each leaves an entry in the connection's list
-(``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come out as rows of
-numbers; the bytes stay where they are.
+stands. Both directions of a connection are read side by side, in order of time: the requests always as far ahead as a
+response may have been captured before its request, so that only what is in flight has to be remembered. Each request
+leaves an entry in the connection's list (``kwire.kernels.pairing``), and a response takes the first entry with its
+correlation id. Frames come out as rows of numbers; the bytes stay where they are.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -27,6 +28,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
+from kwire.kernels.judging import NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -49,12 +51,13 @@ from kwire.kernels.roles import (
     YES,
     Facts,
     Window,
+    let_go,
     plausible_request,
     settle,
 )
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Capture", "Scratch", "frames_and_pairs", "tell_the_rest"]
+__all__ = ["Capture", "Scratch", "by_stream", "frames_and_pairs", "settle_all", "tell_the_rest"]
 
 HTTPS: Final = 443
 """TLS to this port is not reported unless the caller names the port."""
@@ -68,6 +71,11 @@ BLOCKED: Final = 2
 """A response whose request may still come."""
 FULL: Final = 3
 """A table must grow first."""
+LATER: Final = 4
+"""What follows is younger than what is to be read now."""
+
+NEVER: Final = (1 << 63) - 1
+"""A time behind all others."""
 
 Array = Any
 
@@ -78,6 +86,8 @@ class Capture(NamedTuple):
     connections: Array
     streams: Array
     waiting: Array
+    ids: Array
+    """The hash table of ``waiting``: as many places as that has rows or more, a power of 2; -1 for none."""
     names: Array
     pool: Array
     lookup: Array
@@ -91,14 +101,14 @@ class Scratch(NamedTuple):
     """Room for what kernels write down and forget."""
 
     ways: Array
-    """One row of WAY."""
+    """Two rows of WAY: requests and responses."""
     registers: Array
     left: Array
     no_rows: Array
 
 
 class Way(Row):
-    """One direction of a connection while it is read, run by run."""
+    """One direction of a connection while it is read, run by run, as far as ``until`` allows."""
 
     slot: int
     response: int
@@ -110,8 +120,16 @@ class Way(Row):
     """1 when requests wait behind a hole: a response may belong to one of them."""
     waiting: int
     """1 when segments of this stream wait behind a hole."""
+    first: int
+    """The piece that the next run begins with."""
     end_piece: int
     """Its pieces end before this row."""
+    until: int
+    """Time: nothing younger is read now."""
+    wants: int
+    """Time of what follows, where that was too young."""
+    reading: int
+    """1 within a run, 0 before the next one begins."""
     pos: int
     """Where the next frame begins."""
     piece: int
@@ -174,10 +192,44 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 
 
 @kernel
-def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
-    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
+def _request_here(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, touching: bool
+) -> int:
+    """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
+
+    Its body has to fit. At the beginning of a segment (``touching``) that is enough, unless what follows is no request:
+    values of records may be frames themselves. Elsewhere it also has the client_id of the connection.
+    """
+    data = window.data
+    client = capture.connections[way.slot].client
+    length = i16(data, at + 12) if stop - at >= 14 else int64(-1)
+    known = False
+    if client >= 0 and length >= 0:
+        name = capture.names[client]
+        known = name.len == length and same_bytes(data, at + 14, capture.pool, name.off, length)
+    if not (touching or known or client < 0):
+        return NO
+    said, _ = fits(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+    if said == SO_FAR:
+        if way.ends_here == 0:
+            return NEED_MORE
+        return YES if touching and known else NO
+    if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
+        return NO
+    following = at + 4 + i32(data, at)
+    if following < stop:
+        after = plausible_request(data, following, stop, facts.apis)
+        if after == NO or (after == NEED_MORE and way.ends_here == 0):
+            return after
+    return YES
+
+
+@kernel
+def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any) -> int:
+    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, LATER, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[way.slot]
+    room = capture.room[0]
     stop = way.run_end + way.shift
     pos = way.pos
     piece = way.piece
@@ -191,18 +243,30 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
             touching = pieces[piece].pos == pos
             if way.response == 0:
                 answer = plausible_request(data, at, stop, facts.apis)
-                if answer == YES and not touching:
-                    # In the middle of a segment, one header is not enough: what follows must fit.
-                    following = at + 4 + i32(data, at)
-                    if following < stop:
-                        if plausible_request(data, following, stop, facts.apis) == NO:
-                            answer = NO
-                    elif following > stop and i32(data, at + 8) < 0:
-                        answer = NO
+                if answer == YES:
+                    answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
+            elif pieces[piece].time > way.until:
+                # What it may answer has not been read yet.
+                way.wants = pieces[piece].time
+                answer = LATER
             else:
                 until = pieces[piece].time + DISORDER
-                answer = plausible_response(window, conn, capture.waiting, facts.apis, at, stop, touching, until)
-            if answer != NO:
+                answer = plausible_response(
+                    window,
+                    conn,
+                    capture.waiting,
+                    capture.ids,
+                    room,
+                    facts,
+                    scratch,
+                    at,
+                    stop,
+                    touching,
+                    way.ends_here == 1,
+                    until,
+                )
+            # What is cut off within its header is none, but others may follow.
+            if answer != NO and not (answer == NEED_MORE and way.ends_here == 1):
                 break
         pos += 1
     way.pos = pos
@@ -211,16 +275,15 @@ def _search(window: Window, capture: Capture, facts: Facts, way: Any) -> int:
 
 
 @kernel
-def _resynchronise(window: Window, capture: Capture, facts: Facts, rows: Array, way: Any) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one."""
+def _resynchronise(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS or LATER."""
     stream = capture.streams[way.stream]
     begin = way.pos
-    answer = _search(window, capture, facts, way)
+    answer = _search(window, capture, facts, scratch, way)
     stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
+    if answer == LATER:
+        return LATER
     if answer != YES:
-        if answer == NEED_MORE and way.ends_here == 1:
-            stream.skipped += way.run_end - way.pos
-            way.pos = way.run_end
         return WAITS
     stream.synced = 1
     if stream.skipped > 0:
@@ -242,12 +305,12 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
             return NO
         return NEED_MORE if answer == NEED_MORE and way.ends_here == 0 else YES
     head = conn.waiting_head
-    if head < 0 or capture.waiting[head].api != SASL_TOKEN:
+    until = window.pieces[way.piece].time + DISORDER
+    if head < 0 or capture.waiting[head].api != SASL_TOKEN or capture.waiting[head].time > until:
         return NO
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
-        until = window.pieces[way.piece].time + DISORDER
-        row, _ = find(capture.waiting, head, i32(window.data, at + 4), until)
+        row = find(conn, capture.waiting, capture.ids, capture.room[0], i32(window.data, at + 4), until)
         return YES if row < 0 else NO
     return YES
 
@@ -394,23 +457,26 @@ def _request(
 def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
     """Completes the row of a response: False if its request may still come."""
     conn = capture.connections[way.slot]
-    waiting = capture.waiting
+    waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
         entry = waiting[conn.waiting_head]
         row.status = Status.SASL
         row.latency = row.time - entry.time
         row.order = max(row.order, entry.order)
-        forget(conn, waiting, capture.room[0], 1)
+        forget(conn, waiting, ids, room, conn.waiting_head)
         return True
     if row.seen < 4:
         return True
     row.id = i32(window.data, row.off)
-    which, before = find_request(waiting, conn.waiting_head, row.id, row.time + DISORDER)
+    which = find_request(conn, waiting, ids, room, row.id, row.time + DISORDER)
     if which < 0:
         if way.over == 0 and (way.request_missing == 1 or row.time > window.now - DISORDER):
             return False
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
+        if conn.given_up > 0:
+            row.reason = Reason.GIVEN_UP
+            row.detail = conn.given_up
         row.order = max(row.order, given_up(window, conn, row.time))
         return True
     entry = waiting[which]
@@ -419,24 +485,41 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     row.client = entry.client
     row.latency = row.time - entry.time
     row.order = max(row.order, entry.order)
-    forget(conn, waiting, capture.room[0], before + 1)
+    forget(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     return True
 
 
 @kernel
+def _is_first(capture: Capture, way: Any) -> bool:
+    """Whether the first request of a connection has not been read yet. It is read at once, whenever it was captured,
+    since it tells which responses can be expected."""
+    first: bool = way.response == 0 and capture.connections[way.slot].first_id < 0
+    return first
+
+
+@kernel
 def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Reads the frame that begins at the current position: READ, WAITS or BLOCKED."""
+    """Reads the frame that begins at the current position: READ, WAITS, BLOCKED or LATER."""
     stream = capture.streams[way.stream]
     at = way.pos + way.shift
     available = way.run_end - way.pos
+    size = i32(window.data, at) if available >= 4 else int64(-1)
+    # When the last byte of it, of those that are there, was captured.
+    last_piece = way.piece
+    if available < 4:
+        last_piece = _last_piece(window, way, way.run_end)
+    elif 0 <= size <= LARGEST_FRAME:
+        last_piece = _last_piece(window, way, way.pos + 4 + size)
+    last = window.pieces[last_piece]
+    if last.time > way.until and not _is_first(capture, way):
+        way.wants = last.time
+        return LATER
     follows = _token_follows(window, capture, facts, way, at, available)
     if follows == NEED_MORE:
         return WAITS
     token = follows == YES
-    size = int64(-1)
     if available >= 4:
-        size = i32(window.data, at)
         least = 0 if token else (8 if way.response == 0 else 4)
         if size < least or size > (LARGEST_TOKEN if token else LARGEST_FRAME):
             _mark_here(window, capture, rows, way, size, Status.MALFORMED, Reason.SIZE)
@@ -449,8 +532,6 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     if not whole and way.ends_here == 0 and not too_large:
         return WAITS
 
-    # What of it is there, and when its last byte was captured.
-    last = window.pieces[_last_piece(window, way, way.pos + 4 + size if available >= 4 else way.run_end)]
     row = rows[capture.room[0].frames]
     row.slot = way.slot
     row.response = way.response
@@ -529,7 +610,7 @@ def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, 
         if _is_full(capture, rows):
             return FULL
         if stream.synced != 1:
-            said = _resynchronise(window, capture, facts, rows, way)
+            said = _resynchronise(window, capture, facts, scratch, rows, way)
         else:
             said = _next_frame(window, capture, facts, scratch, rows, way)
         if said != READ:
@@ -549,28 +630,78 @@ def _remember_when(window: Window, way: Any, stream: Any) -> None:
 
 
 @kernel
-def _read_way(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, first: int
-) -> bool:
-    """Reads what there is of one direction, whose pieces begin with ``first``: False where a table is full."""
+def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: int, a: int, end: int) -> None:
+    """Gets ready to read one direction of a connection, whose active streams are rows ``a`` to ``end`` - 1."""
+    conn = capture.connections[slot]
+    way.slot = slot
+    way.response = response
+    way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
+    way.over = 1 if window.final or conn.closed == 1 else 0
+    way.stream = 2 * slot + (way.client_side ^ response)
+    way.request_missing = 0
+    way.waiting = 0
+    way.first = 0
+    way.end_piece = 0
+    way.until = ABSENT
+    way.wants = ABSENT
+    way.reading = 0
+    for x in range(a, end):
+        one = window.active[x]
+        if one.stream == way.stream:
+            way.waiting = one.waiting
+            way.first = one.first
+            way.end_piece = one.end
+        elif one.waiting == 1:
+            way.request_missing = response
+    if way.first < way.end_piece:
+        capture.streams[way.stream].time = window.pieces[way.end_piece - 1].time
+
+
+@kernel
+def _read_way(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+    """Reads one direction up to ``way.until``: READ where there is nothing more of it in this window, LATER or FULL."""
     pieces = window.pieces
     stream = capture.streams[way.stream]
-    if first < way.end_piece:
-        stream.time = pieces[way.end_piece - 1].time
-    while first < way.end_piece:
-        if pieces[first].off < 0:
-            first += 1
-            continue
-        after = _begin_run(window, capture, way, first)
+    if way.wants > way.until and not _is_first(capture, way):
+        return LATER
+    while True:
+        if way.reading == 0:
+            while way.first < way.end_piece and pieces[way.first].off < 0:
+                way.first += 1
+            if way.first >= way.end_piece:
+                return READ
+            way.first = _begin_run(window, capture, way, way.first)
+            way.reading = 1
         said = _read_run(window, capture, facts, scratch, rows, way)
         stream.next = max(stream.next, way.pos)
+        if said in (FULL, LATER):
+            return said
+        _remember_when(window, way, stream)
+        way.reading = 0
+        if said == BLOCKED or way.ends_here == 0:
+            way.first = way.end_piece
+
+
+@kernel
+def _read_both(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, asked: Any, answered: Any
+) -> bool:
+    """Reads requests and responses in the order of time: False where a table is full.
+
+    What a response may answer has been read before it: all requests that are not younger than ``DISORDER``. They are
+    read as far ahead again, so that the directions do not change with each frame.
+    """
+    said = _read_way(window, capture, facts, scratch, rows, answered)
+    while said == LATER:
+        wants = answered.wants
+        asked.until = wants + 2 * DISORDER if wants < NEVER - 2 * DISORDER else int64(NEVER)
+        said = _read_way(window, capture, facts, scratch, rows, asked)
         if said == FULL:
             return False
-        _remember_when(window, way, stream)
-        if said == BLOCKED or way.ends_here == 0:
-            break
-        first = after
-    return True
+        answered.until = asked.until - DISORDER if said == LATER else int64(NEVER)
+        said = _read_way(window, capture, facts, scratch, rows, answered)
+    asked.until = NEVER
+    return said != FULL and _read_way(window, capture, facts, scratch, rows, asked) != FULL
 
 
 @kernel
@@ -600,34 +731,34 @@ def _read_connection(
     room = capture.room[0]
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
-    if room.direction == 0:
-        settle(window, facts, capture.streams, conn, a, end)
+    if room.begun == 0:
+        if conn.role == Role.UNKNOWN:
+            let_go(window, capture.streams, a, end)
         if conn.role == Role.ENCRYPTED and conn.told == 0:
             if _is_full(capture, rows):
                 return False
             _tell_encrypted(window, capture, rows, slot, a)
     if conn.role != Role.A_REQUESTS and conn.role != Role.B_REQUESTS:
         return True
-    way = scratch.ways[0]
-    way.slot = slot
-    way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
-    way.over = 1 if window.final or conn.closed == 1 else 0
-    way.request_missing = 0
-    for response in range(2):
-        way.response = response
-        way.stream = 2 * slot + (way.client_side ^ response)
-        for x in range(a, end):
-            one = window.active[x]
-            if one.stream != way.stream:
-                continue
-            way.waiting = one.waiting
-            if response == 0 and one.waiting == 1:
-                way.request_missing = 1
-            way.end_piece = one.end
-            if response >= room.direction and not _read_way(window, capture, facts, scratch, rows, way, one.first):
-                return False
-        room.direction = response + 1
-    return True
+    room.begun = 1
+    asked = scratch.ways[0]
+    answered = scratch.ways[1]
+    _begin_way(window, capture, asked, slot, int64(0), a, end)
+    _begin_way(window, capture, answered, slot, int64(1), a, end)
+    return _read_both(window, capture, facts, scratch, rows, asked, answered)
+
+
+@kernel
+def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch) -> None:
+    """Looks at the connections of a window whose role is not known, or of which no request was read yet."""
+    active = window.active
+    a = 0
+    while a < active.shape[0]:
+        end = a + 1
+        if end < active.shape[0] and active[end].stream >> 1 == active[a].stream >> 1:
+            end += 1
+        settle(window, facts, scratch, capture.streams, capture.connections[active[a].stream >> 1], a, end)
+        a = end
 
 
 @kernel
@@ -646,9 +777,30 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
             end += 1
         if not _read_connection(window, capture, facts, scratch, rows, a, end):
             return False
-        room.direction = 0
+        room.begun = 0
         room.active = end
     return True
+
+
+@kernel
+def by_stream(rows: Array, place: Array) -> None:
+    """Fills ``place`` with the numbers of the rows of a window, which are those of one connection after the other, so
+    that the requests of each stand in front of its responses."""
+    begin = 0
+    while begin < rows.shape[0]:
+        slot = rows[begin].slot
+        end = begin
+        n = begin
+        while end < rows.shape[0] and rows[end].slot == slot:
+            if rows[end].response == 0:
+                place[n] = end
+                n += 1
+            end += 1
+        for k in range(begin, end):
+            if rows[k].response == 1:
+                place[n] = k
+                n += 1
+        begin = end
 
 
 @kernel

@@ -34,6 +34,7 @@ __all__ = [
     "AT_THE_END",
     "BATCH",
     "CONNECTION",
+    "FINDER",
     "FORM",
     "FRAME",
     "HEADER",
@@ -53,6 +54,7 @@ __all__ = [
     "ApiFacts",
     "Batch",
     "Connection",
+    "Finder",
     "Form",
     "Frame",
     "Header",
@@ -172,6 +174,7 @@ class Reason(IntEnum):
     VERSION = 8
     SHORT = 9
     LARGE = 10
+    GIVEN_UP = 11
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41
@@ -228,11 +231,19 @@ class Connection(Row):
     """When that was, as the number of a packet."""
     settled_order: int
     """When its role could be told; none of its frames is complete before that."""
+    begun_order: int
+    """The first packet with data that was captured of it, as far as its role was not known then; -1 before that."""
+    by_broker: int
+    """1 where its role is told by another connection to the same broker, since too little of this one was captured."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
+    waiting_new: int
+    """The first of them that is not in the hash table, as none behind it is; -1 for none."""
     waiting: int
     """How many there are."""
+    given_up: int
+    """How many more there were, until they were given up to bound memory."""
     raw_tokens: int
     """1 while requests may be raw SASL tokens, without a header."""
     first_id: int
@@ -351,7 +362,15 @@ class Frame(Row):
 
 
 class Waiting(Row):
-    """A request that waits for its response; those of a connection are a linked list."""
+    """A request that waits for its response.
+
+    Those of a connection are a list, in the order in which they were sent. Where one that is not the first has been
+    asked for, all so far are in a hash table: of those with the same correlation id the first stands in the list of
+    its place there, and the others follow it.
+    """
+
+    connection: int
+    """Number of its connection."""
 
     id: int
     api: int
@@ -362,6 +381,12 @@ class Waiting(Row):
     order: int
     next: int
     """The next one of the connection, or of the list of free rows; -1 at the end."""
+    chain: int
+    """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
+    same: int
+    """The next one with its correlation id, -1 at the end."""
+    last: int
+    """Of the first with its correlation id: the last one."""
 
 
 class Room(Row):
@@ -373,8 +398,11 @@ class Room(Row):
     """First row of the table of waiting requests that is free again, -1 for none."""
     active: int
     """Row of the table of active streams whose connection is next."""
-    direction: int
-    """0 if its requests are next, 1 if its responses are."""
+    begun: int
+    """1 when the role of that connection has been looked at in this window."""
+    key_a: int
+    key_b: int
+    """What the hash table of waiting requests hashes with."""
 
 
 class ApiFacts(Row):
@@ -386,6 +414,15 @@ class ApiFacts(Row):
     """Bytes that the shortest response of any version has, correlation id included."""
 
 
+class Finder(Row):
+    """What connections are found with: the key that they are hashed with, and a guess."""
+
+    key_a: int
+    key_b: int
+    latest: int
+    """Slot of the connection that was found last, which the next packet mostly belongs to; -1 for none."""
+
+
 class Name(Row):
     """A byte string that occurs over and over, such as a client_id: where it stands in the pool."""
 
@@ -394,10 +431,12 @@ class Name(Row):
 
 
 class NamesUsed(Row):
-    """How much of a table of names is in use."""
+    """How much of a table of names is in use, and the key that its names are hashed with."""
 
     count: int
     bytes: int
+    key_a: int
+    key_b: int
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -580,6 +619,7 @@ STREAM: Final = table_type(Stream)
 SEGMENT: Final = table_type(Segment)
 PIECE: Final = table_type(Piece)
 ACTIVE: Final = table_type(Active)
+FINDER: Final = table_type(Finder)
 FRAME: Final = table_type(Frame)
 WAITING: Final = table_type(Waiting)
 ROOM: Final = table_type(Room)

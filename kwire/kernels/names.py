@@ -3,6 +3,9 @@
 A ``NameTable`` gives each different byte string a number, once and for all. Its tables are a pool of bytes, a row of
 NAME for each number, and a hash table with open addressing; kernels fill them, and Python makes them larger when a
 kernel says that they are full. ``intern`` itself never grows anything: its caller has looked whether ``has_room``.
+
+Names are what others chose, so they are hashed with the key of their table (``kwire.kernels.hashing``). Numbers are
+given in the order in which names appear, whatever the key is.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.hashing import fresh_key, hash_bytes
 from kwire.kernels.layouts import NAME, NAMES_USED
-from kwire.kernels.numbers import grown, int64
+from kwire.kernels.numbers import grown
 
 __all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
 
@@ -33,15 +37,6 @@ def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bo
 
 
 @kernel
-def _hash(buf: Array, off: int, length: int) -> int:
-    hashed = int64(length)
-    for k in range(off, off + length):
-        hashed = (hashed ^ int64(buf[k])) * int64(0x100000001B3)
-    hashed ^= hashed >> 31
-    return hashed
-
-
-@kernel
 def has_room(used: Any, names: Array, pool: Array, lookup: Array, length: int) -> bool:
     """Whether one more name of ``length`` bytes fits, with the lookup table at most half full."""
     fits: bool = used.count < names.shape[0] and used.bytes + length <= pool.shape[0]
@@ -52,7 +47,7 @@ def has_room(used: Any, names: Array, pool: Array, lookup: Array, length: int) -
 def intern(buf: Array, off: int, length: int, names: Array, pool: Array, lookup: Array, used: Any) -> int:
     """The number of the name ``buf[off : off + length]``, which is added if it is new."""
     mask = lookup.shape[0] - 1
-    place = _hash(buf, off, length) & mask
+    place = hash_bytes(used.key_a, used.key_b, buf, off, length) & mask
     while lookup[place] >= 0:
         number: int = lookup[place]
         known = names[number]
@@ -98,11 +93,11 @@ def intern_all(
 
 
 @kernel
-def fill_lookup(names: Array, pool: Array, n_names: int, lookup: Array) -> None:
-    """Enters the first ``n_names`` names into an empty (-1) lookup table."""
+def fill_lookup(names: Array, pool: Array, lookup: Array, used: Any) -> None:
+    """Enters the names that there are into an empty (-1) lookup table."""
     mask = lookup.shape[0] - 1
-    for number in range(n_names):
-        place = _hash(pool, names[number].off, names[number].len) & mask
+    for number in range(used.count):
+        place = hash_bytes(used.key_a, used.key_b, pool, names[number].off, names[number].len) & mask
         while lookup[place] >= 0:
             place = (place + 1) & mask
         lookup[place] = number
@@ -116,6 +111,7 @@ class NameTable:
         self.names: Array = np.zeros(64, NAME)
         self.lookup: Array = np.full(256, -1, np.int64)
         self.used: Array = np.zeros(1, NAMES_USED)
+        self.used["key_a"], self.used["key_b"] = fresh_key()
         self._values: list[bytes] = []
 
     def __len__(self) -> int:
@@ -123,14 +119,14 @@ class NameTable:
 
     def make_room(self, length: int, engine: Engine) -> None:
         """Makes the tables large enough for one more name of ``length`` bytes at least; mostly for as many again."""
-        count, size = self.used[0].tolist()
+        count, size = int(self.used["count"][0]), int(self.used["bytes"][0])
         if count >= len(self.names):
             self.names = grown(self.names)
         if size + length > len(self.pool):
             self.pool = grown(self.pool, size + length)
         if 2 * (count + 1) > len(self.lookup):
             self.lookup = np.full(2 * len(self.lookup), -1, np.int64)
-            engine(fill_lookup)(self.names, self.pool, count, self.lookup)
+            engine(fill_lookup)(self.names, self.pool, self.lookup, self.used[0])
 
     def numbers(self, data: Array, offsets: Array, lengths: Array, engine: Engine) -> Array:
         """The number of each ``data[offset : offset + length]``, -1 where the length is negative (null, or ABSENT)."""

@@ -1,4 +1,9 @@
-"""Responses to their requests: the requests of a connection that wait, as a linked list of rows.
+"""Responses to their requests: the requests of a connection that wait, as a list, and all of a capture by their ids.
+
+Strategy: a request that waits is a row. The rows of a connection are a linked list in the order in which they were
+sent, and mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
+hash table (``kwire.kernels.hashing``), which finds the first one of a connection with some correlation id, and those
+with the same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -6,8 +11,11 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   connection in order, so entries before the one that matches will never be answered and are dropped. Correlation
   ids repeat [31], so an entry must not be younger than the response.
 - A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0 [29].
-- Each raw SASL token leaves an entry, so that the answer is known to be a token too [11].
-- Nothing here grows a table: its caller has looked whether there is a row left.
+- Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
+  and stands in the list only.
+- Nothing here grows a table: its caller has looked whether there is a row left. All that wait may have
+  ``MOST_UNANSWERED`` bytes; then those of the older half are given up (``give_up``), and a response to one of them
+  says so.
 """
 
 from __future__ import annotations
@@ -15,65 +23,180 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kwire.kernels.engine import kernel
+from kwire.kernels.hashing import hash_two
+from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
+from kwire.kernels.layouts import WAITING
 from kwire.kernels.numbers import i32, int64
-from kwire.kernels.roles import LARGEST_FRAME, NEED_MORE, NO, YES, Window
+from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Facts, Window
 from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
-__all__ = ["DISORDER", "SASL_TOKEN", "find", "forget", "given_up", "plausible_response", "wait_for"]
+__all__ = [
+    "DISORDER",
+    "MOST_UNANSWERED",
+    "MOST_WAITING",
+    "SASL_TOKEN",
+    "append_all",
+    "find",
+    "find_request",
+    "forget",
+    "give_up",
+    "given_up",
+    "list_all",
+    "move_lookup",
+    "plausible_response",
+    "wait_for",
+]
 
 SASL_TOKEN: Final = -2
 """In place of the API key of a request that waits: a raw token."""
-MOST_UNANSWERED: Final = 10_000
-"""Entries that one connection keeps. Clients have 5 requests in flight, or a few hundred."""
+MOST_UNANSWERED: Final = 128 << 20
+"""Bytes of the tables of requests that wait, of a whole capture."""
+MOST_WAITING: Final = 1 << (MOST_UNANSWERED // (WAITING.itemsize + 8)).bit_length() - 1
+"""Rows that this is, with a place in the hash table for each: 1,048,576."""
 DISORDER: Final = 20_000_000
 """Nanoseconds by which a capture may show a response before its request."""
-NEAR: Final = 1000
-"""How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
 
 Array = Any
 
 
-@kernel
-def find(waiting: Array, head: int, wanted: int, until: int) -> tuple[int, int]:
-    """The first entry with this correlation id that is not younger than ``until``: (row, how many stand before it), row
-    -1 if there is none."""
-    row = head
-    before = 0
-    while row >= 0:
-        entry = waiting[row]
-        if entry.id == wanted and entry.api != SASL_TOKEN and entry.time <= until:
-            return row, before
-        row = entry.next
-        before += 1
-    return int64(-1), before
+# --- by correlation id ------------------------------------------------------------------------------------------------
 
 
 @kernel
-def find_request(waiting: Array, head: int, wanted: int, until: int) -> tuple[int, int]:
+def _place(lookup: Array, room: Any, connection: int, wanted: int) -> int:
+    """Where in the hash table the list of a correlation id of a connection begins."""
+    place: int = hash_two(room.key_a, room.key_b, connection, wanted) & (lookup.shape[0] - 1)
+    return place
+
+
+@kernel
+def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
+    """The first entry with this correlation id, in a list of the hash table that begins with ``row``; -1 for none."""
+    while row >= 0 and not (waiting[row].id == wanted and waiting[row].connection == connection):
+        row = waiting[row].chain
+    return row
+
+
+@kernel
+def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
+    """Puts an entry into the hash table, behind those with its correlation id. Tokens have none."""
+    entry = waiting[row]
+    if entry.api == SASL_TOKEN:
+        return
+    entry.same = -1
+    place = _place(lookup, room, entry.connection, entry.id)
+    first = _first(waiting, lookup[place], entry.connection, entry.id)
+    if first >= 0:
+        waiting[waiting[first].last].same = row
+        waiting[first].last = row
+        return
+    entry.last = row
+    entry.chain = lookup[place]
+    lookup[place] = row
+
+
+@kernel
+def _remove(waiting: Array, lookup: Array, room: Any, row: int) -> None:
+    """Takes an entry out of the hash table that is the first with its correlation id."""
+    entry = waiting[row]
+    place = _place(lookup, room, entry.connection, entry.id)
+    heir = entry.same
+    after = entry.chain
+    if heir >= 0:
+        waiting[heir].last = entry.last
+        waiting[heir].chain = after
+        after = heir
+    if lookup[place] == row:
+        lookup[place] = after
+        return
+    before = lookup[place]
+    while waiting[before].chain != row:
+        before = waiting[before].chain
+    waiting[before].chain = after
+
+
+@kernel
+def move_lookup(waiting: Array, lookup: Array, room: Any, larger: Array) -> None:
+    """Puts what is in the hash table into an empty (-1) one of another size."""
+    for place in range(lookup.shape[0]):
+        row = lookup[place]
+        while row >= 0:
+            entry = waiting[row]
+            after = entry.chain
+            there = _place(larger, room, entry.connection, entry.id)
+            entry.chain = larger[there]
+            larger[there] = row
+            row = after
+
+
+@kernel
+def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until: int) -> int:
+    """The first entry of a connection with this correlation id if it is not younger than ``until``, else -1.
+
+    Entries of a connection are in order of time: where the first is too young, all are.
+    """
+    row = conn.waiting_head
+    if row < 0:
+        return int64(-1)
+    if waiting[row].id != wanted or waiting[row].api == SASL_TOKEN:
+        row = conn.waiting_new
+        while row >= 0:
+            _enter(waiting, lookup, room, row)
+            row = waiting[row].next
+        conn.waiting_new = -1
+        row = _first(waiting, lookup[_place(lookup, room, conn.number, wanted)], conn.number, wanted)
+    return row if row >= 0 and waiting[row].time <= until else int64(-1)
+
+
+@kernel
+def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until: int) -> int:
     """``find``, and for the answer of an old broker with correlation id 0 the FindCoordinator request that is first."""
-    row, before = find(waiting, head, wanted, until)
+    row = find(conn, waiting, lookup, room, wanted, until)
+    head: int = conn.waiting_head
     if row < 0 and wanted == 0 and head >= 0:
         entry = waiting[head]
-        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0:
-            return head, 0
-    return row, before
+        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0 and entry.time <= until:
+            return head
+    return row
+
+
+# --- the list of a connection -----------------------------------------------------------------------------------------
 
 
 @kernel
-def forget(conn: Any, waiting: Array, room: Any, count: int) -> None:
-    """Takes the first ``count`` entries off a connection's list."""
-    for _ in range(count):
+def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> None:
+    """Takes the entries up to and with row ``last``, one of its own, off a connection's list."""
+    row = int64(-1)
+    while row != last and conn.waiting_head >= 0:
         row = conn.waiting_head
-        if row < 0:
-            break
-        conn.waiting_head = waiting[row].next
-        waiting[row].next = room.free
-        room.free = row
+        entry = waiting[row]
+        if conn.waiting_new == row:
+            conn.waiting_new = entry.next
+        elif entry.api != SASL_TOKEN:
+            _remove(waiting, lookup, room, row)
+        conn.waiting_head = entry.next
         conn.waiting -= 1
+        entry.next = room.free
+        room.free = row
     if conn.waiting_head < 0:
         conn.waiting_tail = -1
-        conn.waiting = 0
+
+
+@kernel
+def _append(conn: Any, waiting: Array, row: int) -> None:
+    """Puts a row that is filled at the end of a connection's list."""
+    entry = waiting[row]
+    entry.connection = conn.number
+    entry.next = -1
+    if conn.waiting_new < 0:
+        conn.waiting_new = row
+    if conn.waiting_tail >= 0:
+        waiting[conn.waiting_tail].next = row
+    else:
+        conn.waiting_head = row
+    conn.waiting_tail = row
+    conn.waiting += 1
 
 
 @kernel
@@ -81,8 +204,6 @@ def wait_for(
     conn: Any, waiting: Array, room: Any, wanted: int, api: int, version: int, client: int, time: int, order: int
 ) -> None:
     """Appends an entry to a connection's list."""
-    if conn.waiting >= MOST_UNANSWERED:
-        forget(conn, waiting, room, 1)
     row = room.free
     if row >= 0:
         room.free = waiting[row].next
@@ -96,13 +217,39 @@ def wait_for(
     entry.client = client
     entry.time = time
     entry.order = order
-    entry.next = -1
-    if conn.waiting_tail >= 0:
-        waiting[conn.waiting_tail].next = row
-    else:
-        conn.waiting_head = row
-    conn.waiting_tail = row
-    conn.waiting += 1
+    _append(conn, waiting, row)
+
+
+@kernel
+def give_up(connections: Array, count: int, waiting: Array, lookup: Array, room: Any, until: int) -> None:
+    """Forgets what waits since ``until`` or longer, in all of the first ``count`` connections."""
+    for slot in range(count):
+        conn = connections[slot]
+        while conn.waiting_head >= 0 and waiting[conn.waiting_head].time <= until:
+            forget(conn, waiting, lookup, room, conn.waiting_head)
+            conn.given_up += 1
+
+
+@kernel
+def append_all(connections: Array, slots: Array, waiting: Array) -> None:
+    """Puts the first rows, which are filled, at the ends of the lists of the connections ``slots``."""
+    for row in range(slots.shape[0]):
+        _append(connections[slots[row]], waiting, row)
+
+
+@kernel
+def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> None:
+    """Writes the rows of what waits in the connections ``slots``, one list behind the other; there is room for all."""
+    n = int64(0)
+    for k in range(slots.shape[0]):
+        row = connections[slots[k]].waiting_head
+        while row >= 0:
+            rows[n] = row
+            n += 1
+            row = waiting[row].next
+
+
+# --- where a response may begin ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -115,14 +262,26 @@ def given_up(window: Window, conn: Any, time: int) -> int:
 
 @kernel
 def plausible_response(
-    window: Window, conn: Any, waiting: Array, apis: Array, at: int, end: int, touching: bool, until: int
+    window: Window,
+    conn: Any,
+    waiting: Array,
+    lookup: Array,
+    room: Any,
+    facts: Facts,
+    scratch: Any,
+    at: int,
+    end: int,
+    touching: bool,
+    ends_here: bool,
+    until: int,
 ) -> int:
     """Whether a response (size first) can begin at ``at``, where the boundary is not known.
 
-    Only a size and a correlation id are there to judge by. An id that is waited for is believed if the size is enough
-    for a response of its API (small numbers are common: a 4 and a 1 look like the whole of a response) and if what
-    follows fits as well; at the beginning of a segment (``touching``) so is one shortly before the first request that
-    was seen, and any small one if no request was seen at all.
+    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as well
+    (values of records may be frames themselves). At the beginning of a segment (``touching``) so is a whole response to
+    one shortly before the first request that was seen, or any if no request was seen at all: nothing is known of its
+    body, so that of the next one, or the end of what there is, has to stand where its size says. ``ends_here``: nothing
+    will follow without a gap.
     """
     buf = window.data
     if end - at < 4:
@@ -133,26 +292,30 @@ def plausible_response(
     if end - at < 8:
         return NEED_MORE
     wanted = i32(buf, at + 4)
-    row, _ = find(waiting, conn.waiting_head, wanted, until)
-    first = conn.first_id
-    if row < 0:
-        if not touching:
-            return NO
-        if first >= 0 and not 0 < first - wanted <= NEAR:
-            return NO
-        if first < 0 and wanted < 0:
-            return NO
-    else:
-        api = waiting[row].api
-        if 0 <= api < apis.shape[0] and size < apis[api].least_response:
-            return NO
     following = at + 4 + size
-    if following == end:
-        return YES
+    row = find(conn, waiting, lookup, room, wanted, until)
+    known = False
+    if row >= 0:
+        entry = waiting[row]
+        if 0 <= entry.api < facts.apis.shape[0] and size < facts.apis[entry.api].least_response:
+            return NO
+        said, _ = fits(buf, at, end, int64(1), entry.api, entry.version, facts, scratch)
+        if said in (UNFIT, TRAILS):
+            return NO
+        if said == SO_FAR:
+            if ends_here:
+                return YES if touching else NO
+            return NEED_MORE
+        known = said == FITS
+    else:
+        first = conn.first_id
+        if not touching or (first >= 0 and not 0 < first - wanted <= NEAR) or (first < 0 and wanted < 0):
+            return NO
     if following + 8 <= end:
         size = i32(buf, following)
         next_id = i32(buf, following + 4)
-        if size < 4 or size > LARGEST_FRAME or not 0 < next_id - wanted <= NEAR:
-            return NO
+        least = -NEAR if known else 0
+        return YES if 4 <= size <= LARGEST_FRAME and least <= next_id - wanted <= NEAR and next_id != wanted else NO
+    if following == end or known:
         return YES
-    return YES if touching else NO
+    return NO if ends_here else NEED_MORE

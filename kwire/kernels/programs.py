@@ -47,6 +47,7 @@ __all__ = [
     "interpret",
     "job_column",
     "length_column",
+    "length_there",
     "locate",
     "register_length",
     "register_value",
@@ -384,7 +385,7 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @kernel
-def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
+def length_there(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     """A length or count, -1 for null, as ``_varint`` returns a number."""
     if width == COMPACT:
         length, pos, trouble = _varint(buf, pos, end)
@@ -397,7 +398,7 @@ def _length(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
 @kernel
 def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> tuple[int, int]:
     """A string or bytes: (position after it, trouble)."""
-    length, after, trouble = _length(buf, pos, end, instruction.width)
+    length, after, trouble = length_there(buf, pos, end, instruction.width)
     if trouble != Trouble.NONE:
         return int64(pos), trouble
     if length < -1:
@@ -415,7 +416,7 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
 @kernel
 def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, int]:
     """The count of an array: (count, position after it, trouble). Null has no elements."""
-    count, after, trouble = _length(buf, pos, end, instruction.width)
+    count, after, trouble = length_there(buf, pos, end, instruction.width)
     if trouble != Trouble.NONE:
         return int64(0), int64(pos), trouble
     if count < -1:

@@ -1,7 +1,7 @@
 """What a connection is: Kafka or not, and which of its ends sends the requests.
 
-Which connections are Kafka is decided by content unless ports were given: a plausible request header at the beginning
-of a stream, or of a segment where the beginning was not captured.
+Which connections are Kafka is decided by content unless ports were given: a request whose whole body is what its layout
+says (``kwire.kernels.judging``), at the beginning of a stream, or of a segment where the beginning was not captured.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -9,9 +9,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   string with an int16 length in every header version [4], so no header version needs to be known.
 - A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. TLS is recognised
   by its record header; nothing can be read after it.
-- A short response can look like a request: its correlation id is read as API key and version, what follows as
-  correlation id and client_id. So a client_id counts more than none, and the end that opened the connection more than
-  either.
+- A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
+  when another one follows it, or when the other direction has its answer.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
+from kwire.kernels.judging import FITS, MOST_JUDGED, SO_FAR, TRAILS, UNFIT, fits, fits_some_response
 from kwire.kernels.layouts import Role
 from kwire.kernels.numbers import i16, i32, int64, u16
 from kwire.schema.keys import ApiKey
@@ -26,6 +26,7 @@ from kwire.schema.keys import ApiKey
 __all__ = [
     "LARGEST_FRAME",
     "LARGEST_TOKEN",
+    "NEAR",
     "NEED_MORE",
     "NO",
     "YES",
@@ -51,10 +52,22 @@ NO: Final = 0
 YES: Final = 1
 NEED_MORE: Final = 2
 
-# How much a direction looks like requests, by its first plausible one; NO is 0.
-WEAK: Final = 1
-"""Without a client_id, or an empty one."""
+CLIENT_ID: Final = 14
+"""Bytes of a request, with its size, before the characters of its client_id."""
+MOST_LOOKED: Final = 1 << 20
+"""Bytes of one direction that are judged in a window before it is left for what it is: the same ones count again."""
+
+NEAR: Final = 1000
+"""How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
+ENOUGH_ANSWERS: Final = 3
+MOST_BEGINNINGS: Final = 8
+"""Pieces at whose beginnings answers are looked for, where there is nothing else."""
+
+# How much a direction looks like requests; NO is 0.
+MAYBE: Final = 1
+"""More is needed to tell."""
 STRONG: Final = 2
+"""A whole request with a client_id, or one without that is answered or followed by another."""
 TOKEN: Final = 3
 """A GSSAPI token."""
 
@@ -89,6 +102,9 @@ class Facts(NamedTuple):
     acks_code: Array
     acks_starts: Array
     """The programs that read acks of a Produce request, by version."""
+    layouts: Array
+    layout_starts: Array
+    """The programs of whole frames: the first instruction by ``2 * api + response`` and version; -1 for none."""
 
 
 @kernel
@@ -148,17 +164,101 @@ def is_gssapi(buf: Array, at: int, end: int) -> bool:
 
 
 @kernel
-def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, active: Any) -> tuple[int, int]:
-    """How much one direction of a connection of unknown kind looks like requests, and in which piece: (NO, WEAK, STRONG
-    or TOKEN; row of the piece).
+def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
+    """Where the bytes end that begin with piece ``p``, of those before row ``end``, without a gap, up to ``enough`` or
+    behind it; and the row behind the last of these pieces."""
+    stop = pieces[p].off + pieces[p].len
+    q = p + 1
+    while (
+        q < end and stop < enough and pieces[q].off == stop and pieces[q].pos == pieces[q - 1].pos + pieces[q - 1].len
+    ):
+        stop += pieces[q].len
+        q += 1
+    return stop, q
+
+
+@kernel
+def _answers(
+    window: Window, facts: Facts, scratch: Any, conn: Any, other: Any, wanted: int, api: int, version: int
+) -> bool:
+    """Whether a piece of the other direction begins with the answer to this request; then the role is settled by it."""
+    data, pieces = window.data, window.pieces
+    for p in range(other.first, min(other.end, other.first + MOST_BEGINNINGS)):
+        at = pieces[p].off
+        if at < 0:
+            continue
+        stop, q = _run_of(pieces, p, other.end, at + 4 + MOST_JUDGED)
+        if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
+            said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
+            if said == FITS:
+                last = q - 1
+                while pieces[last].off >= min(stop, at + 4 + min(i32(data, at), int64(MOST_JUDGED))):
+                    last -= 1
+                conn.settled_order = max(conn.settled_order, pieces[last].order)
+                return True
+    return False
+
+
+@kernel
+def _judged(
+    window: Window,
+    facts: Facts,
+    scratch: Any,
+    conn: Any,
+    at: int,
+    stop: int,
+    ends_here: bool,
+    first: bool,
+    other: Any,
+    both: bool,
+) -> tuple[int, int, int]:
+    """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at;
+    where what told it ends).
+
+    ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``both``: the other
+    direction is there too.
+    """
+    data = window.data
+    api = i16(data, at + 4)
+    version = i16(data, at + 6)
+    named = stop - at >= CLIENT_ID and i16(data, at + 12) > 0
+    following = at + 4 + i32(data, at)
+    end = min(following, at + 4 + MOST_JUDGED, stop)
+    said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
+    if said == SO_FAR:
+        # What is lost cannot be waited for: the header has to do.
+        return int64(STRONG) if named and ends_here else int64(MAYBE), looked, end
+    if said == UNFIT or (said == TRAILS and not (first and named)):
+        return int64(NO), looked, end
+    if named:
+        return int64(STRONG), looked, end
+    # Short frames of other protocols may look so. Another one behind it, or its answer, will not.
+    if plausible_request(data, following, stop, facts.apis) == YES:
+        said, more = fits(
+            data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
+        )
+        looked += more
+        if said == FITS:
+            return int64(STRONG), looked, min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
+    answered = both and _answers(window, facts, scratch, conn, other, i32(data, at + 8), api, version)
+    return int64(STRONG) if answered else int64(MAYBE), looked, end
+
+
+@kernel
+def _looks_like_requests(
+    window: Window, facts: Facts, scratch: Any, conn: Any, stream: Any, active: Any, other: Any, both: bool
+) -> tuple[int, int]:
+    """How much one direction of a connection of unknown kind looks like requests: (NO, MAYBE, STRONG or TOKEN; the row
+    of the piece that does).
 
     Sets the role where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
     with a request.
     """
     data, pieces = window.data, window.pieces
     side = active.stream & 1
-    best = NO
+    best = int64(NO)
     where = active.first
+    looked = int64(0)
     for p in range(active.first, active.end):
         if pieces[p].off < 0:
             continue
@@ -166,73 +266,124 @@ def _looks_like_requests(window: Window, facts: Facts, conn: Any, stream: Any, a
         stop = at + pieces[p].len
         answer = plausible_request(data, at, stop, facts.apis)
         q = p + 1
-        # A header may be cut by a segment's end: the pieces that touch this one count as well.
+        # A frame may be cut by a segment's end: the pieces that touch this one count as well.
         while (
-            (answer == NEED_MORE or stop - at < SHORTEST_TOKEN)
+            (answer != NO or stop - at < SHORTEST_TOKEN)
+            and stop - at < 2 * (MOST_JUDGED + 4)
             and q < active.end
             and pieces[q].off == stop
             and pieces[q].pos == pieces[q - 1].pos + pieces[q - 1].len
         ):
             stop += pieces[q].len
             q += 1
-            answer = plausible_request(data, at, stop, facts.apis)
+            if answer != YES:
+                answer = plausible_request(data, at, stop, facts.apis)
         first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start
+        ends_here = window.final or conn.closed == 1 or q < active.end
+        looked += q - p
+        look = int64(NO)
+        last = q - 1
         if answer == YES:
-            look = STRONG if stop - at >= 14 and i16(data, at + 12) > 0 else WEAK
-            if look > best:
-                best = look
-                where = q - 1
-        elif p == active.first and is_gssapi(data, at, stop):
-            return TOKEN, p
-        elif p == active.first and is_tls(data, at, stop):
-            conn.role = Role.ENCRYPTED
-            return NO, p
-        elif first_of_stream and answer == NO and conn.opener == side:
+            look, more, end = _judged(window, facts, scratch, conn, at, stop, ends_here, first_of_stream, other, both)
+            looked += more
+            while pieces[last].off >= end:
+                last -= 1
+            answer = NO if look == NO else YES
+        elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID:
+            # A client_id that was cut off, by the snapshot length perhaps.
+            look = int64(STRONG)
+        if look > best:
+            best = look
+            where = last
+        if answer != YES and p == active.first:
+            if is_gssapi(data, at, stop):
+                return int64(TOKEN), int64(p)
+            if is_tls(data, at, stop):
+                conn.role = Role.ENCRYPTED
+                return int64(NO), int64(p)
+        if first_of_stream and answer == NO and conn.opener == side:
             conn.role = Role.OTHER
-            return NO, p
-        if best == STRONG or first_of_stream:
+            conn.settled_order = pieces[p].order
+            return int64(NO), int64(p)
+        if best == STRONG or first_of_stream or looked > MOST_LOOKED:
             break
     return best, where
 
 
 @kernel
+def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any) -> tuple[bool, int]:
+    """Whether one direction of a connection, of which nothing else was captured, has responses: ``ENOUGH_ANSWERS`` one
+    after the other, with ids that go on, each as some layout says; and in which piece the last of them ends."""
+    data, pieces = window.data, window.pieces
+    for p in range(active.first, min(active.end, active.first + MOST_BEGINNINGS)):
+        at = int64(pieces[p].off)
+        if at < 0:
+            continue
+        stop, q = _run_of(pieces, p, active.end, at + UNDECIDED)
+        before = int64(-1)
+        count = 0
+        while count < ENOUGH_ANSWERS and stop - at >= 8:
+            size = i32(data, at)
+            number = i32(data, at + 4)
+            goes_on = number >= 0 if before < 0 else 0 < number - before <= NEAR
+            if (
+                not goes_on
+                or size < 4
+                or size > stop - at - 4
+                or not fits_some_response(data, at, stop, facts, scratch)
+            ):
+                break
+            before = number
+            count += 1
+            at += 4 + size
+        if count == ENOUGH_ANSWERS:
+            last = q - 1
+            while pieces[last].off >= at:
+                last -= 1
+            return True, last
+    return False, int64(active.first)
+
+
+@kernel
 def _requesting_side(
-    window: Window, facts: Facts, capture_streams: Array, conn: Any, a: int, end: int
+    window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int
 ) -> tuple[int, bool]:
     """Which side sends requests, -1 if that cannot be told yet, and whether it begins with a GSSAPI token."""
-    looks_a, looks_b = NO, NO
-    there_a, there_b = False, False
+    looks_a, looks_b = int64(NO), int64(NO)
     order_a, order_b = int64(0), int64(0)
     for x in range(a, end):
         one = window.active[x]
+        other = window.active[end - 1 if x == a else a]
         side = one.stream & 1
-        look, where = NO, one.first
+        look, where = int64(NO), int64(one.first)
         if conn.opener < 0 or conn.opener == side:
-            look, where = _looks_like_requests(window, facts, conn, capture_streams[one.stream], one)
+            look, where = _looks_like_requests(
+                window, facts, scratch, conn, streams[one.stream], one, other, end - a > 1
+            )
             if conn.role != Role.UNKNOWN:
-                return -1, False
+                return int64(-1), False
         if one.end > one.first:
             order = window.pieces[where].order
             if side == 0:
-                looks_a, there_a, order_a = look, True, order
+                looks_a, order_a = look, order
             else:
-                looks_b, there_b, order_b = look, True, order
-    winner = -1
-    if conn.opener >= 0:
-        if (looks_a if conn.opener == 0 else looks_b) != NO:
-            winner = conn.opener
-    elif looks_a != looks_b and min(looks_a, looks_b) != NO:
-        winner = 0 if looks_a > looks_b else 1
-    elif looks_a != NO or looks_b != NO:
+                looks_b, order_b = look, order
+    winner = int64(-1)
+    if max(looks_a, looks_b) == NO and end - a == 1:
+        one = window.active[a]
+        side = one.stream & 1
+        if conn.opener != side:
+            found, where = _looks_like_responses(window, facts, scratch, one)
+            if found:
+                conn.settled_order = max(conn.settled_order, window.pieces[where].order)
+                return int64(1) - side, False
+    if looks_a >= STRONG and looks_b >= STRONG:
         # The lower port is taken for the broker's.
-        likely = 0 if conn.a_port >= conn.b_port else 1
-        if (looks_a if likely == 0 else looks_b) != NO:
-            winner = likely
-        elif (looks_b if likely == 0 else looks_a) >= STRONG and (
-            (there_a if likely == 0 else there_b) or window.final
-        ):
-            winner = 1 - likely
-    conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
+        winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
+    elif max(looks_a, looks_b) >= STRONG:
+        winner = int64(0) if looks_a > looks_b else int64(1)
+    if winner >= 0:
+        conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
     return winner, (looks_b if winner == 1 else looks_a) == TOKEN
 
 
@@ -273,17 +424,41 @@ def let_go(window: Window, streams: Array, a: int, end: int) -> None:
 
 
 @kernel
-def settle(window: Window, facts: Facts, streams: Array, conn: Any, a: int, end: int) -> None:
+def _note_begin(window: Window, conn: Any, a: int, end: int) -> None:
+    """Notes the first packet with data of a connection."""
+    for x in range(a, end):
+        for p in range(window.active[x].first, window.active[x].end):
+            order = window.pieces[p].order
+            if window.pieces[p].off >= 0 and (conn.begun_order < 0 or order < conn.begun_order):
+                conn.begun_order = order
+
+
+@kernel
+def _has_news(window: Window, a: int, end: int) -> bool:
+    """Whether this window brought anything of a connection: what is held was looked at before."""
+    for x in range(a, end):
+        one = window.active[x]
+        # Orders do not decrease along a stream.
+        if one.end > one.first and window.pieces[one.end - 1].order >= window.first_order:
+            return True
+    return False
+
+
+@kernel
+def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
     if conn.role != Role.UNKNOWN:
         if conn.first_id < 0 and conn.told == 0 and conn.raw_tokens == 0:
             _not_readable(window, streams, conn, a, end)
         return
-    winner, token = _requesting_side(window, facts, streams, conn, a, end)
+    if conn.begun_order < 0:
+        _note_begin(window, conn, a, end)
+    if not (window.final or conn.closed == 1 or _has_news(window, a, end)):
+        return
+    winner, token = _requesting_side(window, facts, scratch, streams, conn, a, end)
     if conn.role != Role.UNKNOWN:
         return
     if winner < 0:
-        let_go(window, streams, a, end)
         return
     conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
     if not token:

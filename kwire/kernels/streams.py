@@ -13,12 +13,12 @@ A hole is given up, and becomes a gap, when
 - the receiver has acknowledged what stands behind it, ``ACKED_WAIT`` ago: it got the bytes, the capture did not;
 - the first segment behind it has waited for ``LONGEST_WAIT``;
 - more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
-  memory.
+  memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap with different bytes, those with the lower position win, then those captured first. A
-receiver may decide otherwise; a capture cannot know.
+Where segments overlap, the bytes are those of the segment that was captured first, and so is their time: what the
+receiver had first, in any window. A receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
+LEAST: Final = SEGMENT.itemsize
+"""Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
 Array = Any
 
@@ -179,10 +181,90 @@ def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time
 
 
 @kernel
+def _weight(segment: Any) -> int:
+    """How many bytes of memory a segment that waits counts for."""
+    weight: int = max(segment.len, int64(LEAST)) if segment.off >= 0 else int64(LEAST)
+    return weight
+
+
+@kernel
+def _push(segments: Array, heap: Array, base: int, size: int, which: int) -> int:
+    """Puts segment ``which`` on the heap ``heap[base : base + size]``, whose first one was captured first; its size."""
+    at = int64(size)
+    while at > 0:
+        above = (at - 1) >> 1
+        if segments[heap[base + above]].order <= segments[which].order:
+            break
+        heap[base + at] = heap[base + above]
+        at = above
+    heap[base + at] = which
+    return size + 1
+
+
+@kernel
+def _pop(segments: Array, heap: Array, base: int, size: int) -> int:
+    """Takes the first one off the heap; its size."""
+    size -= 1
+    last = heap[base + size]
+    at = int64(0)
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and segments[heap[base + below + 1]].order < segments[heap[base + below]].order:
+            below += 1
+        if segments[last].order <= segments[heap[base + below]].order:
+            break
+        heap[base + at] = heap[base + below]
+        at = below
+    heap[base + at] = last
+    return size
+
+
+@kernel
+def _next_part(
+    segments: Array, order: Array, heap: Array, base: int, size: int, k: int, end: int, cursor: int
+) -> tuple[int, int, int, int, int]:
+    """The next bytes of a stream from position ``cursor`` on: (segment, -1 if there are none; their first position; the
+    position behind them, which is the next ``cursor``; ``k`` and ``size`` for the next call).
+
+    ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was
+    captured first gives them: those that begin at ``cursor`` or before, and may go on behind it, are on a heap,
+    ``heap[base : base + size]``, empty at first. Each segment comes onto it and leaves it once, however they overlap.
+    """
+    while size > 0 and segments[heap[base]].pos + segments[heap[base]].len <= cursor:
+        size = _pop(segments, heap, base, size)
+    begin = int64(cursor)
+    if size == 0:
+        while k < end and (segments[order[k]].off < 0 or segments[order[k]].pos + segments[order[k]].len <= cursor):
+            k += 1
+        if k >= end:
+            return int64(-1), begin, begin, int64(k), int64(size)
+        begin = max(begin, segments[order[k]].pos)
+    while k < end and segments[order[k]].pos <= begin:
+        one = segments[order[k]]
+        if one.off >= 0 and one.pos + one.len > begin:
+            size = _push(segments, heap, base, size, order[k])
+        k += 1
+    taken = heap[base]
+    first = segments[taken]
+    limit = first.pos + first.len
+    while k < end and segments[order[k]].pos < limit:
+        one = segments[order[k]]
+        if one.off >= 0:
+            if one.order < first.order:
+                limit = one.pos
+                break
+            if one.pos + one.len > limit:
+                size = _push(segments, heap, base, size, order[k])
+        k += 1
+    return int64(taken), begin, limit, int64(k), int64(size)
+
+
+@kernel
 def _join(
     buf: Array,
     segments: Array,
     order: Array,
+    heap: Array,
     active: Any,
     stream: Any,
     over: bool,
@@ -199,7 +281,7 @@ def _join(
     """Joins the segments of one stream, which are in order, behind ``data[:at]`` and ``pieces[:n_pieces]``.
 
     ``over``: nothing more will come, from packet ``over_order`` on; ``most``: bytes that may wait behind a hole.
-    Returns how far data and pieces go then.
+    ``heap`` is as long as ``order``. Returns how far data and pieces go then.
     """
     first = segments[order[active.seg_first]]
     cursor = stream.next
@@ -209,7 +291,7 @@ def _join(
         stream.next = cursor
         stream.synced = 0
     acked = stream.acked
-    # What repeats earlier bytes is passed over below, and delays nothing, even where it is the first here.
+    # What repeats earlier bytes is passed over, and delays nothing, even where it is the first here.
     latest = stream.latest
     latest_order = stream.order
     lost_to = int64(-1)
@@ -217,43 +299,47 @@ def _join(
     lost_order = int64(0)
     behind = int64(0)
     for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        if segment.off >= 0:
-            behind += segment.len
-    for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        pos = segment.pos
-        length = segment.len
-        off = segment.off
-        if off >= 0:
-            behind -= length
-        if pos + length <= cursor:
-            continue
-        if off < 0:
-            if pos <= max(cursor, lost_to) and pos + length > lost_to:
-                lost_to = pos + length
+        behind += _weight(segments[order[k]])
+    counted = int64(active.seg_first)
+    lost = int64(active.seg_first)
+    k = int64(active.seg_first)
+    size = int64(0)
+    while True:
+        # What is known to be lost, from here on.
+        while lost < active.seg_end and segments[order[lost]].pos <= max(cursor, lost_to):
+            segment = segments[order[lost]]
+            if segment.off < 0 and segment.pos + segment.len > lost_to:
+                lost_to = segment.pos + segment.len
                 lost_time = segment.time
                 lost_order = segment.order
-            continue
-        if pos > cursor:
-            if lost_to < pos:
-                if not over and _may_be_filled(pos, now - segment.time, behind, acked, most):
+            lost += 1
+        which, begin, end, k, size = _next_part(
+            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
+        )
+        while counted < k:
+            behind -= _weight(segments[order[counted]])
+            counted += 1
+        if which < 0:
+            break
+        segment = segments[which]
+        if begin > cursor:
+            if lost_to < begin:
+                if not over and _may_be_filled(begin, now - segment.time, behind, acked, most):
                     active.waiting = 1
                     return at, n_pieces
                 if behind <= most:
-                    given_up = _given_up(clock, first_order, over_order, acked >= pos, segment.time)
+                    given_up = _given_up(clock, first_order, over_order, acked >= begin, segment.time)
                     latest_order = max(latest_order, given_up)
             if lost_to > cursor:
-                n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, pos) - cursor, -1, lost_time, lost_order)
-            cursor = pos
-        skip = cursor - pos
-        length -= skip
-        copy(buf, off + skip, data, at, length)
+                n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, begin) - cursor, -1, lost_time, lost_order)
+            cursor = begin
+        length = end - begin
+        copy(buf, segment.off + begin - segment.pos, data, at, length)
         latest = max(latest, segment.time)
         latest_order = max(latest_order, segment.order)
         n_pieces = _add_piece(pieces, n_pieces, cursor, length, at, latest, latest_order)
         at += length
-        cursor += length
+        cursor = end
     if lost_to > cursor:
         n_pieces = _add_piece(pieces, n_pieces, cursor, lost_to - cursor, -1, lost_time, lost_order)
     return at, n_pieces
@@ -299,8 +385,8 @@ def _place(
         conn = connections[stream >> 1]
         over_order = conn.closed_order if conn.closed == 1 else int64(AT_THE_END)
         at, n_pieces = _join(
-            buf, segments, order, row, streams[stream], final or conn.closed == 1, over_order, clock, first_order, now,
-            most, data, at, pieces, n_pieces,
+            buf, segments, order, spare, row, streams[stream], final or conn.closed == 1, over_order, clock,
+            first_order, now, most, data, at, pieces, n_pieces,
         )  # fmt: skip
         row.end = n_pieces
         a += 1
@@ -333,8 +419,8 @@ def place(
     engine(_by_stream)(segments, connections, begins.copy(), order)
     data = np.empty(n_bytes + SLACK, np.uint8)
     data[n_bytes:] = 0
-    # Each segment with bytes is a piece, with lost bytes in front of it perhaps, and lost bytes may end a stream.
-    pieces = np.empty(2 * n_segments + n_active, PIECE)
+    # A piece ends where a segment begins or ends, may have lost bytes in front of it, and lost bytes may end a stream.
+    pieces = np.empty(4 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(
         buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, clock,
@@ -345,33 +431,53 @@ def place(
 
 @kernel
 def _keep_rest(
-    segments: Array, order: Array, active: Any, covered: int, kept: Array, source: Array, n: int, n_bytes: int
+    segments: Array,
+    order: Array,
+    heap: Array,
+    active: Any,
+    covered: int,
+    kept: Array,
+    source: Array,
+    n: int,
+    n_bytes: int,
 ) -> tuple[int, int]:
-    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``.
+    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``, without what
+    others have too.
 
     ``source`` gets where the bytes stand in the window; they are to stand behind ``n_bytes`` others. Returns how many
     rows and bytes there are then.
     """
     for k in range(active.seg_first, active.seg_end):
         segment = segments[order[k]]
-        pos = segment.pos
-        off = segment.off
-        end = pos + segment.len
-        if end <= covered:
-            continue
-        skip = max(int64(0), covered - pos)
+        if segment.off < 0 and segment.pos + segment.len > covered:
+            rest = kept[n]
+            rest.stream = active.stream
+            rest.pos = max(covered, segment.pos)
+            rest.len = segment.pos + segment.len - rest.pos
+            rest.off = -1
+            rest.time = segment.time
+            rest.order = segment.order
+            n += 1
+    k = int64(active.seg_first)
+    cursor = int64(covered)
+    size = int64(0)
+    while True:
+        which, begin, end, k, size = _next_part(
+            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
+        )
+        if which < 0:
+            break
+        segment = segments[which]
         rest = kept[n]
         rest.stream = active.stream
-        rest.pos = pos + skip
-        rest.len = end - pos - skip
-        rest.off = -1
+        rest.pos = begin
+        rest.len = end - begin
+        rest.off = n_bytes
         rest.time = segment.time
         rest.order = segment.order
-        if off >= 0:
-            rest.off = n_bytes
-            source[n] = off + skip
-            n_bytes += end - pos - skip
-            covered = end
+        source[n] = segment.off + begin - segment.pos
+        n_bytes += end - begin
+        cursor = end
         n += 1
     return n, n_bytes
 
@@ -380,6 +486,7 @@ def _keep_rest(
 def _choose(
     segments: Array,
     order: Array,
+    heap: Array,
     active: Array,
     connections: Array,
     streams: Array,
@@ -396,7 +503,7 @@ def _choose(
         conn = connections[row.stream >> 1]
         consumed = stream.end >= 0 and stream.next >= stream.end
         if not (final or consumed or conn.closed == 1) and _wanted(conn):
-            n, n_bytes = _keep_rest(segments, order, row, stream.next, kept, source, n, n_bytes)
+            n, n_bytes = _keep_rest(segments, order, heap, row, stream.next, kept, source, n, n_bytes)
     return n, n_bytes
 
 
@@ -424,9 +531,11 @@ def keep(
     A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
     Nothing is kept of connections that are of no interest or closed.
     """
-    kept = np.empty(len(order), SEGMENT)
-    source = np.empty(len(order), np.int64)
-    n, n_bytes = engine(_choose)(segments, order, active, connections, streams, final, kept, source)
+    kept = np.empty(2 * len(order), SEGMENT)
+    source = np.empty(2 * len(order), np.int64)
+    n, n_bytes = engine(_choose)(
+        segments, order, np.empty_like(order), active, connections, streams, final, kept, source
+    )
     held = np.empty(n_bytes, np.uint8)
     kept = joined([kept[:n]])
     engine(_copy_kept)(buf, kept, source, held)

@@ -1,7 +1,8 @@
 """TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
 
 Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``), looks its connection up in an
-open-addressing table that lives as long as the capture, and writes a row for each segment that matters. Nothing is
+open-addressing table that lives as long as the capture (addresses and ports are what others chose: they are hashed with
+a key, ``kwire.kernels.hashing``), and writes a row for each segment that matters. Nothing is
 copied: a row says where the bytes stand in the window.
 
 Rules kept here:
@@ -23,8 +24,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
-from kwire.kernels.layouts import ABSENT, CONNECTION, STREAM, Role
+from kwire.kernels.layouts import ABSENT, CONNECTION, FINDER, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import Count
 
@@ -38,6 +40,10 @@ FARTHEST_AHEAD: Final = 1 << 30
 """Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
 FARTHEST_BEHIND: Final = 1 << 26
 """Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
+WINDOW_BEHIND: Final = 1 << 16
+"""Bytes that an RST may be behind its stream."""
+MOST_WINDOW: Final = 1 << 24
+"""Bytes that an RST may be ahead of it."""
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
@@ -46,7 +52,7 @@ _SEQUENCES: Final = 1 << 32
 _SEQUENCE: Final = _SEQUENCES - 1
 """The bits of a sequence number."""
 
-_MULTIPLIER: Final = 0x3C79AC492BA7B653
+_IPV4: Final = 4
 
 _FIRST_CONNECTIONS: Final = 64
 _FIRST_PLACES: Final = 1024
@@ -61,6 +67,8 @@ class Known(NamedTuple):
     """Table of STREAM, two rows for each."""
     lookup: Array
     """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
+    finder: Array
+    """One row of FINDER."""
     n_connections: int
 
 
@@ -73,12 +81,20 @@ class Fragment(NamedTuple):
     tunnel: int
 
 
+def _finder() -> Array:
+    made = np.zeros(1, FINDER)
+    made["key_a"], made["key_b"] = fresh_key()
+    made["latest"] = -1
+    return made
+
+
 def nothing_known() -> Known:
     """What is known before the first packet."""
     return Known(
         np.zeros(_FIRST_CONNECTIONS, CONNECTION),
         np.zeros(2 * _FIRST_CONNECTIONS, STREAM),
         np.full(_FIRST_PLACES, -1, np.int64),
+        _finder(),
         0,
     )
 
@@ -88,32 +104,28 @@ def restored(connections: Array, streams: Array, count: int, engine: Engine) -> 
     places = _FIRST_PLACES
     while places < 2 * (count + 1):
         places *= 2
-    lookup = np.full(places, -1, np.int64)
-    engine(fill_lookup)(connections, count, lookup)
-    return Known(connections, streams, lookup, count)
+    lookup, finder = np.full(places, -1, np.int64), _finder()
+    engine(fill_lookup)(connections, count, lookup, finder[0])
+    return Known(connections, streams, lookup, finder, count)
 
 
 # --- which connection -------------------------------------------------------------------------------------------------
 
 
 @kernel
-def _mixed(value: int) -> int:
-    value ^= value >> 29
-    value *= _MULTIPLIER
-    value ^= value >> 32
-    return value
-
-
-@kernel
-def _hash(a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
+def _hash(finder: Any, family: int, a_high: int, a_low: int, a_port: int, b_high: int, b_low: int, b_port: int) -> int:
     """The same number for both directions of a connection."""
-    a = _mixed(_mixed(_mixed(a_high) + a_low) + a_port)
-    b = _mixed(_mixed(_mixed(b_high) + b_low) + b_port)
-    return _mixed(a + b)
+    if family == _IPV4:
+        one = a_low << 16 | a_port
+        other = b_low << 16 | b_port
+    else:
+        one = hash_three(finder.key_a, finder.key_b, a_high, a_low, a_port)
+        other = hash_three(finder.key_a, finder.key_b, b_high, b_low, b_port)
+    return hash_two(finder.key_a, finder.key_b, min(one, other), max(one, other))
 
 
 @kernel
-def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
+def fill_lookup(connections: Array, count: int, lookup: Array, finder: Any) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room.
 
     A later connection on the same ports takes the place of an earlier.
@@ -121,7 +133,8 @@ def fill_lookup(connections: Array, count: int, lookup: Array) -> None:
     mask = lookup.shape[0] - 1
     for slot in range(count):
         conn = connections[slot]
-        place = _hash(conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port) & mask
+        hashed = _hash(finder, conn.family, conn.a_high, conn.a_low, conn.a_port, conn.b_high, conn.b_low, conn.b_port)
+        place = hashed & mask
         while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
             place = (place + 1) & mask
         lookup[place] = slot
@@ -151,43 +164,47 @@ def _same_ends(one: Any, other: Any) -> bool:
 
 
 @kernel
-def _look_up(header: Any, connections: Array, lookup: Array) -> tuple[int, int, int]:
+def _side(header: Any, conn: Any) -> int:
+    """Which end of a connection sent a packet, -1 if it belongs to another."""
+    if conn.family != header.family:
+        return int64(-1)
+    if (
+        conn.a_port == header.src_port
+        and conn.b_port == header.dst_port
+        and conn.a_low == header.src_low
+        and conn.b_low == header.dst_low
+        and conn.a_high == header.src_high
+        and conn.b_high == header.dst_high
+    ):
+        return int64(0)
+    if (
+        conn.a_port == header.dst_port
+        and conn.b_port == header.src_port
+        and conn.a_low == header.dst_low
+        and conn.b_low == header.src_low
+        and conn.a_high == header.dst_high
+        and conn.b_high == header.src_high
+    ):
+        return int64(1)
+    return int64(-1)
+
+
+@kernel
+def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
     The slot is -1 where there is none, the place then the one where it belongs.
     """
-    family = header.family
-    src_high = header.src_high
-    src_low = header.src_low
-    src_port = header.src_port
-    dst_high = header.dst_high
-    dst_low = header.dst_low
-    dst_port = header.dst_port
+    hashed = _hash(
+        finder, header.family, header.src_high, header.src_low, header.src_port, header.dst_high, header.dst_low,
+        header.dst_port,
+    )  # fmt: skip
     mask = lookup.shape[0] - 1
-    place = _hash(src_high, src_low, src_port, dst_high, dst_low, dst_port) & mask
+    place = hashed & mask
     while lookup[place] >= 0:
-        slot = lookup[place]
-        conn = connections[slot]
-        if (
-            conn.a_port == src_port
-            and conn.b_port == dst_port
-            and conn.a_low == src_low
-            and conn.b_low == dst_low
-            and conn.a_high == src_high
-            and conn.b_high == dst_high
-            and conn.family == family
-        ):
-            return slot, int64(0), place
-        if (
-            conn.a_port == dst_port
-            and conn.b_port == src_port
-            and conn.a_low == dst_low
-            and conn.b_low == src_low
-            and conn.a_high == dst_high
-            and conn.b_high == src_high
-            and conn.family == family
-        ):
-            return slot, int64(1), place
+        side = _side(header, connections[lookup[place]])
+        if side >= 0:
+            return lookup[place], side, place
         place = (place + 1) & mask
     return int64(-1), int64(0), place
 
@@ -250,9 +267,13 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.closed = 0
     conn.closed_order = 0
     conn.settled_order = 0
+    conn.begun_order = -1
+    conn.by_broker = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
+    conn.waiting_new = -1
     conn.waiting = 0
+    conn.given_up = 0
     conn.raw_tokens = 0
     conn.first_id = -1
     conn.told = 0
@@ -287,14 +308,14 @@ def _close(conn: Any, order: int) -> None:
 
 def _with_room(known: Known, engine: Engine) -> Known:
     """What is known, in tables that have room for another connection."""
-    connections, streams, lookup, n_connections = known
+    connections, streams, lookup, finder, n_connections = known
     if n_connections == connections.shape[0]:
         connections = grown(connections)
         streams = grown(streams)
     if 2 * n_connections > lookup.shape[0]:
         lookup = np.full(2 * lookup.shape[0], -1, np.int64)
-        engine(fill_lookup)(connections, n_connections, lookup)
-    return Known(connections, streams, lookup, n_connections)
+        engine(fill_lookup)(connections, n_connections, lookup, finder[0])
+    return Known(connections, streams, lookup, finder, n_connections)
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
@@ -370,13 +391,27 @@ def _note_segment(
 
 @kernel
 def _connection(
-    header: Any, order: int, connections: Array, streams: Array, lookup: Array, n_connections: int, ports: Array
+    header: Any,
+    order: int,
+    connections: Array,
+    streams: Array,
+    lookup: Array,
+    finder: Any,
+    n_connections: int,
+    ports: Array,
 ) -> tuple[int, int]:
     """The connection of a packet, found or made, and which of its ends sent it: (slot, side).
 
     The slot is ``n_connections`` if it was made, -1 if there is none and such a packet begins none.
     """
-    slot, side, place = _look_up(header, connections, lookup)
+    slot = finder.latest
+    if slot >= 0:
+        # Packets come in trains. No later connection is on the same ports, or it would have been found last.
+        side = _side(header, connections[slot])
+        if side >= 0 and not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+            return slot, side
+    slot, side, place = _look_up(header, connections, lookup, finder)
+    finder.latest = slot
     if slot >= 0:
         if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
             return slot, side
@@ -385,8 +420,17 @@ def _connection(
         return int64(-1), side
     slot = int64(n_connections)
     lookup[place] = slot
+    finder.latest = slot
     _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
     return slot, int64(0)
+
+
+@kernel
+def _ends_here(header: Any, stream: Any) -> bool:
+    """Whether an RST stands where its stream is: a receiver ignores others (RFC 5961, section 3). Where packets are
+    missing the next sequence number is not known exactly."""
+    reference: int = stream.reference
+    return reference < 0 or -WINDOW_BEHIND <= _nearest(reference, header.seq) - reference <= MOST_WINDOW
 
 
 @kernel
@@ -399,6 +443,7 @@ def _take(
     connections: Array,
     streams: Array,
     lookup: Array,
+    finders: Array,
     n_connections: int,
     counts: Array,
     segments: Array,
@@ -412,6 +457,7 @@ def _take(
     ``headers`` is room for one: where the fragment is stands there.
     """
     header = headers[0]
+    finder = finders[0]
     while (
         k < packets.shape[0]
         and n_segments + 2 <= segments.shape[0]
@@ -428,7 +474,7 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, order, connections, streams, lookup, n_connections, ports)
+        slot, side = _connection(header, order, connections, streams, lookup, finder, n_connections, ports)
         if slot < 0:
             continue
         if slot == n_connections:
@@ -438,6 +484,8 @@ def _take(
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
         stream = 2 * slot + side
+        if control & Flag.RST and not _ends_here(header, streams[stream]):
+            continue
         pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
             _close(conn, order)
@@ -472,10 +520,10 @@ def tcp_segments(
     while k < len(packets) and not stopped:
         if n_segments + 2 > len(segments):
             segments = grown(segments)
-        connections, streams, lookup, n_connections = known = _with_room(known, engine)
+        connections, streams, lookup, finder, n_connections = known = _with_room(known, engine)
         k, n_segments, n_connections, stopped = engine(_take)(
-            buf, packets, k, ports, vxlan, connections, streams, lookup, n_connections, counts, segments, n_segments,
-            first_order, headers,
+            buf, packets, k, ports, vxlan, connections, streams, lookup, finder, n_connections, counts, segments,
+            n_segments, first_order, headers,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)
     fragment = Fragment(*(int(headers[name][0]) for name in Fragment._fields)) if stopped else None

@@ -67,7 +67,8 @@ in requests.
 
 STATUSES: Final = {
     Status.OK: "a request, or a response that was paired with its request",
-    Status.UNPAIRED: "a response whose request is not in the capture: API and version are not known",
+    Status.UNPAIRED: "a response whose request is not in the capture, or was given up to bound memory: API and version "
+    "are not known",
     Status.MALFORMED: "the header cannot be read; in `messages`, the body is not what its version says",
     Status.UNSUPPORTED: "an API key or version that kwire has no layout for",
     Status.CUT_OFF: "the connection or the capture ends within this frame, or it was given up to bound memory",

@@ -22,7 +22,7 @@ def connection(*, ports: tuple[int, int] = (40000, 9092), opener: int = -1, **fi
     table = np.zeros(1, CONNECTION)
     table["a_port"], table["b_port"] = ports
     table["opener"] = opener
-    for name in ("waiting_head", "waiting_tail", "first_id", "client"):
+    for name in ("waiting_head", "waiting_tail", "waiting_new", "first_id", "client", "begun_order"):
         table[name] = -1
     for name, value in fields.items():
         table[name] = value
@@ -70,6 +70,7 @@ def state(connections: Any, streams: Any, waiting: int = 64, names: int = 64, po
         connections,
         streams,
         np.zeros(waiting, WAITING),
+        np.full(1 << max(1, waiting).bit_length(), -1, np.int64),
         np.zeros(names, NAME),
         np.zeros(pool, np.uint8),
         np.full(4 * max(1, names), -1, np.int64),
@@ -79,4 +80,4 @@ def state(connections: Any, streams: Any, waiting: int = 64, names: int = 64, po
 
 
 def scratch() -> Scratch:
-    return Scratch(np.zeros(1, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))
+    return Scratch(np.zeros(2, WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64))

@@ -54,7 +54,6 @@ WRONG_STATES: dict[str, Any] = {
     "length": lambda rows, stated: rows[0]["segments"][0].update(len=-1),
     "bytes": lambda rows, stated: rows[0]["segments"][0].update(bytes=b""),
     "waiting api": lambda rows, stated: rows[0]["waiting"][0].update(api=1 << 40),
-    "too many waiting": lambda rows, stated: rows[0].update(waiting=rows[0]["waiting"] * 10_001),
     "a connection left out": lambda rows, stated: rows.pop(0),
     "a connection twice": lambda rows, stated: rows.append(rows[0]),
     "now": lambda rows, stated: stated.update(now="soon"),
@@ -108,6 +107,19 @@ def test_what_cannot_be_the_state_of_a_capture_is_an_error_and_nothing_is_taken_
     tracker.restore(saved)
     found, expected = (list(map(repr, one.feed(rest, final=True))) for one in (tracker, first))
     assert found == expected != []
+
+
+def test_more_requests_than_may_wait_are_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, saved, _ = half()
+    many = changed(saved, lambda rows, _: rows[0].update(waiting=rows[0]["waiting"] * 100))
+    count = sum(map(len, many.column("waiting").to_pylist()))
+    monkeypatch.setattr("kwire.capture.saved.MOST_WAITING", count)
+    tracker = Tracker()
+    tracker.restore(many)
+    assert tracker.save().column("waiting").equals(many.column("waiting"))
+    monkeypatch.setattr("kwire.capture.saved.MOST_WAITING", count - 1)
+    with pytest.raises(CaptureError, match="not the state of a capture: too many requests wait"):
+        Tracker().restore(many)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, '{"version": 2}', '{"version": 1}', "\udcff"])

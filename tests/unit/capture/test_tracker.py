@@ -18,6 +18,7 @@ from packets import (
     metadata,
     metadata_answer,
     pcap,
+    pcapng,
     produce,
     produce_answer,
     request,
@@ -27,8 +28,10 @@ from packets import (
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
-from kwire.kernels.engine import Engine
+from kwire.kernels import pairing
+from kwire.kernels.engine import MACHINE, Engine, using
 from kwire.kernels.layouts import Status
+from kwire.kernels.pairing import DISORDER
 
 # TCP
 
@@ -341,6 +344,72 @@ def test_unfinished_frames_are_given_up_when_all_together_are_too_large(monkeypa
         assert "too many frames were unfinished" in row["error"]
     # What follows is read and paired as if nothing had happened.
     assert sum(row["direction"] == "response" and row["status"] == "ok" for row in found) == 20
+
+
+def busy(count: int, *, at_once: bool) -> Connection:
+    """So many small requests and their responses: each as soon as it can be, or all requests in front."""
+    connection = Connection(mss=1 << 15, step=128_000).open()
+    asked = [request(12, 0, k, b"\0\1g\0\0\0\1\0\1m") for k in range(count)]
+    answered = [response(k, b"\0\0") for k in range(count)]
+    if at_once:
+        return connection.send(*asked).answer(*answered)
+    for one, other in zip(asked, answered, strict=True):
+        connection.send(one).answer(other)
+    return connection
+
+
+def test_a_hundred_thousand_requests_in_flight_in_one_window_are_all_paired() -> None:
+    count = 100_000
+    data = pcap(busy(count, at_once=True).packets)
+    with using(MACHINE):
+        frames = Tracker().feed(data, final=True)
+    assert Counter(frames["status"].tolist()) == {Status.OK: 2 * count}
+    answered = frames["response"] == 1
+    assert frames["id"][answered].tolist() == frames["id"][~answered].tolist() == list(range(count))
+    assert set(frames["api"].tolist()) == {12}
+    assert (frames["latency"][answered] > 0).all()
+
+
+def test_of_a_busy_connection_only_what_is_in_flight_is_remembered() -> None:
+    data = pcap(busy(20_000, at_once=False).packets)
+    with using(MACHINE):
+        tracker = Tracker()
+        frames = tracker.feed(data, final=True)
+    assert Counter(frames["status"].tolist()) == {Status.OK: 40_000}
+    assert set(frames["latency"][frames["response"] == 1].tolist()) == {128_000}
+    # What is read ahead: twice the disorder that a capture may have, at 256 microseconds for each request.
+    assert len(tracker._waiting) <= 256
+    assert tracker._room["waiting"][0] <= 2 * DISORDER // 256_000 + 2
+
+
+@pytest.mark.parametrize("parts", [1, 40])
+def test_requests_that_were_given_up_are_told_by_the_responses_to_them(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    monkeypatch.setattr(pairing, "MOST_WAITING", 64)
+    data = pcap(busy(100, at_once=True).packets)
+    tracker = Tracker()
+    step = -(-len(data) // parts)
+    found = [one for at in range(0, len(data), step) for one in tracker.feed(data[at : at + step])]
+    found += list(tracker.feed(b"", final=True))
+    assert len(found) == 200
+    assert {one.status for one in found if not one.is_response} == {Status.OK}
+    answers = [one for one in found if one.is_response]
+    lost = [one for one in answers if one.status == Status.UNPAIRED]
+    # Half of 64 at a time, and as many as share a time with those.
+    assert len(lost) == 64
+    assert [one.correlation_id for one in lost] == list(range(64))
+    said = "no request with this correlation id is known: 64 requests of this connection had been given up"
+    assert {one.error for one in lost} == {said}
+    assert {one.status for one in answers[64:]} == {Status.OK}
+    assert len(tracker._waiting) == 64
+
+
+def test_times_at_the_end_of_all_times_end(engine: Engine) -> None:
+    packets = exchange(count=3).packets
+    for shift in ((1 << 63) - 1 - packets[-1].time, -packets[0].time):
+        found = Tracker().feed(pcapng([replace(one, time=one.time + shift) for one in packets]), final=True)
+        assert len(found) == 6
 
 
 def test_a_connection_without_syn_far_from_what_was_on_its_ports_is_a_new_one() -> None:

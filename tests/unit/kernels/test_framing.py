@@ -16,6 +16,7 @@ from kwire.kernels.framing import Capture, frames_and_pairs, tell_the_rest
 from kwire.kernels.layouts import FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
+from kwire.kernels.pairing import move_lookup
 from kwire.protocol.facts import facts
 
 Brief = tuple[int, Status, int]
@@ -32,7 +33,7 @@ def known(**fields: Any) -> Capture:
 
 def read(engine: Engine, capture: Capture, a: Run = (), b: Run = (), **options: Any) -> list[Brief]:
     """The frames of one window; everything fits."""
-    capture.room["frames"] = capture.room["active"] = capture.room["direction"] = 0
+    capture.room["frames"] = capture.room["active"] = capture.room["begun"] = 0
     rows = np.empty(200, FRAME)
     assert engine(frames_and_pairs)(window(a, b, **options), capture, facts(), scratch(), rows)
     if options.get("final"):
@@ -89,14 +90,24 @@ def test_a_request_in_the_middle_of_a_segment_needs_another_behind_it_or_the_end
     assert read(engine, known(), [(0, noise + ASKED[0] + ASKED[1])], final=True) == [gap(0, 10), *ok(0, 5100, 5101)]
     lonely = noise + ASKED[0] + b"\xff" * 20
     assert read(engine, known(), [(0, lonely)], final=True) == [gap(0, len(lonely))]
-    # At the beginning of a segment, one is enough.
-    assert read(engine, known(), [(0, noise), (10, ASKED[0] + b"\xff" * 20)])[:2] == [gap(0, 10), *ok(0, 5100)]
+    # At the beginning of a segment, one is enough, unless something else follows it.
+    assert read(engine, known(), [(0, noise), (10, ASKED[0])]) == [gap(0, 10), *ok(0, 5100)]
+    assert read(engine, known(), [(0, noise), (10, ASKED[0] + b"\xff" * 20)], final=True) == [gap(0, len(lonely))]
 
 
-def test_a_request_that_goes_on_in_the_next_segment_is_believed_by_its_correlation_id(engine: Engine) -> None:
-    for number, found in ((5, [gap(0, 10)]), (-5, [])):
-        long = sized(request(3, 0, number, bytes(300)))
-        assert read(engine, known(), [(0, b"\xff" * 10 + long[:100])]) == found
+def test_a_request_that_goes_on_in_the_next_segment_is_waited_for(engine: Engine) -> None:
+    long = sized(request(3, 0, 5, struct.pack(">ih", 1, 300) + b"t" * 300))
+    for end in range(10, len(long)):
+        assert read(engine, known(), [(0, b"\xff" * 10 + long[:end])]) == []
+    assert read(engine, known(), [(0, b"\xff" * 10 + long)]) == [gap(0, 10), *ok(0, 5)]
+    # What will never be seen whole is none in the middle of a segment.
+    assert read(engine, known(), [(0, b"\xff" * 10 + long[:-1])], final=True) == [gap(0, 9 + len(long))]
+
+
+def test_a_frame_whose_body_is_not_what_its_layout_says_is_passed_over(engine: Engine) -> None:
+    wrong = sized(request(3, 0, 5, bytes(5)))
+    for a in ([(0, b"\xff" * 10 + wrong + ASKED[0])], [(0, b"\xff" * 10), (10, wrong + ASKED[0])]):
+        assert read(engine, known(), a, final=True) == [gap(0, 10 + len(wrong)), *ok(0, 5100)]
 
 
 def test_sizes_that_only_look_like_one_are_passed_over(engine: Engine) -> None:
@@ -150,11 +161,18 @@ def test_responses_go_on_behind_a_hole(engine: Engine) -> None:
 
 def test_a_segment_that_begins_with_a_response_is_believed_without_another(engine: Engine) -> None:
     noise = b"\xff" * 10
-    alone = sized(response(5103, bytes(500)))[:100]
-    for pieces, synced in (([(0, noise + alone)], 0), ([(0, noise), (10, alone)], 1)):
+    body = struct.pack(">iih", 1, 0, 500) + b"h" * 500 + struct.pack(">ii", 9092, 0)
+    alone = sized(response(5103, body))[:100]
+    asked = [(0, b"".join(ASKED[:5]))]
+    for pieces, found in (
+        ([(0, noise + alone)], [gap(1, 110)]),
+        ([(0, noise), (10, alone)], [gap(1, 10), (1, Status.CUT_OFF, 5103)]),
+    ):
         capture = known()
-        read(engine, capture, [(0, b"".join(ASKED[:5]))], pieces)
-        assert capture.streams["synced"][1] == synced
+        assert read(engine, capture, asked, pieces) == ok(0, *range(5100, 5105))
+        assert capture.streams["synced"][1] == 0
+        capture = known()
+        assert read(engine, capture, asked, pieces, final=True)[5:] == found
 
 
 def test_bytes_that_were_searched_in_vain_are_told_at_the_end_once(engine: Engine) -> None:
@@ -187,10 +205,12 @@ def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine
     ):
         stops += 1
         assert stops < 1000
+        before = capture
         if capture.room["frames"][0] == len(rows):
             rows = grown(rows)
         elif capture.room["waiting"][0] == len(capture.waiting) and capture.room["free"][0] < 0:
-            capture = capture._replace(waiting=grown(capture.waiting))
+            capture = capture._replace(waiting=grown(capture.waiting), ids=np.full(2 * len(capture.ids), -1, np.int64))
+            engine(move_lookup)(capture.waiting, before.ids, capture.room[0], capture.ids)
         else:
             table.make_room(LONGEST_NAME, engine)
     assert stops > 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+from clusters import MOST, chosen, longest_run, old_hash_of_names
 from packets import buffer
 
 from kwire.kernels.engine import Engine
@@ -80,6 +81,35 @@ def test_names_that_collide_are_told_apart(engine: Engine) -> None:
         assert [together.add(name, engine) for name in names] == list(range(60))
     assert len(together.lookup) == 128
     assert sorted(together.lookup[together.lookup >= 0].tolist()) == list(range(60))
+
+
+def names_that_collided(count: int) -> list[bytes | None]:
+    """Names that all belong into 1024 places of 65536 without a key."""
+    made = np.random.default_rng(1).integers(97, 123, (70 * count, 8))
+    return [bytes(row) for row in made[chosen(old_hash_of_names(made), count, 1 << 16)].astype(np.uint8)]
+
+
+def test_names_that_are_chosen_to_collide_do_not(engine: Engine) -> None:
+    names = list(dict.fromkeys(names_that_collided(20_000)))
+    table = NameTable()
+    assert numbers(engine, table, names * 2) == list(range(len(names))) * 2
+    assert len(table.lookup) == 1 << 16
+    assert longest_run(table.lookup) < MOST
+
+
+def test_numbers_of_names_do_not_depend_on_the_key(engine: Engine) -> None:
+    chance = random.Random(5)
+    names: list[bytes | None] = [chance.randbytes(chance.randrange(20)) for _ in range(2_000)]
+    found, places = [], []
+    for key in ((0, 0), (1, -1), (-(1 << 63), 12345)):
+        table = NameTable()
+        table.used["key_a"], table.used["key_b"] = key
+        found.append((numbers(engine, table, names), table.values()))
+        places.append(table.lookup.tolist())
+    assert found[0] == found[1] == found[2]
+    assert places[0] != places[1] != places[2] != places[0]
+    one, other = NameTable(), NameTable()
+    assert one.used[["key_a", "key_b"]].tolist() != other.used[["key_a", "key_b"]].tolist()
 
 
 def test_there_is_room_until_one_of_the_tables_is_full(engine: Engine) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import CONNECTION, SEGMENT, STREAM, Role
 from kwire.kernels.numbers import SLACK
-from kwire.kernels.streams import ACKED_WAIT, LONGEST_WAIT, MOST_WAITING, keep, place
+from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_WAITING, keep, place
 
 PLENTY = 1 << 30
 Piece = tuple[int, Any]
@@ -108,9 +108,9 @@ def test_what_the_stream_has_already_is_skipped(engine: Engine) -> None:
     assert window.joined() == [(103, b"de")]
 
 
-def test_of_overlapping_segments_the_lower_position_wins_then_the_first_captured(engine: Engine) -> None:
+def test_of_overlapping_segments_the_one_that_was_captured_first_wins(engine: Engine) -> None:
     window = Window(engine).at(0).add(2, b"cdef").add(0, b"ABCD").add(0, b"xxxxxxx").add(2, b"yyyyyyy").place()
-    assert window.joined() == [(0, b"ABCD"), (4, b"xxx"), (7, b"yy")]
+    assert window.joined() == [(0, b"AB"), (2, b"cdef"), (6, b"x"), (7, b"yy")]
 
 
 def test_any_cutting_repeating_and_shuffling_gives_the_same_bytes(engine: Engine) -> None:
@@ -209,6 +209,17 @@ def test_a_hole_is_given_up_when_too_much_waits_behind_it(engine: Engine, ration
     assert len(window.joined()) == (3 if more else 1)
 
 
+@pytest.mark.parametrize("content", [b"x", 1])
+def test_many_segments_behind_a_hole_wait_for_no_more_memory_than_few(engine: Engine, content: bytes | int) -> None:
+    """Each is looked at again in every window, so a byte of each, or none, must not wait as long as a byte of one."""
+    for count in (10, 11):
+        window = hole(engine)
+        for k in range(count):
+            window.add(30 + 2 * k, content)
+        found = window.place(now=1000, ration=10 * LEAST).joined()
+        assert found == (GIVEN_UP[:1] if count == 10 else GIVEN_UP)
+
+
 def test_what_the_snapshot_cut_off_is_a_piece_without_bytes_and_not_waited_for(engine: Engine) -> None:
     window = Window(engine).at(0).add(0, b"head", time=5).add(4, 6, time=7).add(10, b"next", time=9).place()
     assert window.joined() == [(0, b"head"), (4, 6), (10, b"next")]
@@ -249,7 +260,7 @@ def test_what_was_not_consumed_comes_again_in_the_next_window(engine: Engine) ->
 
 def test_repeated_bytes_are_kept_once_and_lost_ones_as_they_are(engine: Engine) -> None:
     window = Window(engine).at(0).add(5, b"fgh").add(5, b"fghij").add(6, b"g").add(20, 7).place()
-    assert window.keep() == [(0, 5, b"fgh"), (0, 8, b"ij"), (0, 20, 7)]
+    assert window.keep() == [(0, 20, 7), (0, 5, b"fgh"), (0, 8, b"ij")]
 
 
 def test_nothing_is_kept_of_what_is_over_or_of_no_interest(engine: Engine) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from clusters import MOST, chosen, longest_run, old_hash_of_connections
 from packets import ACK, FIN, RST, SYN, Connection, Packet, link
 
 from kwire.kernels.engine import Engine
@@ -281,6 +283,43 @@ def test_tables_grow_and_connections_are_found_again(engine: Engine) -> None:
     again = Capture(engine, known=restored(known.connections, known.streams, int(known.n_connections), engine))
     again.see(*answers)
     assert [one["stream"] for one in again.segments] == [2 * k + 1 for k in range(700)]
+
+
+def test_connections_that_are_chosen_to_collide_do_not(engine: Engine) -> None:
+    low = np.random.default_rng(2).integers(0, 1 << 62, 70 * 20_000)
+    high, to = 0x20010DB8 << 32, (0x20010DB8 << 32, 1, 9092)
+    for_old = old_hash_of_connections(np.full(len(low), high), low, 40_000, to)
+    low = low[chosen(for_old, 20_000, 1 << 16)].tolist()
+    broker = (str(ipaddress.IPv6Address(to[0] << 64 | to[1])), to[2])
+    clients = [str(ipaddress.IPv6Address(high << 64 | one)) for one in low]
+    capture = Capture(engine).see(*(Packet((client, 40_000), broker, 1, b"x") for client in clients))
+    assert capture.connections("a_low") == low
+    assert capture.see(*(Packet(broker, (client, 40_000), 1, b"y") for client in clients[:100])).connections(
+        "number"
+    ) == list(range(20_000))
+    assert len(capture.known.lookup) == 1 << 16
+    assert longest_run(capture.known.lookup) < MOST
+    known = capture.known
+    again = restored(known.connections, known.streams, 20_000, engine)
+    assert longest_run(again.lookup) < MOST
+
+
+def test_numbers_of_connections_do_not_depend_on_the_key(engine: Engine) -> None:
+    ends = [(f"10.0.{k >> 8}.{k & 255}", 40_000 + k % 7) for k in range(600)]
+    ends += [(f"fd00::{k:x}", 40_000 + k % 7) for k in range(600)]
+    packets = [Packet(one, ("fd00::ffff", 9092) if ":" in one[0] else B, 1, b"x") for one in ends]
+    packets += [Packet(one.dst, one.src, 1, b"y") for one in packets]
+    found, places = [], []
+    for key in ((0, 0), (1, -1), (-(1 << 63), 12345)):
+        known = nothing_known()
+        known.finder["key_a"], known.finder["key_b"] = key
+        capture = Capture(engine, known=known).see(*packets)
+        found.append((capture.segments, capture.connections(*CONNECTION.names)))
+        places.append(capture.known.lookup.tolist())
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][1]) == 1200
+    assert places[0] != places[1] != places[2] != places[0]
+    assert nothing_known().finder.tolist() != nothing_known().finder.tolist()
 
 
 def test_of_two_connections_on_the_same_ports_the_later_is_restored(engine: Engine) -> None:

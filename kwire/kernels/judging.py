@@ -1,0 +1,124 @@
+"""Whether bytes are a frame: a whole body, judged by its layout.
+
+A size and a plausible header are found by chance, in record values, in other protocols, behind holes. That a whole body
+decodes by its program to exactly its size is not. So where it is not certain that a frame begins at some place, its
+body is run through the program of its API and version (``Facts.layouts``).
+
+Rules kept here:
+
+- What the capture has only in part is judged as far as it goes: lengths and counts that are there must be possible.
+- At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed: so a verdict is the
+  same however much is read at once, and large frames are not waited for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kwire.kernels.engine import kernel
+from kwire.kernels.numbers import i32, int64, unsigned_varint
+from kwire.kernels.programs import Op, Trouble, interpret, length_there
+from kwire.schema.keys import ApiKey
+
+__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response"]
+
+MOST_JUDGED: Final = 4 << 10
+"""Bytes."""
+
+UNFIT: Final = 0
+"""The bytes are not what their layout says."""
+FITS: Final = 1
+"""They are, to the last one, or as far as is looked at."""
+SO_FAR: Final = 2
+"""So far, but the frame goes on behind what is there."""
+TRAILS: Final = 3
+"""They are, and bytes are left over."""
+NOT_KNOWN: Final = 4
+"""There is no layout of this API and version."""
+
+Array = Any
+
+
+@kernel
+def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, trouble: int) -> bool:
+    """Whether what failed at ``pos``, for want of bytes behind ``there``, may be whole in a frame that goes on to
+    ``end``."""
+    if trouble == Trouble.SHORT:
+        return True
+    if instruction.op == Op.TAGS:
+        count, after = unsigned_varint(buf, pos, there)
+        if trouble == Trouble.COUNT:
+            return count <= end - after
+        # The position is that of the field that is too long: its number, and its size.
+        _number, after = unsigned_varint(buf, pos, there)
+        size, after = unsigned_varint(buf, after, there)
+        return size <= end - after
+    if trouble == Trouble.LONG:
+        length, after, _ = length_there(buf, pos, there, instruction.width)
+        return length <= end - after
+    if trouble == Trouble.COUNT:
+        count, after, _ = length_there(buf, pos, there, instruction.width)
+        return count <= (end - after) // instruction.least
+    return False
+
+
+@kernel
+def _fits(
+    buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
+) -> tuple[int, int]:
+    """``fits``, in exactly this version."""
+    starts = facts.layout_starts
+    kind = 2 * api + response
+    if kind < 0 or kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
+        return int64(NOT_KNOWN), int64(0)
+    begin = at + 4
+    end = begin + i32(buf, at)
+    most = begin + MOST_JUDGED
+    there = min(end, stop, most)
+    _, trouble, pos, pc = interpret(
+        buf,
+        begin,
+        there,
+        facts.layouts,
+        starts[kind, version],
+        scratch.registers,
+        scratch.left,
+        scratch.no_rows,
+        0,
+        0,
+    )
+    said = int64(UNFIT)
+    if trouble == Trouble.NONE:
+        said = int64(FITS) if there == end else int64(TRAILS)
+    elif trouble == Trouble.TRAILING:
+        said = int64(TRAILS)
+    elif there < end and _may_go_on(buf, pos, there, end, facts.layouts[pc], trouble):
+        said = int64(FITS) if there == most else int64(SO_FAR)
+    return said, pos - begin
+
+
+@kernel
+def fits(
+    buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
+) -> tuple[int, int]:
+    """Whether a frame of this API and version stands at ``at``, size first: (UNFIT, FITS, SO_FAR, TRAILS or NOT_KNOWN;
+    how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
+    said, looked = _fits(buf, at, stop, response, api, version, facts, scratch)
+    if said == UNFIT and response == 1 and api == ApiKey.API_VERSIONS and version > 0:
+        # A broker that does not know the version answers in version 0 (KIP-511).
+        said, more = _fits(buf, at, stop, response, api, int64(0), facts, scratch)
+        looked += more
+    return said, looked
+
+
+@kernel
+def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> bool:
+    """Whether what stands at ``at``, size first, is the response of some API and version."""
+    starts = facts.layout_starts
+    for kind in range(1, starts.shape[0], 2):
+        for version in range(starts.shape[1]):
+            if starts[kind, version] >= 0:
+                said, _ = _fits(buf, at, stop, int64(1), kind // 2, version, facts, scratch)
+                if said == FITS:
+                    return True
+    return False
