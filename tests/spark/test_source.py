@@ -151,7 +151,7 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         ({"ports": "9092,65536"}, "no port '65536'"),
         (
             {"tabel": "frames"},
-            "no option 'tabel': the data source kwire has 'format', 'table', 'ports', 'deep', 'limits', 'secrets', 'keylog'",
+            "no option 'tabel': the data source kwire has 'format', 'table', 'ports' and 'deep'",
         ),
     ],
 )
