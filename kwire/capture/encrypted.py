@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from kwire.kernels.layouts import SEGMENT, STREAM, Reason, Role, Status, joined,
 from kwire.kernels.tracking import Known
 from kwire.tls import Decryptor, KeyLog, Verdict
 
-__all__ = ["Encrypted", "Window"]
+__all__ = ["Encrypted", "Tls", "Window"]
 
 _HELLO_BYTES: Final = 7
 """Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
@@ -65,6 +66,17 @@ class Window(NamedTuple):
     ration: int
     final: bool
     engine: Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """What is known of the TLS of a connection: ``TLS 1.3``, the name of the cipher suite, the host that the client
+    asked for; None where the handshake does not say it. ``why``: what became of it, ``decrypted`` or a sentence."""
+
+    version: str | None
+    cipher: str | None
+    server_name: str | None
+    why: str
 
 
 class _Plaintext:
@@ -108,6 +120,8 @@ class _Connection:
         """Time and order of the latest bytes."""
         self.given = False
         """Whether there was plaintext."""
+        self.told: Tls | None = None
+        """What was known of it when it was over."""
         self.lost = 0
         """How many bytes of a connection with plaintext could not be read."""
 
@@ -121,8 +135,8 @@ class _Connection:
             self.rows[name] = np.where(self.rows["end"] < 0, fresh[name], self.rows[name])
 
     def converse(self, pieces: tuple[Array, Array], opener: int, data: Array, out: _Plaintext) -> Reason | None:
-        """Gives the pieces of both directions to the decryptor, in the order of packets: why nothing can be read, where
-        that has come out now."""
+        """Gives the pieces of both directions to the decryptor, in the order of packets: why nothing can be read,
+        where that has come out now."""
         decryptor, view, reason = self.decryptor, memoryview(data), None
         assert decryptor is not None
         both = [
@@ -155,11 +169,17 @@ class _Connection:
         """Nothing more will come: as ``converse``."""
         decryptor = self.decryptor
         assert decryptor is not None
-        self.decryptor = None
-        if decryptor.has_failed:
-            return None
+        had_failed = decryptor.has_failed
         self._give(decryptor.finish(), out)
-        return self._fail(decryptor, out) if decryptor.has_failed else None
+        self.told = self.tls
+        self.decryptor = None
+        return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
+
+    @property
+    def tls(self) -> Tls | None:
+        """What is known of it."""
+        one = self.decryptor
+        return self.told if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
 
     def _give(self, found: list[Any], out: _Plaintext) -> None:
         for plain in found:
@@ -301,10 +321,10 @@ class Encrypted:
         said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
         return [f"{said}, with packets missing or keys"]
 
-    def of(self, slot: int) -> Decryptor | None:
-        """What is known of the TLS of a connection, as long as it is open."""
+    def of(self, slot: int) -> Tls | None:
+        """What is known of the TLS of a connection; None of any other."""
         one = self._of.get(slot)
-        return None if one is None else one.decryptor
+        return None if one is None else one.tls
 
     # -- state out and in
 
@@ -328,6 +348,7 @@ class Encrypted:
             "last": list(one.last),
             "given": one.given,
             "lost": one.lost,
+            "told": None if one.told is None else list(astuple(one.told)),
             "segments": segments,
         }
 
@@ -347,6 +368,8 @@ class Encrypted:
             one = _Connection(slot, decryptor, np.array([tuple(row) for row in state["rows"]], STREAM))
             if saved is None:
                 one.decryptor = None
+            if state["told"] is not None:
+                one.told = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
             one.first, one.last = tuple(state["first"]), tuple(state["last"])
             if not whole:

@@ -258,6 +258,14 @@ def _check_tls(text: str) -> None:
         raise _wrong("tls")
     _truth(state, "given")
     _number(state, "lost", *_COUNT)
+    told = state.get("told", "")
+    if told is not None and not (
+        isinstance(told, list)
+        and len(told) == 4
+        and all(one is None or isinstance(one, str) for one in told[:3])
+        and isinstance(told[3], str)
+    ):
+        raise _wrong("told")
     for row in state["rows"]:
         if not isinstance(row, list) or len(row) != len(STREAM.names):
             raise _wrong("tls.rows")

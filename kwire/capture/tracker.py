@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.capture.containers import Container
-from kwire.capture.encrypted import Encrypted, Window
+from kwire.capture.encrypted import Encrypted, Tls, Window
 from kwire.capture.fragments import Fragments
 from kwire.capture.frames import Endpoint, Frames
 from kwire.capture.links import named
@@ -140,6 +140,8 @@ class Connection:
     role: Role
     opener: Endpoint | None
     closed: bool
+    tls: Tls | None = None
+    """Of a connection that began with a hello of TLS, where there is a key log: version, cipher suite, server name."""
 
 
 class Tracker:
@@ -415,6 +417,7 @@ class Tracker:
                     Role(int(row["role"])),
                     ends[opener] if opener >= 0 else None,
                     bool(row["closed"]),
+                    None if self._encrypted is None else self._encrypted.of(slot),
                 )
             )
         return found

@@ -217,3 +217,16 @@ def test_secrets_in_the_capture_are_part_of_its_state() -> None:
             tracker = Tracker()
             tracker.restore(saved)
     assert found == [frame.data for frame in frames_of(path, KeyLog(keys))]
+
+
+@every_capture
+def test_what_is_known_of_tls_is_known_of_connections(path: Path) -> None:
+    about = {"tls-1.2.pcap": {"TLS 1.2"}, "agent.pcap": {"TLS 1.2", "TLS 1.3"}}.get(path.name, {"TLS 1.3"})
+    for keys, why in ((KeyLog.open(beside(path, ".keys")), "decrypted"), (KeyLog(), "no key")):
+        with path.open("rb") as file:
+            reading = Reading(file, keys=keys)
+            for _ in reading:
+                pass
+        found = [one.tls for one in reading.tracker.connections()]
+        assert {one.version for one in found if one} == about
+        assert all(one and one.cipher and one.cipher.startswith("TLS_") and one.why.startswith(why) for one in found)

@@ -249,3 +249,21 @@ def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_pa
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-1] == "208"
+
+
+def test_connections_over_tls_are_read_with_a_key_log(spark: SparkSession, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "golden" / "tls" / "kafka-4.3-kraft-java"
+    capture = str(folder / "agent.pcap")
+    lines = (folder / "agent.keys").read_bytes().splitlines(keepends=True)
+    for k in range(2):
+        (tmp_path / f"{k}.keys").write_bytes(b"".join(lines[k::2]))
+    sealed = load(spark, capture)
+    assert {row["status"] for row in found(sealed)} == {"encrypted"}
+    opened = found(load(spark, capture, keylog=f"{tmp_path}/*.keys"))
+    assert {row["status"] for row in opened} == {"ok"}
+    assert len(opened) == 76
+    (bad,) = found(load(spark, capture, keylog=f"{tmp_path}/none"))
+    assert bad["status"] == "bad_file"
+    assert "no such file" in str(bad["error"])
+    with pytest.raises(PySparkException, match="the option 'keylog' is for captures"):
+        spark.read.format("kwire").options(format="log", keylog="x").load(capture).collect()

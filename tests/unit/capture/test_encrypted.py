@@ -239,3 +239,19 @@ def test_captures_without_tls_cost_a_look(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Encrypted, "_read", never)
     packets: list[Packet] = plain().packets
     assert len(read(pcap(packets), keylog=KeyLog(b"# none\n"))) == 2 * COUNT
+
+
+def test_a_key_that_comes_while_the_capture_goes_on() -> None:
+    one = talk()
+    data = pcap(over_tls(one).packets)
+    keys = KeyLog(growing=True)
+    tracker, found = Tracker(keys=keys), []
+    for at in range(0, len(data), 500):
+        if at > len(data) // 3:
+            keys.add(one.keys)
+        found += list(tracker.feed(data[at : at + 500], final=at + 500 >= len(data)))
+    assert sorted((frame.correlation_id, frame.is_response) for frame in found) == [
+        (number, response) for number in range(1, COUNT + 1) for response in (False, True)
+    ]
+    never = Tracker(keys=KeyLog(growing=True)).feed(data, final=True)
+    assert [frame.error for frame in never] == ["no key for this connection in the key log"]
