@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 
-from packets import Connection, metadata, pcap, produce, sized
+from packets import Connection, pcap, produce, sized
 from tls_talks import Talk, between
 
 from kwire import capture
@@ -40,7 +40,7 @@ MSS = 1448
 def lines(size: int, record: int) -> list[tuple[int, bytes]]:
     """What is said: frames that fill a record each; fewer of them where they are small."""
     count = max(100, size // record if record > 1000 else size // 16 // record)
-    frame = sized(produce(1, 0, bytes(max(0, record - 60))) if record > 100 else metadata(1))
+    frame = sized(produce(1, 0, bytes(record - 60)))
     return [(0, frame)] * count
 
 
