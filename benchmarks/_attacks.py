@@ -237,7 +237,7 @@ def text(value: bytes) -> bytes:
     return struct.pack(">h", len(value)) + value
 
 
-def request(api: int, version: int, body: bytes, *, number: int = 1, client: bytes | None = None) -> bytes:
+def request(api: int, version: int, body: bytes, *, number: int = 1, client: bytes | None = b"a") -> bytes:
     """A request frame, with the tagged section of its header where it has one."""
     name = b"\xff\xff" if client is None else text(client)
     return struct.pack(">hhi", api, version, number) + name + (b"\0" if _is_flexible(api, version) else b"") + body

@@ -452,9 +452,11 @@ def run(name: str, reader: str, folder: Path, options: dict[str, Any], rounds: i
     one = READERS[reader]
     attack, benign = _made(name, one.captured, folder), _made("=" + one.benign, False, folder)
     best: Result | None = None
+    told = folder / "options.json"
     for _ in range(rounds):
         after = 10 * seconds
-        said, wrong, most = _child("--measure", reader, str(attack), str(benign), json.dumps(options), seconds=after)
+        told.write_text(json.dumps(options))
+        said, wrong, most = _child("--measure", reader, str(attack), str(benign), str(told), seconds=after)
         result = Result(name, reader, attack.stat().st_size, giant=options["giant"])
         if wrong:
             result.outcome = wrong
@@ -493,7 +495,7 @@ def main() -> int:
     if args.measure:
         reader, attack, benign, options = args.measure
         # What is read may print; the result is the last line.
-        print(json.dumps(measure(reader, Path(attack), Path(benign), json.loads(options))))
+        print(json.dumps(measure(reader, Path(attack), Path(benign), json.loads(Path(options).read_text()))))
         return 0
 
     import _attacks
@@ -518,7 +520,9 @@ def main() -> int:
             # Compiles kernels where there are none yet: that memory would hide what an attack takes.
             benign = _made("=" + READERS[reader].benign, False, folder)
             plain = {"api": -1, "version": 0, "gigabytes": 64, "engine": args.engine, "seconds": 600}
-            _child("--measure", reader, str(benign), str(benign), json.dumps(plain), seconds=600)
+            told = folder / "plain.json"
+            told.write_text(json.dumps(plain))
+            _child("--measure", reader, str(benign), str(benign), str(told), seconds=600)
         ahead = [one for one, _ in chosen[1:]] + [None]
         for (attack, reader), following in zip(chosen, ahead, strict=True):
             is_response = attack.kind == "response"
