@@ -1,8 +1,8 @@
 """What the framing kernels have to know about every API, made from the schemas that are loaded.
 
 Kernels know no schemas: they get a table of numbers by API key, the programs that read ``acks`` of a Produce request,
-and those that judge whether bytes are a frame of some API and version, header included. All are made when they are first
-needed (in 0.03 s), and again when a folder of schemas was loaded in between.
+and those that judge whether bytes are a frame of some API and version, header included. All are made when they are
+first needed (in 0.03 s), and again when a folder of schemas was loaded in between.
 """
 
 from __future__ import annotations

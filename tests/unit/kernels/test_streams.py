@@ -32,7 +32,7 @@ class Window:
     def add(self, pos: int, data: bytes | int, *, stream: int = 0, time: int = 0, order: int | None = None) -> Window:
         """A segment; a number stands for so many bytes that the capture lacks."""
         one = np.zeros(1, SEGMENT)
-        one["stream"], one["pos"], one["time"] = stream, pos, time
+        one["stream"], one["pos"], one["time"], one["clock"] = stream, pos, time, time
         one["order"] = self.orders if order is None else order
         one["off"] = -1 if isinstance(data, int) else len(self.buf)
         one["len"] = data if isinstance(data, int) else len(data)
