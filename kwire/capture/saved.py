@@ -66,6 +66,7 @@ _STREAM: Final = {
     "acked": _POSITION,
     "order": _ORDER,
     "latest": (ABSENT, _ANY[1]),
+    "clock": (ABSENT, _ANY[1]),
 }
 _WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER}
 _SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER}

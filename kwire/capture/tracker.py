@@ -88,8 +88,8 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-_WAITS: Final = _rows_with(("id", "api", "version", "time", "order"), "client_id")
-_HELD: Final = _rows_with(("side", "pos", "len", "time", "order"), "bytes")
+_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock"), "client_id")
+_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock"), "bytes")
 
 STATE: Final = pa.schema(
     [
@@ -277,6 +277,8 @@ class Tracker:
             buf, used = self._fragments.put(buf, used, packets, k, fragment, int(clock[k]))
             n_segments = len(segments)
             room = segments if segments.base is None else segments.base
+        fresh = segments[len(self._segments) :]
+        fresh["clock"] = clock[fresh["order"] - first_order]
         connections, table = self._known.connections, self._known.streams
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
@@ -395,7 +397,7 @@ class Tracker:
             engine(pairing.move_lookup)(self._waiting, self._ids, room, ids)
             self._ids = ids
         else:
-            until = int(np.partition(self._waiting["time"], count // 2)[count // 2])
+            until = int(np.partition(self._waiting["clock"], count // 2)[count // 2])
             known = self._known
             engine(pairing.give_up)(known.connections, known.n_connections, self._waiting, self._ids, room, until)
 
@@ -509,11 +511,19 @@ class Tracker:
 
     def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
-        for stream, pos, length, off, time, order in self._segments[
-            ["stream", "pos", "len", "off", "time", "order"]
+        for stream, pos, length, off, time, order, clock in self._segments[
+            ["stream", "pos", "len", "off", "time", "order", "clock"]
         ].tolist():
             data = self._held[off : off + length].tobytes() if off >= 0 else None
-            one = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
+            one = {
+                "side": stream & 1,
+                "pos": pos,
+                "len": length,
+                "time": time,
+                "order": order,
+                "clock": clock,
+                "bytes": data,
+            }
             found.setdefault(stream >> 1, []).append(one)
         return [found.get(slot, []) for slot in slots.tolist()]
 
@@ -592,7 +602,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order"):
+        for name in ("id", "api", "version", "time", "order", "clock"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1
@@ -612,7 +622,7 @@ class Tracker:
             for one in segments:
                 data, order = one["bytes"], one["order"] if whole else -1
                 at = -1 if data is None else held
-                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, one["time"], order))
+                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, one["time"], order, one["clock"]))
                 if data is not None:
                     parts.append(data)
                     held += len(data)

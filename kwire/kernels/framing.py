@@ -125,7 +125,7 @@ class Way(Row):
     end_piece: int
     """Its pieces end before this row."""
     until: int
-    """Time: nothing younger is read now."""
+    """Time by ``Piece.clock``: nothing younger is read now."""
     wants: int
     """Time of what follows, where that was too young."""
     reading: int
@@ -245,12 +245,12 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
                 answer = plausible_request(data, at, stop, facts.apis)
                 if answer == YES:
                     answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
-            elif pieces[piece].time > way.until:
+            elif pieces[piece].clock > way.until:
                 # What it may answer has not been read yet.
-                way.wants = pieces[piece].time
+                way.wants = pieces[piece].clock
                 answer = LATER
             else:
-                until = pieces[piece].time + DISORDER
+                until = pieces[piece].clock + DISORDER
                 answer = plausible_response(
                     window,
                     conn,
@@ -305,8 +305,8 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
             return NO
         return NEED_MORE if answer == NEED_MORE and way.ends_here == 0 else YES
     head = conn.waiting_head
-    until = window.pieces[way.piece].time + DISORDER
-    if head < 0 or capture.waiting[head].api != SASL_TOKEN or capture.waiting[head].time > until:
+    until = window.pieces[way.piece].clock + DISORDER
+    if head < 0 or capture.waiting[head].api != SASL_TOKEN or capture.waiting[head].clock > until:
         return NO
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
@@ -427,15 +427,23 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
 
 @kernel
 def _request(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, row: Any, way: Any, token: bool, whole: bool
+    window: Window,
+    capture: Capture,
+    facts: Facts,
+    scratch: Scratch,
+    row: Any,
+    way: Any,
+    token: bool,
+    whole: bool,
+    clock: int,
 ) -> None:
-    """Completes the row of a request, and lets it wait for its response."""
+    """Completes the row of a request, at which the clock showed ``clock``, and lets it wait for its response."""
     conn = capture.connections[way.slot]
     room = capture.room[0]
     if token:
         row.status = Status.SASL
         if whole:
-            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order)
+            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -448,14 +456,14 @@ def _request(
         conn.first_id = max(int64(0), row.id)
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
-        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order)
+        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order, clock)
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
 
 @kernel
-def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool) -> bool:
-    """Completes the row of a response: False if its request may still come."""
+def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool, clock: int) -> bool:
+    """Completes the row of a response, at which the clock showed ``clock``: False if its request may still come."""
     conn = capture.connections[way.slot]
     waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
@@ -468,16 +476,16 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     if row.seen < 4:
         return True
     row.id = i32(window.data, row.off)
-    which = find_request(conn, waiting, ids, room, row.id, row.time + DISORDER)
+    which = find_request(conn, waiting, ids, room, row.id, clock + DISORDER)
     if which < 0:
-        if way.over == 0 and (way.request_missing == 1 or row.time > window.now - DISORDER):
+        if way.over == 0 and (way.request_missing == 1 or clock > window.now - DISORDER):
             return False
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
             row.detail = conn.given_up
-        row.order = max(row.order, given_up(window, conn, row.time))
+        row.order = max(row.order, given_up(window, conn, clock))
         return True
     entry = waiting[which]
     row.api = entry.api
@@ -512,8 +520,8 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     elif 0 <= size <= LARGEST_FRAME:
         last_piece = _last_piece(window, way, way.pos + 4 + size)
     last = window.pieces[last_piece]
-    if last.time > way.until and not _is_first(capture, way):
-        way.wants = last.time
+    if last.clock > way.until and not _is_first(capture, way):
+        way.wants = last.clock
         return LATER
     follows = _token_follows(window, capture, facts, way, at, available)
     if follows == NEED_MORE:
@@ -552,8 +560,8 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     row.reason = Reason.NONE
     row.detail = 0
     if way.response == 0:
-        _request(window, capture, facts, scratch, row, way, token, whole)
-    elif not _response(window, capture, facts, row, way, token):
+        _request(window, capture, facts, scratch, row, way, token, whole, last.clock)
+    elif not _response(window, capture, facts, row, way, token, last.clock):
         return BLOCKED
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if way.gap_follows == 1 else Status.CUT_OFF
@@ -626,6 +634,7 @@ def _remember_when(window: Window, way: Any, stream: Any) -> None:
     while pieces[last].pos + pieces[last].len < min(way.pos, way.run_end):
         last += 1
     stream.latest = max(stream.latest, pieces[last].time)
+    stream.clock = max(stream.clock, pieces[last].clock)
     stream.order = max(stream.order, pieces[last].order)
 
 

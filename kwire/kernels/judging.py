@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import i32, int64, unsigned_varint
-from kwire.kernels.programs import Op, Trouble, interpret, length_there
+from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there
 from kwire.schema.keys import ApiKey
 
 __all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response"]
@@ -45,14 +45,16 @@ def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, tro
     ``end``."""
     if trouble == Trouble.SHORT:
         return True
-    if instruction.op == Op.TAGS:
+    if instruction.op == Op.TAGS and trouble == Trouble.COUNT:
         count, after = unsigned_varint(buf, pos, there)
-        if trouble == Trouble.COUNT:
-            return count <= end - after
+        return count <= (end - after) // LEAST_TAG
+    if instruction.op == Op.TAGS and trouble == Trouble.LONG:
         # The position is that of the field that is too long: its number, and its size.
         _number, after = unsigned_varint(buf, pos, there)
         size, after = unsigned_varint(buf, after, there)
         return size <= end - after
+    if instruction.op == Op.TAGS:
+        return False
     if trouble == Trouble.LONG:
         length, after, _ = length_there(buf, pos, there, instruction.width)
         return length <= end - after

@@ -279,6 +279,8 @@ class Stream(Row):
     """When the capture had the latest bytes of it that were put in order, -1 before the first."""
     latest: int
     """When the capture had all before ``next``, ABSENT before the first byte."""
+    clock: int
+    """What the capture's clock showed then, ABSENT before the first byte."""
 
 
 class Segment(Row):
@@ -291,6 +293,8 @@ class Segment(Row):
     """Where the bytes stand in the window; -1 if the capture does not have them (snapshot length)."""
     time: int
     order: int
+    clock: int
+    """The latest time that was seen up to this packet: ``time``, unless the clock of the capture was set back."""
 
 
 class Piece(Row):
@@ -308,6 +312,8 @@ class Piece(Row):
     """When the capture had these bytes and all before them; it never decreases along a stream."""
     order: int
     """The same as the number of a packet."""
+    clock: int
+    """The same as ``Segment.clock``: what may wait for what is decided by it."""
 
 
 class Active(Row):
@@ -379,6 +385,8 @@ class Waiting(Row):
     client: int
     time: int
     order: int
+    clock: int
+    """Of the piece that has its last byte."""
     next: int
     """The next one of the connection, or of the list of free rows; -1 at the end."""
     chain: int

@@ -10,6 +10,7 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A response names neither its API nor its version: both are its request's. A broker answers the requests of one
   connection in order, so entries before the one that matches will never be answered and are dropped. Correlation
   ids repeat [31], so an entry must not be younger than the response.
+- Older and younger is said by ``clock``, which never goes back (``layouts.Segment``): the clock of a host may be set.
 - A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0 [29].
 - Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
   and stands in the list only.
@@ -146,7 +147,7 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
             row = waiting[row].next
         conn.waiting_new = -1
         row = _first(waiting, lookup[_place(lookup, room, conn.number, wanted)], conn.number, wanted)
-    return row if row >= 0 and waiting[row].time <= until else int64(-1)
+    return row if row >= 0 and waiting[row].clock <= until else int64(-1)
 
 
 @kernel
@@ -156,7 +157,7 @@ def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: in
     head: int = conn.waiting_head
     if row < 0 and wanted == 0 and head >= 0:
         entry = waiting[head]
-        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0 and entry.time <= until:
+        if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0 and entry.clock <= until:
             return head
     return row
 
@@ -201,7 +202,16 @@ def _append(conn: Any, waiting: Array, row: int) -> None:
 
 @kernel
 def wait_for(
-    conn: Any, waiting: Array, room: Any, wanted: int, api: int, version: int, client: int, time: int, order: int
+    conn: Any,
+    waiting: Array,
+    room: Any,
+    wanted: int,
+    api: int,
+    version: int,
+    client: int,
+    time: int,
+    order: int,
+    clock: int,
 ) -> None:
     """Appends an entry to a connection's list."""
     row = room.free
@@ -217,6 +227,7 @@ def wait_for(
     entry.client = client
     entry.time = time
     entry.order = order
+    entry.clock = clock
     _append(conn, waiting, row)
 
 
@@ -225,7 +236,7 @@ def give_up(connections: Array, count: int, waiting: Array, lookup: Array, room:
     """Forgets what waits since ``until`` or longer, in all of the first ``count`` connections."""
     for slot in range(count):
         conn = connections[slot]
-        while conn.waiting_head >= 0 and waiting[conn.waiting_head].time <= until:
+        while conn.waiting_head >= 0 and waiting[conn.waiting_head].clock <= until:
             forget(conn, waiting, lookup, room, conn.waiting_head)
             conn.given_up += 1
 
@@ -253,10 +264,10 @@ def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> N
 
 
 @kernel
-def given_up(window: Window, conn: Any, time: int) -> int:
-    """When a response of this time that has no request was given up, as the number of a packet: with the first packet
-    that is ``DISORDER`` younger, or the end of the connection or capture."""
-    order = first_from(window.clock, window.first_order, time + DISORDER)
+def given_up(window: Window, conn: Any, clock: int) -> int:
+    """When a response that has no request, at which the clock showed ``clock``, was given up, as the number of a
+    packet: with the first one at which it shows ``DISORDER`` more, or the end of the connection or capture."""
+    order = first_from(window.clock, window.first_order, clock + DISORDER)
     return min(order, conn.closed_order) if conn.closed == 1 else order
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "FAILURE",
     "INSTRUCTION",
     "JOB",
+    "LEAST_TAG",
     "MAX_DEPTH",
     "Failure",
     "Instruction",
@@ -122,7 +123,7 @@ _STRING_WIDTH: Final = 2
 _BYTES_WIDTH: Final = 4
 _COUNT_WIDTH: Final = 4
 _UUID_SIZE: Final = 16
-_LEAST_TAG: Final = 2
+LEAST_TAG: Final = 2
 """Bytes of a tagged field: its number and its size."""
 _NO_REGISTER: Final = -1
 _LEAST_ROWS: Final = 16
@@ -432,7 +433,7 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     count, after, trouble = _varint(buf, pos, end)
     if trouble != Trouble.NONE:
         return int64(pos), trouble
-    if count > (end - after) // _LEAST_TAG:
+    if count > (end - after) // LEAST_TAG:
         return int64(pos), int64(Trouble.COUNT)
     for _ in range(count):
         at = after

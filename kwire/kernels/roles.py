@@ -419,6 +419,7 @@ def let_go(window: Window, streams: Array, a: int, end: int) -> None:
             stream.skipped = max(int64(0), stream.skipped) + held
             stream.next = last.pos + last.len
             stream.latest = max(stream.latest, last.time)
+            stream.clock = max(stream.clock, last.clock)
             stream.order = max(stream.order, last.order)
             stream.synced = 0
 

@@ -131,14 +131,15 @@ def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> 
 
 
 @kernel
-def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int) -> int:
-    """Writes piece ``n``; returns ``n`` + 1."""
+def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int, shown: int) -> int:
+    """Writes piece ``n``, at which the clock showed ``shown``; returns ``n`` + 1."""
     piece = pieces[n]
     piece.pos = pos
     piece.len = length
     piece.off = off
     piece.time = time
     piece.order = order
+    piece.clock = shown
     return n + 1
 
 
@@ -294,9 +295,11 @@ def _join(
     # What repeats earlier bytes is passed over, and delays nothing, even where it is the first here.
     latest = stream.latest
     latest_order = stream.order
+    shown = stream.clock
     lost_to = int64(-1)
     lost_time = int64(0)
     lost_order = int64(0)
+    lost_shown = int64(0)
     behind = int64(0)
     for k in range(active.seg_first, active.seg_end):
         behind += _weight(segments[order[k]])
@@ -312,6 +315,7 @@ def _join(
                 lost_to = segment.pos + segment.len
                 lost_time = segment.time
                 lost_order = segment.order
+                lost_shown = segment.clock
             lost += 1
         which, begin, end, k, size = _next_part(
             segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
@@ -324,24 +328,27 @@ def _join(
         segment = segments[which]
         if begin > cursor:
             if lost_to < begin:
-                if not over and _may_be_filled(begin, now - segment.time, behind, acked, most):
+                if not over and _may_be_filled(begin, now - segment.clock, behind, acked, most):
                     active.waiting = 1
                     return at, n_pieces
                 if behind <= most:
-                    given_up = _given_up(clock, first_order, over_order, acked >= begin, segment.time)
+                    given_up = _given_up(clock, first_order, over_order, acked >= begin, segment.clock)
                     latest_order = max(latest_order, given_up)
             if lost_to > cursor:
-                n_pieces = _add_piece(pieces, n_pieces, cursor, min(lost_to, begin) - cursor, -1, lost_time, lost_order)
+                n_pieces = _add_piece(
+                    pieces, n_pieces, cursor, min(lost_to, begin) - cursor, -1, lost_time, lost_order, lost_shown
+                )
             cursor = begin
         length = end - begin
         copy(buf, segment.off + begin - segment.pos, data, at, length)
         latest = max(latest, segment.time)
         latest_order = max(latest_order, segment.order)
-        n_pieces = _add_piece(pieces, n_pieces, cursor, length, at, latest, latest_order)
+        shown = max(shown, segment.clock)
+        n_pieces = _add_piece(pieces, n_pieces, cursor, length, at, latest, latest_order, shown)
         at += length
         cursor = end
     if lost_to > cursor:
-        n_pieces = _add_piece(pieces, n_pieces, cursor, lost_to - cursor, -1, lost_time, lost_order)
+        n_pieces = _add_piece(pieces, n_pieces, cursor, lost_to - cursor, -1, lost_time, lost_order, lost_shown)
     return at, n_pieces
 
 
@@ -457,6 +464,7 @@ def _keep_rest(
             rest.off = -1
             rest.time = segment.time
             rest.order = segment.order
+            rest.clock = segment.clock
             n += 1
     k = int64(active.seg_first)
     cursor = int64(covered)
@@ -475,6 +483,7 @@ def _keep_rest(
         rest.off = n_bytes
         rest.time = segment.time
         rest.order = segment.order
+        rest.clock = segment.clock
         source[n] = segment.off + begin - segment.pos
         n_bytes += end - begin
         cursor = end

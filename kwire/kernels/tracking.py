@@ -296,6 +296,7 @@ def _clear(stream: Any) -> None:
     stream.order = -1
     stream.time = -1
     stream.latest = ABSENT
+    stream.clock = ABSENT
 
 
 @kernel
@@ -364,7 +365,9 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
 ) -> int:
-    """Writes the row of a segment, and one of what the capture lacks of it. Returns how many rows there are then."""
+    """Writes the row of a segment, and one of what the capture lacks of it. Returns how many rows there are then.
+
+    Its ``clock`` is still its own time."""
     captured = header.captured
     missing = header.length - captured
     if captured > 0:
@@ -375,6 +378,7 @@ def _note_segment(
         segment.off = header.off
         segment.time = time
         segment.order = order
+        segment.clock = time
         n_segments += 1
     if missing > 0:
         counts[Count.SNAPPED] += 1
@@ -385,6 +389,7 @@ def _note_segment(
         segment.off = -1
         segment.time = time
         segment.order = order
+        segment.clock = time
         n_segments += 1
     return n_segments
 

@@ -46,7 +46,7 @@ def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0
         for pos, content in run:
             order = orders[len(pieces)] if orders else len(pieces)
             lost = isinstance(content, int)
-            pieces.append((pos, content if lost else len(content), -1 if lost else len(data), order, order))
+            pieces.append((pos, content if lost else len(content), -1 if lost else len(data), order, order, order))
             data += b"" if lost else content
         if run:
             active.append((side, first, len(pieces), 0, 0, 0))

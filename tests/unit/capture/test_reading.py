@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import struct
 from typing import Any
 
 import pyarrow as pa
@@ -61,7 +62,9 @@ def test_a_compressed_capture_that_is_cut_off_costs_only_what_is_behind_the_cut(
     chance = random.Random(5)
     connection = Connection().open()
     for number in range(2000):
-        connection.send(request(3, 1, number, chance.randbytes(300))).answer(response(number, bytes(8)))
+        connection.send(request(3, 1, number, struct.pack(">ih", 1, 300) + chance.randbytes(300))).answer(
+            response(number, bytes(8))
+        )
     plain = pcap(connection.packets)
     whole = len(list(read(plain)))
     packed = gzip.compress(plain)

@@ -17,6 +17,7 @@ from packets import (
     link,
     metadata,
     metadata_answer,
+    moved,
     pcap,
     pcapng,
     produce,
@@ -25,6 +26,7 @@ from packets import (
     response,
     sized,
 )
+from tracked import Seen, fed, packet_ends
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
@@ -216,9 +218,11 @@ def test_find_coordinator_v0_may_be_answered_with_correlation_id_0() -> None:
 def test_controlled_shutdown_v0_has_no_client_id() -> None:
     frame = struct.pack(">hhii", 7, 0, 3, 1)
     connection = Connection().open().send(frame)
-    (row,) = read(pcap(connection.packets))
-    assert brief([row]) == [("request", "ControlledShutdown", 3, "ok")]
-    assert row["client_id"] is None
+    assert read(pcap(connection.packets)) == []  # Alone, it may be anything.
+    asked, answered = read(pcap(connection.answer(response(3, bytes(6))).packets))
+    assert brief([asked]) == [("request", "ControlledShutdown", 3, "ok")]
+    assert brief([answered]) == [("response", "ControlledShutdown", 3, "ok")]
+    assert asked["client_id"] is None
 
 
 def test_a_null_client_id_is_null() -> None:
@@ -518,3 +522,39 @@ def test_one_window_may_hold_more_than_any_table_does_at_first(engine: Engine) -
         for is_response in (False, True)
     )
     assert found == wanted
+
+
+# The clock of the host
+
+
+@pytest.mark.parametrize("back", [50_000_000, 2_000_000_000, 3_600_000_000_000])
+@pytest.mark.parametrize("mss", [1460, 11])
+def test_a_clock_that_is_set_back_changes_times_and_nothing_else(back: int, mss: int) -> None:
+    """Requests look younger than their responses then, and everything as if it had waited for long."""
+    connection = exchange(Connection(mss=mss).open(), 6)
+    connection.send(*(metadata(number) for number in range(7, 10)))
+    connection.answer(*(metadata_answer(number) for number in range(7, 10)))
+    packets = connection.packets
+
+    def known(found: list[Seen]) -> list[tuple[object, ...]]:
+        return [(one.number, one.order, one.response, one.id, one.status, one.size, one.data) for one in found]
+
+    plain = fed(pcap(packets, nano=True))
+    assert {one.status for one in plain} == {Status.OK}
+    for first in range(len(packets)):
+        changed = pcap([*packets[:first], *(moved(one, -back) for one in packets[first:])], nano=True)
+        assert known(fed(changed)) == known(plain)
+        if first % 5 == 0:
+            assert fed(changed, packet_ends(changed)) == fed(changed)
+            assert fed(changed, packet_ends(changed), handed_on=True) == fed(changed)
+
+
+def test_a_hole_is_waited_for_although_the_clock_was_set_back() -> None:
+    """What stands behind it seemed to have waited for as long as the clock was set back."""
+    back = 20_000_000_000
+    packets = exchange(Connection(mss=11).open(), 6).packets
+    late = [*packets[:8], *packets[9:12], packets[8], *packets[12:]]
+    data = pcap([*late[:8], *(moved(one, -back) for one in late[8:])], nano=True)
+    for cuts in ((), packet_ends(data)):
+        found = fed(data, cuts)
+        assert [one.status for one in found] == [Status.OK] * 12

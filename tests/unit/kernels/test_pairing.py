@@ -53,7 +53,9 @@ class Lists:
         return self.table, self.lookup, self.room[0]
 
     def add(self, number: int, *, slot: int = 0, api: int = 3, version: int = 0, time: int = 0) -> Lists:
-        self.engine(wait_for)(self.connections[slot], self.table, self.room[0], number, api, version, -1, time, time)
+        self.engine(wait_for)(
+            self.connections[slot], self.table, self.room[0], number, api, version, -1, time, time, time
+        )
         return self
 
     def forget(self, count: int, slot: int = 0) -> Lists:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from work import lines
 
-from kwire.kernels.engine import Engine
+from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layouts import CONNECTION, SEGMENT, STREAM, Role
 from kwire.kernels.numbers import SLACK
 from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_WAITING, keep, place
@@ -32,7 +34,7 @@ class Window:
     def add(self, pos: int, data: bytes | int, *, stream: int = 0, time: int = 0, order: int | None = None) -> Window:
         """A segment; a number stands for so many bytes that the capture lacks."""
         one = np.zeros(1, SEGMENT)
-        one["stream"], one["pos"], one["time"] = stream, pos, time
+        one["stream"], one["pos"], one["time"], one["clock"] = stream, pos, time, time
         one["order"] = self.orders if order is None else order
         one["off"] = -1 if isinstance(data, int) else len(self.buf)
         one["len"] = data if isinstance(data, int) else len(data)
@@ -275,3 +277,88 @@ def test_nothing_is_kept_of_what_is_over_or_of_no_interest(engine: Engine) -> No
     window.connections["role"][4] = Role.ENCRYPTED
     assert window.keep() == [(6, 0, b"abc")]
     assert window.keep(final=True) == []
+
+
+# Overlaps
+
+
+def first_captured(parts: list[tuple[int, bytes]]) -> dict[int, int]:
+    """What stands at each position, where of all that have it the one in front gives it."""
+    found: dict[int, int] = {}
+    for pos, data in reversed(parts):
+        found.update({pos + k: byte for k, byte in enumerate(data)})
+    return found
+
+
+def test_overlaps_in_any_order_lose_nothing_and_the_first_captured_wins(engine: Engine) -> None:
+    chance = random.Random(11)
+    for _ in range(150):
+        span = chance.choice([8, 30, 200])
+        parts = [
+            (at, chance.randbytes(chance.randint(1, min(span, 40))))
+            for at in (chance.randrange(span) for _ in range(chance.randint(1, 25)))
+        ]
+        window = Window(engine).at(0)
+        for k, (pos, data) in enumerate(parts):
+            window.add(pos, data, time=10 * k)
+        window.place(final=True)
+        wanted = first_captured(parts)
+        joined = {pos + k: byte for pos, data in window.joined() for k, byte in enumerate(data)}
+        assert joined == wanted
+        # A piece is of one segment, and its time that of the latest up to there.
+        owner: dict[int, int] = {}
+        for k, (pos, data) in reversed(list(enumerate(parts))):
+            owner.update(dict.fromkeys(range(pos, pos + len(data)), k))
+        latest = -1
+        for piece in window.pieces:
+            own = {owner[pos] for pos in range(int(piece["pos"]), int(piece["pos"] + piece["len"]))}
+            assert len(own) == 1
+            latest = max(latest, *own)
+            assert piece["time"] == 10 * latest
+            if set(wanted) == set(range(len(wanted))):
+                assert piece["order"] == latest
+
+
+def test_overlaps_that_are_kept_give_the_same_bytes_in_the_next_window(engine: Engine) -> None:
+    chance = random.Random(12)
+    for _ in range(60):
+        # The byte at 0 is missing, so that all waits behind a hole.
+        parts = [(chance.randint(1, 30), chance.randbytes(chance.randint(1, 20))) for _ in range(12)]
+        whole, window = Window(engine).at(0), Window(engine).at(0)
+        for k, (pos, data) in enumerate(parts):
+            whole.add(pos, data, order=k)
+        for k, (pos, data) in enumerate(parts):
+            window.add(pos, data, order=k).place()
+            window.keep()
+            window.segments, window.buf = window.kept, window.held
+        for each in (whole, window):
+            each.add(0, b"!", order=12).place(final=True)
+        assert b"".join(data for _, data in window.joined()) == b"".join(data for _, data in whole.joined())
+        assert {pos for pos, _ in window.joined()} <= set(range(60))
+
+
+def steps(parts: list[tuple[int, bytes | int]]) -> int:
+    """Lines that run as Python to join and to keep these segments."""
+    window = Window(PYTHON).at(0)
+    for pos, data in parts:
+        window.add(pos, data)
+    return lines(lambda: window.place().keep(), 1 << 22)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: [(k % 100, b"x" * (1 + k % 50)) for k in range(n)],
+        lambda n: [(0, b"x" * (k + 1)) for k in range(n)],
+        lambda n: [(0, b"x" * (n - k)) for k in range(n)],
+        lambda n: [(k, b"x" * n) for k in range(n)],
+        lambda n: [(n - k, b"x" * n) for k in range(n)],
+        lambda n: [(0, b"x" * (n + k)) for k in range(n // 2)] + [(n - 1, b"x")] * (n // 2),
+        lambda n: [(0, b"x" * (n + k)) for k in range(n // 2)] + [(n - 1, 1)] * (n // 2),
+        lambda n: [(1, b"x")] * n,
+    ],
+)
+def test_work_on_overlaps_is_that_of_sorting_them(made: Callable[[int], list[tuple[int, bytes | int]]]) -> None:
+    few, many = steps(made(250)), steps(made(1000))
+    assert many < 6 * few
+    assert many < 400 * 1000

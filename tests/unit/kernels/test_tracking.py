@@ -19,6 +19,8 @@ from kwire.kernels.tracking import (
     FARTHEST_AHEAD,
     FARTHEST_BEHIND,
     LATEST_SYN,
+    MOST_WINDOW,
+    WINDOW_BEHIND,
     Known,
     nothing_known,
     restored,
@@ -216,6 +218,31 @@ def test_rst_closes_and_carries_no_data(engine: Engine) -> None:
     assert (capture.data, capture.connections("closed", "closed_order")) == ([b"data"], [(1, 1)])
     assert capture.stream(1)["end"] == -1
     assert Capture(engine).see(packet(flags=RST)).connections("closed") == []
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize(
+    ("away", "closes"),
+    [
+        (0, True),
+        (-WINDOW_BEHIND, True),
+        (-WINDOW_BEHIND - 1, False),
+        (MOST_WINDOW, True),
+        (MOST_WINDOW + 1, False),
+        (1 << 31, False),
+    ],
+)
+def test_rst_counts_where_its_stream_is(engine: Engine, back: bool, away: int, closes: bool) -> None:
+    """A receiver ignores others: a scan, or a forged one, must not end the connection, nor move its stream."""
+    reference = 1004
+    capture = Capture(engine).see(packet(b"data", back=back))
+    before = capture.stream(int(back))
+    capture.see(packet(seq=reference + away, back=back, flags=RST), packet(b"more", seq=1004, back=back))
+    assert capture.connections("closed") == [int(closes)] + [0] * (len(capture.connections("closed")) - 1)
+    if not closes:
+        assert capture.data == [b"data", b"more"]
+        assert capture.positions() == [(0, 0), (0, 4)]
+        assert before["next"] == capture.stream(0)["next"]
 
 
 def test_bytes_that_the_capture_lacks_are_a_segment_of_their_own(engine: Engine) -> None:
