@@ -11,8 +11,8 @@ Rules kept here:
 - A segment of plaintext has the time and the order of the packet that completed its record, so windows do not matter.
 - What could not be read is a segment without bytes, as the capture has where packets are longer than its snapshot
   length: framing tells a gap, and finds the next frame.
-- A connection of which nothing can be read comes out as the header of a TLS record, which gives it its one row, with a
-  ``Reason``.
+- A connection of which nothing can be read comes out as the first bytes that it had, which framing takes for what they
+  are: they give it its one row, with a ``Reason``.
 - Positions of plaintext are never behind those of the ciphertext, so those that tracking notes (acknowledgements, the
   end of a stream) never cut off what was read; the end of a stream is moved once its last byte has been dealt with.
 - The state of a connection can be given out and taken back; there is no key in it.
@@ -37,8 +37,8 @@ __all__ = ["Encrypted", "Tls", "Window"]
 
 _HELLO_BYTES: Final = 7
 """Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
-_STANDS_FOR_TLS: Final = b"\x16\x03\x03\x00\x01"
-"""What a connection that cannot be read is to framing."""
+_FIRST_BYTES: Final = 16
+"""How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time")
 
 _REASONS: Final = {
@@ -114,6 +114,8 @@ class _Connection:
         moved(rows, self.rows)
         self.plain = [-1, -1]
         """Up to where each of them has plaintext; -1 before the first byte."""
+        self.begun = [b"", b""]
+        """The first bytes of both."""
         self.first = (-1, 0)
         """Side and time of the first bytes: of the end that opened it, where that is known."""
         self.last = (0, -1)
@@ -151,6 +153,8 @@ class _Connection:
             if self.first[0] < 0 or (side == opener != self.first[0]):
                 self.first = side, time
             self.last = max(time, self.last[0]), order
+            if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
+                self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
             if not decryptor.has_failed:
                 if off >= 0:
                     found = decryptor.feed(side, view[off : off + length], pos)
@@ -192,7 +196,8 @@ class _Connection:
     def _fail(self, decryptor: Decryptor, out: _Plaintext) -> Reason | None:
         if self.given:
             return None
-        self._write(max(0, self.first[0]), len(_STANDS_FOR_TLS), _STANDS_FOR_TLS, out, self.first[1])
+        side = max(0, self.first[0])
+        self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1])
         return _REASONS[decryptor.verdict]
 
     def _write(self, side: int, length: int, data: bytes | None, out: _Plaintext, time: int | None = None) -> None:
@@ -256,15 +261,19 @@ class Encrypted:
 
     def _find(self, buf: Array, fresh: Array, known: Known) -> None:
         """Notes the connections that begin with a hello in these segments."""
-        able = np.flatnonzero((fresh["len"] >= _HELLO_BYTES) & (fresh["off"] >= 0))
-        stream, off = fresh["stream"][able], fresh["off"][able]
+        able = np.flatnonzero((fresh["len"] > 0) & (fresh["off"] >= 0))
+        stream, off, length = fresh["stream"][able], fresh["off"][able], fresh["len"][able]
         table, slot = known.streams, stream >> 1
         roles, starts = known.connections["role"][slot], table["start"][stream]
-        begins = np.where(starts >= 0, fresh["pos"][able] == starts, table["next"][stream] < 0)
+        # A segment that begins a stream for certain may be short: no frame of Kafka has a size that begins like TLS.
+        begins = np.where(
+            starts >= 0, fresh["pos"][able] == starts, (table["next"][stream] < 0) & (length >= _HELLO_BYTES)
+        )
+        hello = begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
         # A record of a handshake, whose message is a hello of less than 64 kB.
-        hello = (buf[off] == 22) & (buf[off + 1] == 3) & (buf[off + 2] <= 4) & (buf[off + 6] == 0)
-        hello &= (buf[off + 5] == 1) | (buf[off + 5] == 2)
-        hello &= begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
+        for at, least, most in ((0, 22, 22), (1, 3, 3), (2, 0, 4), (5, 1, 2), (6, 0, 0)):
+            value = buf[np.minimum(off + at, len(buf) - 1)]
+            hello &= (length <= at) | ((least <= value) & (value <= most))
         for one in np.unique(slot[hello]).tolist():
             self._of[one] = _Connection(one, Decryptor(self._keys), table[2 * one : 2 * one + 2])
             self._is_tls[one] = True
@@ -344,6 +353,7 @@ class Encrypted:
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
             "plain": one.plain,
+            "begun": [base64.b64encode(some).decode() for some in one.begun],
             "first": list(one.first),
             "last": list(one.last),
             "given": one.given,
@@ -371,6 +381,7 @@ class Encrypted:
             if state["told"] is not None:
                 one.told = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
+            one.begun = [base64.b64decode(some) for some in state["begun"]]
             one.first, one.last = tuple(state["first"]), tuple(state["last"])
             if not whole:
                 one.rows["order"] = one.rows["end_order"] = -1

@@ -194,6 +194,9 @@ def _check_tls(text: str) -> None:
         raise _wrong("tls")
     _truth(state, "given")
     _number(state, "lost", *_COUNT)
+    begun = state.get("begun")
+    if not isinstance(begun, list) or len(begun) != 2 or not all(map(_is_base64, begun)):
+        raise _wrong("begun")
     told = state.get("told", "")
     if told is not None and not (
         isinstance(told, list)
@@ -223,6 +226,13 @@ def _check_tls(text: str) -> None:
             raise _wrong("tls.segments") from None
         if held is not None and len(held) != one["len"]:
             raise _wrong("segments are not as long as they say")
+
+
+def _is_base64(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and len(base64.b64decode(text, validate=True)) <= 16
+    except ValueError:
+        return False
 
 
 def _check_row(row: Mapping[str, Any], names: Sequence[str], bounds: Mapping[str, tuple[int, int]]) -> None:

@@ -203,6 +203,9 @@ def test_a_state_that_was_changed_is_refused() -> None:
         {"rows": []},
         {"rows": [state["rows"][0], [*state["rows"][1][:-1], "x"]]},
         {"plain": [1]},
+        {"begun": ["AA==", 1]},
+        {"begun": ["AA==", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]},
+        {"told": ["TLS 1.3"]},
         {"plain": [-2, 0]},
         {"first": [7, 0]},
         {"last": None},
@@ -255,3 +258,19 @@ def test_a_key_that_comes_while_the_capture_goes_on() -> None:
     ]
     never = Tracker(keys=KeyLog(growing=True)).feed(data, final=True)
     assert [frame.error for frame in never] == ["no key for this connection in the key log"]
+
+
+@pytest.mark.parametrize("mss", [1, 2, 5, 6, 13])
+def test_a_hello_in_pieces_of_any_size_is_known(mss: int) -> None:
+    one = talk(LINES[:6])
+    data = pcap(over_tls(one, Connection(mss=mss).open()).packets)
+    assert brief(read(data, keylog=KeyLog(one.keys))) == brief(read(pcap(plain(LINES[:6]).packets)))
+    assert [row["error"] for row in read(data, keylog=KeyLog(b"# none"))] == [
+        "no key for this connection in the key log"
+    ]
+
+
+def test_what_begins_like_tls_and_is_none_is_left_out() -> None:
+    connection = Connection(mss=1).open()
+    connection.send_raw(b"\x16 is no hello, and goes on").answer_raw(b"\x16 nor is this")
+    assert read(pcap(connection.packets), keylog=KeyLog(b"# none")) == read(pcap(connection.packets)) == []
