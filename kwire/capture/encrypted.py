@@ -118,8 +118,10 @@ class _Connection:
         """The first bytes of both."""
         self.first = (-1, 0)
         """Side and time of the first bytes: of the end that opened it, where that is known."""
-        self.last = (0, -1)
-        """Time and order of the latest bytes."""
+        self.times = [0, 0]
+        """When the latest of each was known."""
+        self.order = -1
+        """When the latest of both was, as the number of a packet."""
         self.given = False
         """Whether there was plaintext."""
         self.told: Tls | None = None
@@ -152,7 +154,7 @@ class _Connection:
                 self.plain[side] = pos
             if self.first[0] < 0 or (side == opener != self.first[0]):
                 self.first = side, time
-            self.last = max(time, self.last[0]), order
+            self.times[side], self.order = max(time, self.times[side]), order
             if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
                 self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
             if not decryptor.has_failed:
@@ -160,7 +162,7 @@ class _Connection:
                     found = decryptor.feed(side, view[off : off + length], pos)
                 else:
                     found = decryptor.feed(side, b"", pos + length)
-                self._give(found, out)
+                self._give(found, time, out)
                 if not decryptor.has_failed:
                     continue
                 reason = self._fail(decryptor, out)
@@ -174,7 +176,7 @@ class _Connection:
         decryptor = self.decryptor
         assert decryptor is not None
         had_failed = decryptor.has_failed
-        self._give(decryptor.finish(), out)
+        self._give(decryptor.finish(), 0, out)
         self.told = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
@@ -185,8 +187,10 @@ class _Connection:
         one = self.decryptor
         return self.told if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
 
-    def _give(self, found: list[Any], out: _Plaintext) -> None:
+    def _give(self, found: list[Any], time: int, out: _Plaintext) -> None:
         for plain in found:
+            # What one says may let the other be read.
+            self.times[plain.side] = max(time, self.times[plain.side])
             if plain.lost:
                 self._write(plain.side, plain.lost, None, out)
             if plain.data:
@@ -204,7 +208,7 @@ class _Connection:
         if data is None:
             self.lost += length
         pos = max(0, self.plain[side])
-        out.add(2 * self.slot + side, pos, length, data, self.last[0] if time is None else time, self.last[1])
+        out.add(2 * self.slot + side, pos, length, data, self.times[side] if time is None else time, self.order)
         self.plain[side] = pos + length
 
     def ends(self, side: int) -> bool:
@@ -355,7 +359,8 @@ class Encrypted:
             "plain": one.plain,
             "begun": [base64.b64encode(some).decode() for some in one.begun],
             "first": list(one.first),
-            "last": list(one.last),
+            "times": one.times,
+            "order": one.order,
             "given": one.given,
             "lost": one.lost,
             "told": None if one.told is None else list(astuple(one.told)),
@@ -382,10 +387,10 @@ class Encrypted:
                 one.told = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
             one.begun = [base64.b64decode(some) for some in state["begun"]]
-            one.first, one.last = tuple(state["first"]), tuple(state["last"])
+            one.first, one.times, one.order = tuple(state["first"]), state["times"], state["order"]
             if not whole:
                 one.rows["order"] = one.rows["end_order"] = -1
-                one.last = one.last[0], -1
+                one.order = -1
             self._of[slot] = one
             self._is_tls[slot] = True
             for segment in state["segments"]:

@@ -209,7 +209,8 @@ def _check_tls(text: str) -> None:
         if not isinstance(row, list) or len(row) != len(STREAM.names):
             raise _wrong("tls.rows")
         _check_row(dict(zip(STREAM.names, row, strict=True)), STREAM.names, _STREAM)
-    for name, least in (("plain", -1), ("first", -1), ("last", -1)):
+    _number(state, "order", *_ORDER)
+    for name, least in (("plain", -1), ("first", -1), ("times", -1)):
         if len(_numbers(state, name, *_ANY)) != 2 or (name == "plain" and min(state[name]) < least):
             raise _wrong(name)
     if not -1 <= state["first"][0] <= 1:
