@@ -243,13 +243,14 @@ class Encrypted:
         buf, segments, known = window.buf, window.segments, window.known
         while len(self._is_tls) < known.n_connections:
             self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
-        fresh = segments[n_held:]
-        self._find(buf, fresh, known)
+        found = self._find(buf, segments[n_held:], known)
         if not self._of:
             return buf, segments
-        mine = self._is_tls[fresh["stream"] >> 1]
-        sealed = fresh.take(np.flatnonzero(mine))
-        rest = segments.take(np.concatenate([np.arange(n_held), n_held + np.flatnonzero(~mine)]))
+        mine = self._is_tls[segments["stream"] >> 1]
+        # What came before its hello was held as it was.
+        mine[:n_held] = np.isin(segments["stream"][:n_held] >> 1, found)
+        sealed = segments.take(np.flatnonzero(mine))
+        rest = segments.take(np.flatnonzero(~mine))
         if len(self._held):
             sealed["off"] += np.where(sealed["off"] >= 0, len(self._held), 0)
             buf = np.concatenate([self._held, buf])
@@ -263,8 +264,8 @@ class Encrypted:
             self._read(window._replace(buf=buf, segments=sealed), np.array(slots, np.int64), out)
         return out.behind(window.buf, rest)
 
-    def _find(self, buf: Array, fresh: Array, known: Known) -> None:
-        """Notes the connections that begin with a hello in these segments."""
+    def _find(self, buf: Array, fresh: Array, known: Known) -> Array:
+        """Notes the connections that begin with a hello in these segments: their slots."""
         able = np.flatnonzero((fresh["len"] > 0) & (fresh["off"] >= 0))
         stream, off, length = fresh["stream"][able], fresh["off"][able], fresh["len"][able]
         table, slot = known.streams, stream >> 1
@@ -278,9 +279,11 @@ class Encrypted:
         for at, least, most in ((0, 22, 22), (1, 3, 3), (2, 0, 4), (5, 1, 2), (6, 0, 0)):
             value = buf[np.minimum(off + at, len(buf) - 1)]
             hello &= (length <= at) | ((least <= value) & (value <= most))
-        for one in np.unique(slot[hello]).tolist():
+        found = np.unique(slot[hello])
+        for one in found.tolist():
             self._of[one] = _Connection(one, Decryptor(self._keys), table[2 * one : 2 * one + 2])
             self._is_tls[one] = True
+        return found
 
     def _read(self, window: Window, slots: Array, out: _Plaintext) -> None:
         """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""

@@ -275,3 +275,14 @@ def test_what_begins_like_tls_and_is_none_is_left_out() -> None:
     connection = Connection(mss=1).open()
     connection.send_raw(b"\x16 is no hello, and goes on").answer_raw(b"\x16 nor is this")
     assert read(pcap(connection.packets), keylog=KeyLog(b"# none")) == read(pcap(connection.packets)) == []
+
+
+@pytest.mark.parametrize("window", [1, 100, None])
+def test_a_hello_that_comes_late_is_known(window: int | None) -> None:
+    one = talk(LINES[:6])
+    connection = over_tls(one, Connection(mss=60).open())
+    packets = list(connection.packets)
+    # The second packet of the client's hello before the first.
+    packets[3], packets[4] = packets[4], packets[3]
+    found = read(pcap(packets), keylog=KeyLog(one.keys), window=window)
+    assert brief(found) == brief(read(pcap(plain(LINES[:6]).packets)))
