@@ -211,6 +211,10 @@ class _Connection:
         out.add(2 * self.slot + side, pos, length, data, self.times[side] if time is None else time, self.order)
         self.plain[side] = pos + length
 
+    def is_over(self, window: Window, closed: bool) -> bool:
+        """Whether nothing more will come. What was sent before a RST may be captured behind it."""
+        return window.final or (closed and window.now - max(self.times) > streams.LONGEST_WAIT)
+
     def ends(self, side: int) -> bool:
         """Whether one of its streams has been read to its end."""
         end = int(self.rows["end"][side])
@@ -257,7 +261,7 @@ class Encrypted:
         sealed = joined([self._segments, sealed])
         closed = known.connections["closed"]
         active = {*(sealed["stream"] >> 1).tolist()}
-        active |= {slot for slot in self._of if window.final or closed[slot] == 1}
+        active |= {slot for slot, one in self._of.items() if one.is_over(window, closed[slot] == 1)}
         slots = sorted(slot for slot in active if self._of[slot].decryptor is not None)
         out = _Plaintext(len(window.buf))
         if slots:
@@ -309,7 +313,7 @@ class Encrypted:
             moved(table[2 * k : 2 * k + 2], one.rows)
             reason = one.converse((of_stream[2 * k], of_stream[2 * k + 1]), int(connections["opener"][k]), data, out)
             decryptor = one.decryptor
-            if window.final or connections["closed"][k] == 1:
+            if one.is_over(window, connections["closed"][k] == 1):
                 reason = one.finish(out) or reason
             if reason is not None and decryptor is not None:
                 version, suite = decryptor.numbers

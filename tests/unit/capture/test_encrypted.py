@@ -286,3 +286,12 @@ def test_a_hello_that_comes_late_is_known(window: int | None) -> None:
     packets[3], packets[4] = packets[4], packets[3]
     found = read(pcap(packets), keylog=KeyLog(one.keys), window=window)
     assert brief(found) == brief(read(pcap(plain(LINES[:6]).packets)))
+
+
+@pytest.mark.parametrize("window", [1, None])
+def test_what_is_captured_behind_a_reset_is_read(window: int | None) -> None:
+    one = talk(LINES[:6])
+    packets = list(over_tls(one).reset().packets)
+    packets.insert(12, packets.pop())
+    expected = list(plain(LINES[:6]).packets)
+    assert brief(read(pcap(packets), keylog=KeyLog(one.keys), window=window)) == brief(read(pcap(expected)))
