@@ -11,8 +11,8 @@ Rules kept here:
 - A segment of plaintext has the time and the order of the packet that completed its record, so windows do not matter.
 - What could not be read is a segment without bytes, as the capture has where packets are longer than its snapshot
   length: framing tells a gap, and finds the next frame.
-- A connection of which nothing can be read comes out as the header of a TLS record, which gives it its one row, with a
-  ``Reason``.
+- A connection of which nothing can be read comes out as the first bytes that it had, which framing takes for what they
+  are: they give it its one row, with a ``Reason``.
 - Positions of plaintext are never behind those of the ciphertext, so those that tracking notes (acknowledgements, the
   end of a stream) never cut off what was read; the end of a stream is moved once its last byte has been dealt with.
 - The state of a connection can be given out and taken back; there is no key in it.
@@ -37,8 +37,8 @@ __all__ = ["Encrypted", "Tls", "Window"]
 
 _HELLO_BYTES: Final = 7
 """Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
-_STANDS_FOR_TLS: Final = b"\x16\x03\x03\x00\x01"
-"""What a connection that cannot be read is to framing."""
+_FIRST_BYTES: Final = 16
+"""How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time")
 
 _REASONS: Final = {
@@ -115,10 +115,14 @@ class _Connection:
         moved(rows, self.rows)
         self.plain = [-1, -1]
         """Up to where each of them has plaintext; -1 before the first byte."""
+        self.begun = [b"", b""]
+        """The first bytes of both."""
         self.first = (-1, 0)
         """Side and time of the first bytes: of the end that opened it, where that is known."""
-        self.last = (0, -1)
-        """Time and order of the latest bytes."""
+        self.times = [0, 0]
+        """When the latest of each was known."""
+        self.order = -1
+        """When the latest of both was, as the number of a packet."""
         self.given = False
         """Whether there was plaintext."""
         self.told: Tls | None = None
@@ -151,13 +155,15 @@ class _Connection:
                 self.plain[side] = pos
             if self.first[0] < 0 or (side == opener != self.first[0]):
                 self.first = side, time
-            self.last = max(time, self.last[0]), order
+            self.times[side], self.order = max(time, self.times[side]), order
+            if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
+                self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
             if not decryptor.has_failed:
                 if off >= 0:
                     found = decryptor.feed(side, view[off : off + length], pos)
                 else:
                     found = decryptor.feed(side, b"", pos + length)
-                self._give(found, out)
+                self._give(found, time, out)
                 if not decryptor.has_failed:
                     continue
                 reason = self._fail(decryptor, out)
@@ -171,7 +177,7 @@ class _Connection:
         decryptor = self.decryptor
         assert decryptor is not None
         had_failed = decryptor.has_failed
-        self._give(decryptor.finish(), out)
+        self._give(decryptor.finish(), 0, out)
         self.told = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
@@ -182,8 +188,10 @@ class _Connection:
         one = self.decryptor
         return self.told if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
 
-    def _give(self, found: list[Any], out: _Plaintext) -> None:
+    def _give(self, found: list[Any], time: int, out: _Plaintext) -> None:
         for plain in found:
+            # What one says may let the other be read.
+            self.times[plain.side] = max(time, self.times[plain.side])
             if plain.lost:
                 self._write(plain.side, plain.lost, None, out)
             if plain.data:
@@ -193,15 +201,20 @@ class _Connection:
     def _fail(self, decryptor: Decryptor, out: _Plaintext) -> Reason | None:
         if self.given:
             return None
-        self._write(max(0, self.first[0]), len(_STANDS_FOR_TLS), _STANDS_FOR_TLS, out, self.first[1])
+        side = max(0, self.first[0])
+        self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1])
         return _REASONS[decryptor.verdict]
 
     def _write(self, side: int, length: int, data: bytes | None, out: _Plaintext, time: int | None = None) -> None:
         if data is None:
             self.lost += length
         pos = max(0, self.plain[side])
-        out.add(2 * self.slot + side, pos, length, data, self.last[0] if time is None else time, self.last[1])
+        out.add(2 * self.slot + side, pos, length, data, self.times[side] if time is None else time, self.order)
         self.plain[side] = pos + length
+
+    def is_over(self, window: Window, closed: bool) -> bool:
+        """Whether nothing more will come. What was sent before a RST may be captured behind it."""
+        return window.final or (closed and window.now - max(self.times) > streams.LONGEST_WAIT)
 
     def ends(self, side: int) -> bool:
         """Whether one of its streams has been read to its end."""
@@ -235,40 +248,47 @@ class Encrypted:
         buf, segments, known = window.buf, window.segments, window.known
         while len(self._is_tls) < known.n_connections:
             self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
-        fresh = segments[n_held:]
-        self._find(buf, fresh, known)
+        found = self._find(buf, segments[n_held:], known)
         if not self._of:
             return buf, segments
-        mine = self._is_tls[fresh["stream"] >> 1]
-        sealed = fresh.take(np.flatnonzero(mine))
-        rest = segments.take(np.concatenate([np.arange(n_held), n_held + np.flatnonzero(~mine)]))
+        mine = self._is_tls[segments["stream"] >> 1]
+        # What came before its hello was held as it was.
+        mine[:n_held] = np.isin(segments["stream"][:n_held] >> 1, found)
+        sealed = segments.take(np.flatnonzero(mine))
+        rest = segments.take(np.flatnonzero(~mine))
         if len(self._held):
             sealed["off"] += np.where(sealed["off"] >= 0, len(self._held), 0)
             buf = np.concatenate([self._held, buf])
         sealed = joined([self._segments, sealed])
         closed = known.connections["closed"]
         active = {*(sealed["stream"] >> 1).tolist()}
-        active |= {slot for slot in self._of if window.final or closed[slot] == 1}
+        active |= {slot for slot, one in self._of.items() if one.is_over(window, closed[slot] == 1)}
         slots = sorted(slot for slot in active if self._of[slot].decryptor is not None)
         out = _Plaintext(len(window.buf))
         if slots:
             self._read(window._replace(buf=buf, segments=sealed), np.array(slots, np.int64), out)
         return out.behind(window.buf, rest)
 
-    def _find(self, buf: Array, fresh: Array, known: Known) -> None:
-        """Notes the connections that begin with a hello in these segments."""
-        able = np.flatnonzero((fresh["len"] >= _HELLO_BYTES) & (fresh["off"] >= 0))
-        stream, off = fresh["stream"][able], fresh["off"][able]
+    def _find(self, buf: Array, fresh: Array, known: Known) -> Array:
+        """Notes the connections that begin with a hello in these segments: their slots."""
+        able = np.flatnonzero((fresh["len"] > 0) & (fresh["off"] >= 0))
+        stream, off, length = fresh["stream"][able], fresh["off"][able], fresh["len"][able]
         table, slot = known.streams, stream >> 1
         roles, starts = known.connections["role"][slot], table["start"][stream]
-        begins = np.where(starts >= 0, fresh["pos"][able] == starts, table["next"][stream] < 0)
+        # A segment that begins a stream for certain may be short: no frame of Kafka has a size that begins like TLS.
+        begins = np.where(
+            starts >= 0, fresh["pos"][able] == starts, (table["next"][stream] < 0) & (length >= _HELLO_BYTES)
+        )
+        hello = begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
         # A record of a handshake, whose message is a hello of less than 64 kB.
-        hello = (buf[off] == 22) & (buf[off + 1] == 3) & (buf[off + 2] <= 4) & (buf[off + 6] == 0)
-        hello &= (buf[off + 5] == 1) | (buf[off + 5] == 2)
-        hello &= begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
-        for one in np.unique(slot[hello]).tolist():
+        for at, least, most in ((0, 22, 22), (1, 3, 3), (2, 0, 4), (5, 1, 2), (6, 0, 0)):
+            value = buf[np.minimum(off + at, len(buf) - 1)]
+            hello &= (length <= at) | ((least <= value) & (value <= most))
+        found = np.unique(slot[hello])
+        for one in found.tolist():
             self._of[one] = _Connection(one, Decryptor(self._keys), table[2 * one : 2 * one + 2])
             self._is_tls[one] = True
+        return found
 
     def _read(self, window: Window, slots: Array, out: _Plaintext) -> None:
         """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
@@ -294,7 +314,7 @@ class Encrypted:
             moved(table[2 * k : 2 * k + 2], one.rows)
             reason = one.converse((of_stream[2 * k], of_stream[2 * k + 1]), int(connections["opener"][k]), data, out)
             decryptor = one.decryptor
-            if window.final or connections["closed"][k] == 1:
+            if one.is_over(window, connections["closed"][k] == 1):
                 reason = one.finish(out) or reason
             if reason is not None and decryptor is not None:
                 version, suite = decryptor.numbers
@@ -345,8 +365,10 @@ class Encrypted:
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
             "plain": one.plain,
+            "begun": [base64.b64encode(some).decode() for some in one.begun],
             "first": list(one.first),
-            "last": list(one.last),
+            "times": one.times,
+            "order": one.order,
             "given": one.given,
             "lost": one.lost,
             "told": None if one.told is None else list(astuple(one.told)),
@@ -372,10 +394,11 @@ class Encrypted:
             if state["told"] is not None:
                 one.told = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
-            one.first, one.last = tuple(state["first"]), tuple(state["last"])
+            one.begun = [base64.b64decode(some) for some in state["begun"]]
+            one.first, one.times, one.order = tuple(state["first"]), state["times"], state["order"]
             if not whole:
                 one.rows["order"] = one.rows["end_order"] = -1
-                one.last = one.last[0], -1
+                one.order = -1
             self._of[slot] = one
             self._is_tls[slot] = True
             for segment in state["segments"]:

@@ -259,6 +259,9 @@ def _check_tls(text: str) -> None:
         raise _wrong("tls")
     _truth(state, "given")
     _number(state, "lost", *_COUNT)
+    begun = state.get("begun")
+    if not isinstance(begun, list) or len(begun) != 2 or not all(map(_is_base64, begun)):
+        raise _wrong("begun")
     told = state.get("told", "")
     if told is not None and not (
         isinstance(told, list)
@@ -271,7 +274,8 @@ def _check_tls(text: str) -> None:
         if not isinstance(row, list) or len(row) != len(STREAM.names):
             raise _wrong("tls.rows")
         _check_row(dict(zip(STREAM.names, row, strict=True)), STREAM.names, _STREAM)
-    for name, least in (("plain", -1), ("first", -1), ("last", -1)):
+    _number(state, "order", *_ORDER)
+    for name, least in (("plain", -1), ("first", -1), ("times", -1)):
         if len(_numbers(state, name, *_ANY)) != 2 or (name == "plain" and min(state[name]) < least):
             raise _wrong(name)
     if not -1 <= state["first"][0] <= 1:
@@ -288,6 +292,13 @@ def _check_tls(text: str) -> None:
             raise _wrong("tls.segments") from None
         if held is not None and len(held) != one["len"]:
             raise _wrong("segments are not as long as they say")
+
+
+def _is_base64(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and len(base64.b64decode(text, validate=True)) <= 16
+    except ValueError:
+        return False
 
 
 def _check_row(row: Mapping[str, Any], names: Sequence[str], bounds: Mapping[str, tuple[int, int]]) -> None:

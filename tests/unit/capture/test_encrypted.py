@@ -203,9 +203,13 @@ def test_a_state_that_was_changed_is_refused() -> None:
         {"rows": []},
         {"rows": [state["rows"][0], [*state["rows"][1][:-1], "x"]]},
         {"plain": [1]},
+        {"begun": ["AA==", 1]},
+        {"begun": ["AA==", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]},
+        {"told": ["TLS 1.3"]},
         {"plain": [-2, 0]},
         {"first": [7, 0]},
-        {"last": None},
+        {"times": None},
+        {"order": "1"},
         {"given": 1},
         {"segments": None},
         {"segments": [{"side": 0, "pos": 1, "len": 2, "time": 0, "order": 0, "bytes": "AA=="}]},
@@ -255,3 +259,39 @@ def test_a_key_that_comes_while_the_capture_goes_on() -> None:
     ]
     never = Tracker(keys=KeyLog(growing=True)).feed(data, final=True)
     assert [frame.error for frame in never] == ["no key for this connection in the key log"]
+
+
+@pytest.mark.parametrize("mss", [1, 2, 5, 6, 13])
+def test_a_hello_in_pieces_of_any_size_is_known(mss: int) -> None:
+    one = talk(LINES[:6])
+    data = pcap(over_tls(one, Connection(mss=mss).open()).packets)
+    assert brief(read(data, keylog=KeyLog(one.keys))) == brief(read(pcap(plain(LINES[:6]).packets)))
+    assert [row["error"] for row in read(data, keylog=KeyLog(b"# none"))] == [
+        "no key for this connection in the key log"
+    ]
+
+
+def test_what_begins_like_tls_and_is_none_is_left_out() -> None:
+    connection = Connection(mss=1).open()
+    connection.send_raw(b"\x16 is no hello, and goes on").answer_raw(b"\x16 nor is this")
+    assert read(pcap(connection.packets), keylog=KeyLog(b"# none")) == read(pcap(connection.packets)) == []
+
+
+@pytest.mark.parametrize("window", [1, 100, None])
+def test_a_hello_that_comes_late_is_known(window: int | None) -> None:
+    one = talk(LINES[:6])
+    connection = over_tls(one, Connection(mss=60).open())
+    packets = list(connection.packets)
+    # The second packet of the client's hello before the first.
+    packets[3], packets[4] = packets[4], packets[3]
+    found = read(pcap(packets), keylog=KeyLog(one.keys), window=window)
+    assert brief(found) == brief(read(pcap(plain(LINES[:6]).packets)))
+
+
+@pytest.mark.parametrize("window", [1, None])
+def test_what_is_captured_behind_a_reset_is_read(window: int | None) -> None:
+    one = talk(LINES[:6])
+    packets = list(over_tls(one).reset().packets)
+    packets.insert(12, packets.pop())
+    expected = list(plain(LINES[:6]).packets)
+    assert brief(read(pcap(packets), keylog=KeyLog(one.keys), window=window)) == brief(read(pcap(expected)))
