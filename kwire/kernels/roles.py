@@ -220,8 +220,8 @@ def _judged(
     """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at;
     where what told it ends).
 
-    ``last``: the row of the last piece there is. ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a
-    stream begins at ``at``. ``both``: the other direction is there too.
+    ``last``: the row of the last piece there is. ``ends_here``: nothing will follow ``stop`` without a gap. ``first``:
+    a stream begins at ``at``. ``both``: the other direction is there too.
     """
     data = window.data
     api = i16(data, at + 4)
