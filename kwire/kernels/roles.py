@@ -178,10 +178,17 @@ def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
 
 
 @kernel
-def _answers(
-    window: Window, facts: Facts, scratch: Any, conn: Any, other: Any, wanted: int, api: int, version: int
-) -> bool:
-    """Whether a piece of the other direction begins with the answer to this request; then the role is settled by it."""
+def _order_of(pieces: Array, last: int, end: int) -> int:
+    """The order of the piece, row ``last`` or one before it, that has the byte in front of ``end``."""
+    while pieces[last].off >= end:
+        last -= 1
+    order: int = pieces[last].order
+    return order
+
+
+@kernel
+def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int, api: int, version: int) -> int:
+    """When a piece of the other direction that begins with the answer to this request was there; -1 if none does."""
     data, pieces = window.data, window.pieces
     for p in range(other.first, min(other.end, other.first + MOST_BEGINNINGS)):
         at = pieces[p].off
@@ -191,12 +198,9 @@ def _answers(
         if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
             said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
             if said == FITS:
-                last = q - 1
-                while pieces[last].off >= min(stop, at + 4 + min(i32(data, at), int64(MOST_JUDGED))):
-                    last -= 1
-                conn.settled_order = max(conn.settled_order, pieces[last].order)
-                return True
-    return False
+                end = min(stop, at + 4 + min(i32(data, at), int64(MOST_JUDGED)))
+                return _order_of(pieces, q - 1, end)
+    return int64(-1)
 
 
 @kernel
@@ -207,6 +211,7 @@ def _judged(
     conn: Any,
     at: int,
     stop: int,
+    last: int,
     ends_here: bool,
     first: bool,
     other: Any,
@@ -215,8 +220,8 @@ def _judged(
     """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at;
     where what told it ends).
 
-    ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``both``: the other
-    direction is there too.
+    ``last``: the row of the last piece there is. ``ends_here``: nothing will follow ``stop`` without a gap. ``first``:
+    a stream begins at ``at``. ``both``: the other direction is there too.
     """
     data = window.data
     api = i16(data, at + 4)
@@ -232,16 +237,22 @@ def _judged(
         return int64(NO), looked, end
     if named:
         return int64(STRONG), looked, end
-    # Short frames of other protocols may look so. Another one behind it, or its answer, will not.
+    # Short frames of other protocols may look so. Another one behind it, or its answer, will not: the first tells.
+    answered = int64(-1)
+    if both:
+        answered = _answers(window, facts, scratch, other, i32(data, at + 8), api, version)
     if plausible_request(data, following, stop, facts.apis) == YES:
         said, more = fits(
             data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
         )
         looked += more
         if said == FITS:
-            return int64(STRONG), looked, min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
-    answered = both and _answers(window, facts, scratch, conn, other, i32(data, at + 8), api, version)
-    return int64(STRONG) if answered else int64(MAYBE), looked, end
+            second = min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
+            if answered < 0 or _order_of(window.pieces, last, second) <= answered:
+                return int64(STRONG), looked, second
+    if answered >= 0:
+        conn.settled_order = max(conn.settled_order, answered)
+    return int64(STRONG) if answered >= 0 else int64(MAYBE), looked, end
 
 
 @kernel
@@ -284,7 +295,9 @@ def _looks_like_requests(
         look = int64(NO)
         last = q - 1
         if answer == YES:
-            look, more, end = _judged(window, facts, scratch, conn, at, stop, ends_here, first_of_stream, other, both)
+            look, more, end = _judged(
+                window, facts, scratch, conn, at, stop, last, ends_here, first_of_stream, other, both
+            )
             looked += more
             while pieces[last].off >= end:
                 last -= 1

@@ -24,11 +24,17 @@ FOUR = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
 SIX = ("fe80::1", 40000), ("2001:db8::2", 9092)
 
 
+ASKED = struct.pack(">ih", 1, 594) + b"t" * 594
+"""Metadata v0 for one topic."""
+ANSWERED = struct.pack(">iih", 1, 7, 882) + b"h" * 882 + struct.pack(">ii", 9092, 0)
+"""The answer: one broker, no topic."""
+
+
 def long_exchange(ends: Any = FOUR, count: int = 3) -> list[Packet]:
     """Requests and responses of a few hundred bytes."""
     connection = Connection(*ends).open()
     for number in range(1, count + 1):
-        connection.send(request(3, 0, number, bytes(600))).answer(response(number, bytes(900)))
+        connection.send(request(3, 0, number, ASKED)).answer(response(number, ANSWERED))
     return connection.packets
 
 

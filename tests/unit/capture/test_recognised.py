@@ -1,0 +1,217 @@
+"""Kafka of which a capture has little: what is recognised, what is not invented, and that windows do not matter."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from packets import (
+    Connection,
+    Packet,
+    metadata,
+    metadata_answer,
+    pcap,
+    produce,
+    produce_answer,
+    request,
+    response,
+    sized,
+)
+from tracked import Seen, fed, packet_ends
+from work import lines
+
+from kwire.capture.tracker import Tracker
+from kwire.kernels.engine import PYTHON, using
+from kwire.kernels.layouts import Status
+from kwire.kernels.roles import UNDECIDED
+
+
+def windows(packets: Sequence[Packet], **options: Any) -> list[Seen]:
+    """The frames, which are the same whether a packet, 1 kB or all is read at once."""
+    snaplen = options.pop("snaplen", 262144)
+    data = pcap(packets, snaplen=snaplen)
+    whole = fed(data, **options)
+    ends = packet_ends(data)
+    assert fed(data, ends, **options) == whole
+    assert fed(data, ends, handed_on=True, **options) == whole
+    assert fed(data, range(1000, len(data), 1000), **options) == whole
+    return whole
+
+
+def brief(found: list[Seen]) -> list[tuple[int, int, Status]]:
+    return [(one.response, one.id, Status(one.status)) for one in sorted(found, key=lambda one: (one.time, one.order))]
+
+
+def talk(count: int, client: str | None = "test", connection: Connection | None = None) -> Connection:
+    connection = connection or Connection().open()
+    for number in range(1, count + 1):
+        connection.send(metadata(number, client)).answer(metadata_answer(number))
+    return connection
+
+
+def several(first: int, last: int) -> list[tuple[int, int, Status]]:
+    return [(way, number, Status.OK) for number in range(first, last + 1) for way in (0, 1)]
+
+
+@pytest.mark.parametrize("client", [None, "", "test"])
+@pytest.mark.parametrize("mss", [1460, 5])
+def test_a_session_whatever_its_client_id(client: str | None, mss: int) -> None:
+    assert brief(windows(talk(3, client, Connection(mss=mss).open()).packets)) == several(1, 3)
+    # Without the SYN.
+    assert brief(windows(talk(3, client, Connection(mss=mss)).packets)) == several(1, 3)
+
+
+def test_responses_alone() -> None:
+    packets = [one for one in talk(5).packets if one.src[1] == 9092 and one.payload]
+    assert brief(windows(packets)) == [(1, number, Status.UNPAIRED) for number in range(1, 6)]
+    assert windows(packets[:2]) == []
+
+
+def test_the_first_request_was_lost() -> None:
+    packets = talk(4).packets
+    first = next(k for k, one in enumerate(packets) if one.payload)
+    found = brief(windows([*packets[:first], *packets[first + 1 :]]))
+    assert [one for one in found if one[2] == Status.OK] == several(2, 4)
+    assert {one[1] for one in found if one[2] == Status.UNPAIRED} <= {1}
+
+
+@pytest.mark.parametrize("length", [37, 60])
+def test_a_snapshot_length_that_cuts_the_client_id(length: int) -> None:
+    connection = Connection().open()
+    names = struct.pack(">i", 30) + b"\0\5topic" * 30
+    for number in range(1, 4):
+        connection.send(request(3, 0, number, names, "n" * length)).answer(metadata_answer(number))
+    found = windows(connection.packets, snaplen=96)
+    assert [(one.id, one.api) for one in found if not one.response] == [(1, 3), (2, 3), (3, 3)]
+    assert {Status(one.status) for one in found if not one.response} == {Status.GAP}
+    assert [one.id for one in found if one.response and one.status == Status.OK] == [1, 2, 3]
+
+
+def test_values_that_are_frames_are_not_frames_behind_a_hole() -> None:
+    """The hole has the size of the request, so that its records are searched."""
+    values = b"".join(sized(metadata(number, "inner")) for number in range(500, 540))
+    connection = talk(2, connection=Connection(mss=200).open())
+    begin = len(connection.packets)
+    connection.send(produce(3, 1, b"\0" * 100 + values)).answer(produce_answer(3))
+    for number in range(4, 7):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    found = windows([*connection.packets[:begin], *connection.packets[begin + 1 :]])
+    assert not [one for one in found if one.id >= 500]
+    assert [one.id for one in found if not one.response and one.status == Status.OK] == [1, 2, 4, 5, 6]
+
+
+def test_a_false_size_costs_what_is_behind_it_and_nothing_is_lost_unseen() -> None:
+    connection = talk(2)
+    connection.send_raw(struct.pack(">i", -5) + b"\xff" * 20)
+    for number in range(3, 6):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    found = brief(windows(connection.packets))
+    assert [one for one in found if one[2] == Status.OK] == [*several(1, 2), *several(3, 5)]
+    assert [one[2] for one in found if one[2] != Status.OK] == [Status.MALFORMED, Status.GAP]
+
+
+def test_a_connection_to_a_known_broker_is_one_whatever_was_captured_of_it() -> None:
+    known = talk(2)
+    lonely = Connection(client=("10.0.0.1", 40001), time=known.time).answer(metadata_answer(9))
+    elsewhere = Connection(client=("10.0.0.1", 40002), broker=("10.0.0.2", 2181), time=lonely.time)
+    elsewhere.answer(metadata_answer(9))
+    assert windows(lonely.packets) == []
+    found = windows([*known.packets, *lonely.packets, *elsewhere.packets])
+    assert [(one.client[1], one.id) for one in found if one.client[1] != 40000] == [(40001, 9)]
+
+
+def test_what_differs_in_overlaps_is_what_was_captured_first() -> None:
+    connection = talk(1).send(metadata(2, "first"))
+    last = connection.packets[-1]
+    other = replace(last, payload=last.payload.replace(b"first", b"other"))
+    connection.answer(metadata_answer(2))
+    for packets in ([*connection.packets[:-1], other, connection.packets[-1]],):
+        assert [one.client_id for one in windows(packets) if one.id == 2] == ["first", "first"]
+
+
+# Work
+
+
+def fed_lines(data: bytes, cut: int | None = None) -> int:
+    def run() -> None:
+        with using(PYTHON):
+            tracker = Tracker()
+            if cut is not None:
+                tracker.feed(data[:cut])
+                data_left = data[cut:]
+            else:
+                data_left = data
+            tracker.feed(data_left, final=True)
+
+    return lines(run, 60_000_000)
+
+
+def almost(count: int) -> bytes:
+    """Plausible headers of requests, one in the other, whose bodies fit but for their end."""
+    body = struct.pack(">i", 60) + b"\0\x0e" + bytes(12)
+    return (struct.pack(">ihhih", 400, 3, 0, 7, -1) + body) * count
+
+
+def test_the_work_on_what_almost_fits_grows_with_the_input() -> None:
+    def spent(count: int, opened: bool) -> int:
+        connection = Connection(mss=64)
+        if opened:
+            talk(1, connection=connection.open())
+            connection.send_raw(struct.pack(">i", -5))
+        return fed_lines(pcap(connection.send_raw(almost(count)).packets))
+
+    for opened in (True, False):
+        few, many = spent(40, opened), spent(160, opened)
+        assert many < 6 * few
+
+
+def test_connections_of_unknown_kind_cost_what_they_bring() -> None:
+    """What is held of them is not judged again for every window of others."""
+    held = [
+        one
+        for port in range(40000, 40040)
+        for one in Connection(client=("10.0.0.1", port)).send_raw(sized(metadata(7, None)) * 1 + almost(20)).packets
+    ]
+    other = Connection(broker=("10.0.0.9", 2181), mss=8)
+    rest = other.send_raw(b"\xff" * 320).packets
+    data = pcap([*held, *rest])
+    ends = packet_ends(data)[len(held) - 1 :]
+
+    def run(cuts: list[int]) -> int:
+        def feed() -> None:
+            with using(PYTHON):
+                tracker = Tracker()
+                for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+                    tracker.feed(data[begin:end], final=end == len(data))
+
+        return lines(feed, 60_000_000)
+
+    once, often = run(ends[:1]), run(ends)
+    assert len(ends) > 30
+    assert often < 10 * once
+
+
+def test_a_known_broker_has_any_number_of_connections() -> None:
+    def spent(count: int) -> int:
+        packets = talk(1).packets
+        for port in range(count):
+            packets += Connection(client=("10.0.1.1", 1000 + port)).answer(metadata_answer(9)).packets
+        return fed_lines(pcap(packets))
+
+    few, many = spent(50), spent(200)
+    assert many < 6 * few
+
+
+def test_pieces_that_may_be_responses_are_looked_at_a_few_times_only() -> None:
+    def spent(count: int) -> int:
+        connection = Connection(mss=64)
+        for number in range(count):
+            connection.answer_raw(sized(response(number, b"\0" * 56)))
+        return fed_lines(pcap(connection.packets))
+
+    few, many = spent(20), spent(80)
+    assert many < 6 * few
+    assert UNDECIDED > 80 * 64
