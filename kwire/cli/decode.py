@@ -177,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
     memory: dict[str, Any] = {}
-    keys = opened_keylog(args.keylog)
+    keys = opened_keylog(args.keylog, growing=live)
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
         for name in wanted:
