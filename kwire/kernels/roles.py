@@ -233,8 +233,20 @@ def _judged(
     if said == SO_FAR:
         # What is lost cannot be waited for: the header has to do.
         return int64(STRONG) if named and ends_here else int64(MAYBE), looked, end
-    if said == UNFIT or (said == TRAILS and not (first and named)):
+    if said in (UNFIT, TRAILS) and not (first and named):
         return int64(NO), looked, end
+    if said == UNFIT:
+        # A client's mistake, or a form of its own: the next request tells.
+        look = int64(MAYBE)
+        if plausible_request(data, following, stop, facts.apis) == YES:
+            said, more = fits(
+                data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
+            )
+            looked += more
+            if said == FITS:
+                look = int64(STRONG)
+                end = min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
+        return look, looked, end
     if named:
         return int64(STRONG), looked, end
     # Short frames of other protocols may look so. Another one behind it, or its answer, will not: the first tells.

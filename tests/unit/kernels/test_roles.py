@@ -130,9 +130,15 @@ def test_a_whole_body_tells_and_not_a_header(engine: Engine) -> None:
     for body in (bytes(3), bytes(5), b"\0\0\0\x01", b"\x7f\0\0\0", b"\xff\xff\xff\xfe"):
         wrong = sized(request(3, 0, 7, body))
         assert settled(engine, connection(), [(0, wrong)], final=True) == Role.UNKNOWN
-        # A client that begins with it is no client of Kafka; but librdkafka leaves bytes over.
-        said = settled(engine, connection(opener=0), [(0, wrong)], streams=directions(start=0), final=True)
-        assert said == (Role.A_REQUESTS if body == bytes(5) else Role.OTHER)
+        # A client that begins with it is one of Kafka if its next request is right; and librdkafka leaves bytes over.
+        begins = {"streams": directions(start=0), "final": True}
+        said = settled(engine, connection(opener=0), [(0, wrong)], **begins)
+        assert said == (Role.A_REQUESTS if body == bytes(5) else Role.UNKNOWN)
+        assert settled(engine, connection(opener=0), [(0, wrong), (len(wrong), STRONG)], **begins) == Role.A_REQUESTS
+        # Without a client_id it is no client of Kafka.
+        nameless = sized(request(3, 0, 7, body, None))
+        a = [(0, nameless), (len(nameless), STRONG)]
+        assert settled(engine, connection(opener=0), a, **begins) == Role.OTHER
 
 
 def test_what_is_held_is_looked_at_again_only_with_something_new(engine: Engine) -> None:
