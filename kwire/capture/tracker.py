@@ -185,6 +185,7 @@ class Tracker:
         self._scratch = framing.Scratch(
             np.zeros(2, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
         )
+        self._buffer: Array = np.empty(0, np.uint8)
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
         self._rest: Array = np.empty(0, np.uint8)
@@ -222,8 +223,12 @@ class Tracker:
             taken = self._container.begin(head[: Container.HEADER].tobytes())
             self._begun = True
             self._base, self._rest, fresh = taken, head[taken:], fresh[:0]
-        buf = np.concatenate([self._held, self._rest, fresh])
         start = len(self._held)
+        size = start + len(self._rest) + len(fresh)
+        if len(self._buffer) < size:
+            self._buffer = np.empty(size, np.uint8)
+        # The same memory for each window: nothing of it is kept, and new memory would cost as much as reading packets.
+        buf = np.concatenate([self._held, self._rest, fresh], out=self._buffer[:size])
         packets, pos, error = self._container.packets(buf, start, len(buf), self._base - start, engine)
         self._base += int(pos) - start
         if error is None and broken is not None:
