@@ -32,7 +32,7 @@ WINDOW: Final = 8 << 20
 FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
 
-COMPRESSED_PIECE: Final = 64 << 10
+COMPRESSED_PIECE: Final = 4 << 10
 """Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
 
 

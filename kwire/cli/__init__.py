@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -34,10 +35,14 @@ COMMANDS = (decode, explain, schema, compile_)
 
 BAD_INPUT = 2
 
+_CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
+"""What stands before the host of a URI: people give them to a command that takes files."""
+
 
 def say(line: str) -> None:
     """Writes a line to standard error. What a terminal would obey in it, of a file's name or contents, is escaped."""
-    print(f"kwire: {readable(' '.join(line.split()), None)}", file=sys.stderr)
+    line = _CREDENTIALS.sub(r"\1***@", " ".join(line.split()))
+    print(f"kwire: {readable(line, None)}", file=sys.stderr)
 
 
 def report(error: KwireError | OSError, file: str | None = None) -> None:
@@ -56,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program."""
-        super().error(readable(message, None))
+        super().error(readable(_CREDENTIALS.sub(r"\1***@", message), None))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.register(subparsers)
     args = parser.parse_args(argv)
+    if sys.stdout is None:
+        # Closed by whoever started the program.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets its escape.
         sys.stdout.reconfigure(errors="backslashreplace")

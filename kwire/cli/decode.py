@@ -79,10 +79,10 @@ class Ports(argparse.Action):
         """Sorts ``values`` into ports and files."""
         for value in values:
             parts = value.split(",")
-            if not all(part.isdecimal() for part in parts):
+            if not all(part.isascii() and part.isdecimal() for part in parts):
                 namespace.more = [*namespace.more, value]
                 continue
-            if not all(0 < int(part) < 65536 for part in parts):
+            if not all(len(part) <= 5 and 0 < int(part) < 65536 for part in parts):
                 raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
             setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 

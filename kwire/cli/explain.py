@@ -96,7 +96,7 @@ class Part:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the command; the exit code."""
-    if (args.response or args.message) and args.api_version is None:
+    if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
     asked = (args.secrets, args.fields)
     if args.number is None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def is_live(file: str, *, follow: bool) -> bool:
     """Whether ``opened`` gives a ``Live`` source for ``file``."""
     if file != "-":
         return follow
+    if sys.stdin is None:
+        raise KwireError("standard input is closed")
     try:
         return follow or not stat.S_ISREG(os.fstat(sys.stdin.buffer.fileno()).st_mode)
     except OSError:  # not a file of the system

@@ -145,7 +145,7 @@ def messages_of(name: str, kind: str | None) -> list[model.Message]:
     """The messages that a user means: of an API by name or key, or one by its own name. Raises ``SchemaError``."""
     found: list[model.Message | None]
     apis = {one.lower(): key for key, one in schema.api_keys().items()}
-    key = int(name) if name.isdecimal() else apis.get(name.lower())
+    key = int(name) if name.isascii() and name.isdecimal() and len(name) < 10 else apis.get(name.lower())
     if key is not None:
         found = [
             schema.request(key) if kind != "response" else None,

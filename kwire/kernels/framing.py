@@ -197,8 +197,8 @@ def _request_here(
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
-    Its body has to fit. At the beginning of a segment (``touching``) that is enough, unless what follows is no request:
-    values of records may be frames themselves. Elsewhere it also has the client_id of the connection.
+    Its body has to fit, and its client_id is that of the connection where one is known: values of records may be frames
+    themselves. What follows has to be a request too. ``touching``: a segment begins there.
     """
     data = window.data
     client = capture.connections[way.slot].client
@@ -207,7 +207,7 @@ def _request_here(
     if client >= 0 and length >= 0:
         name = capture.names[client]
         known = name.len == length and same_bytes(data, at + 14, capture.pool, name.off, length)
-    if not (touching or known or client < 0):
+    if client >= 0 and not known:
         return NO
     said, _ = fits(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
     if said == SO_FAR:

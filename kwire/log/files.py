@@ -12,6 +12,7 @@ all the same when it is given by name, with no topic, partition and first offset
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ _LAST_OFFSET: Final = 2**63 - 1
 _LAST_PARTITION: Final = 2**31 - 1
 _SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
 _CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_LONGEST_METADATA: Final = 4096
+"""Bytes of a partition.metadata: a broker writes two short lines."""
 _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
 
 
@@ -122,8 +125,11 @@ def named(path: Path, metadata: str | None = None) -> Segment:
 
 
 def _segment(path: Path) -> Segment:
-    try:
-        metadata = (path.parent / "partition.metadata").read_text("ascii", "replace")
-    except OSError:
-        metadata = None
+    beside = path.parent / "partition.metadata"
+    metadata = None
+    # What is no file may never end, or wait for somebody who writes to it.
+    with contextlib.suppress(OSError):
+        if beside.is_file():
+            with beside.open("rb") as file:
+                metadata = file.read(_LONGEST_METADATA).decode("ascii", "replace")
     return named(path, metadata)

@@ -17,9 +17,10 @@ with that of the first entry only: of an index from before 3.8 it says "Mismatch
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kwire.errors import MissingExtraError
+from kwire.errors import CaptureError, MissingExtraError
 
 try:
     import numpy as np
@@ -36,6 +37,8 @@ __all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_in
 _OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
+_LARGEST: Final = 128 << 20
+"""Bytes of an index; brokers make them of 10 MiB (``segment.index.bytes``)."""
 _MOST: Final = 100
 """Problems that are listed for one index file; then one line says how many more there are."""
 
@@ -73,14 +76,14 @@ def read_index(segment: Segment) -> list[OffsetEntry]:
     out. Whether the entries are right says ``check_indexes``. A segment whose name is no offset: ``ValueError``.
     ``OSError`` where the index cannot be read, or there is none.
     """
-    entries, _ = _entries(segment.index.read_bytes(), _OFFSETS)
+    entries, _ = _entries(_content(segment.index), _OFFSETS)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(OffsetEntry, offsets.tolist(), entries["position"].tolist()))
 
 
 def read_time_index(segment: Segment) -> list[TimeEntry]:
     """The entries of the time index beside ``segment``; as ``read_index``."""
-    entries, _ = _entries(segment.time_index.read_bytes(), _TIMES)
+    entries, _ = _entries(_content(segment.time_index), _TIMES)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(TimeEntry, entries["timestamp"].tolist(), offsets.tolist()))
 
@@ -102,13 +105,20 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     table = joined(tables) if tables else headers(np.zeros(0, np.uint8))
     table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []
-    if segment.index.exists():
-        raw = segment.index.read_bytes()
-        found += _listed(segment.index.name, _check_offsets(raw, table, base))
-    if segment.time_index.exists():
-        raw = segment.time_index.read_bytes()
-        found += _listed(segment.time_index.name, _check_times(raw, table, base))
+    if segment.index.is_file():
+        found += _listed(segment.index.name, _check_offsets(_content(segment.index), table, base))
+    if segment.time_index.is_file():
+        found += _listed(segment.time_index.name, _check_times(_content(segment.time_index), table, base))
     return found
+
+
+def _content(path: Path) -> bytes:
+    """An index. Raises ``CaptureError`` for one that is larger than an index can be, or no file."""
+    if path.exists() and not path.is_file():
+        raise CaptureError("an index that is no file", file=str(path))
+    if path.stat().st_size > _LARGEST:
+        raise CaptureError(f"an index of more than {_LARGEST} bytes", file=str(path))
+    return path.read_bytes()
 
 
 def _base(segment: Segment) -> int:

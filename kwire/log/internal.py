@@ -33,8 +33,16 @@ from kwire.codec import registry
 from kwire.codec.objects import dump_json
 from kwire.errors import DecodeError
 from kwire.protocol.describe import decode_embedded
-from kwire.protocol.secrets import METADATA_TOPIC, hidden_record, metadata_record, redact
+from kwire.protocol.secrets import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    hidden_record,
+    metadata_record,
+    redact,
+    secret_beginnings,
+)
 from kwire.records.control import CONTROL_TYPES, control_type
+from kwire.wire import uuid_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,22 +166,47 @@ LONGEST_TEXT: Final = 1 << 28
 """Characters of a record as JSON: one that has more is not shown decoded. Arrow can hold 2 GiB in one batch."""
 
 
-def with_redacted(values: pa.Array, rows: Any) -> pa.Array:
+def with_redacted(values: pa.Array, rows: Any, *, sure: bool = True) -> pa.Array:
     """``values`` (binary) with text such as ``{"redacted": 212}`` in place of those that hold secrets.
 
     ``rows`` are the numbers, in order, of those that are values of records of ``__cluster_metadata``, not of control
-    records.
+    records. Not ``sure``: of those that may be. Most others are told by their first bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     chosen = pa.array(rows, pa.int64())
-    hidden = pa.array([hidden_record(one) for one in values.take(chosen).to_pylist()], values.type)
+    if not sure:
+        begins = pc.binary_slice(values.take(chosen), 0, 2)
+        chosen = chosen.filter(pc.is_in(begins, value_set=pa.array(secret_beginnings(), values.type)))
+    hidden = pa.array([hidden_record(one, sure=sure) for one in values.take(chosen).to_pylist()], values.type)
     if hidden.null_count == len(hidden):
         return values
     chosen = chosen.filter(pc.is_valid(hidden))
     mask = pc.is_in(pa.array(range(len(values)), pa.int64()), value_set=chosen)
     return pc.replace_with_mask(values, mask, hidden.drop_null())
+
+
+def may_hold_secrets(topic: str | None, topic_id: str | None) -> bool:
+    """Whether ``redacted_values`` looks at the values of such a segment."""
+    return topic in (None, METADATA_TOPIC) or topic_id == uuid_text(METADATA_TOPIC_ID)
+
+
+def redacted_values(values: pa.Array, is_control: pa.Array, topic: str | None, topic_id: str | None) -> pa.Array:
+    """``values`` of one segment without its secrets, as ``with_redacted``.
+
+    A segment is of ``__cluster_metadata`` by its topic or its id. Where the topic is not known (a file that was copied
+    elsewhere, or has another name), each value tells for itself, and so does one that says that it is no such record: a
+    control record.
+    """
+    import pyarrow.compute as pc
+
+    if not may_hold_secrets(topic, topic_id):
+        return values
+    if topic is None and topic_id is None:
+        return with_redacted(values, range(len(values)), sure=False)
+    values = with_redacted(values, pc.indices_nonzero(pc.invert(is_control)))
+    return with_redacted(values, pc.indices_nonzero(is_control), sure=False)
 
 
 def decoded(batch: pa.RecordBatch, *, secrets: bool = False) -> pa.RecordBatch:

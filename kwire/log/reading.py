@@ -45,8 +45,7 @@ from kwire.kernels.records import (
 from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
-from kwire.log.internal import with_redacted
-from kwire.protocol.secrets import METADATA_TOPIC
+from kwire.log.internal import may_hold_secrets, redacted_values
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
@@ -255,7 +254,7 @@ def read(
     facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
-    redacts = not secrets and facts["topic"] == METADATA_TOPIC and "value" in inner
+    redacts = not secrets and "value" in inner and may_hold_secrets(facts["topic"], facts["topic_id"])
     if redacts and "is_control" not in inner:
         inner.append("is_control")
     with opened as stream:
@@ -273,8 +272,8 @@ def read(
                 values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
                 if redacts:
-                    values["value"] = with_redacted(
-                        values["value"], pc.indices_nonzero(pc.invert(values["is_control"]))
+                    values["value"] = redacted_values(
+                        values["value"], values["is_control"], facts["topic"], facts["topic_id"]
                     )
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]

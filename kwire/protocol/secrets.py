@@ -48,6 +48,7 @@ __all__ = [
     "redact",
     "redacted",
     "sasl_user",
+    "secret_beginnings",
     "secret_record",
 ]
 
@@ -103,32 +104,46 @@ def _metadata_records(generation: int) -> dict[int, model.Message]:
     return found
 
 
-def secret_record(value: bytes | None) -> bool:
-    """Whether the value of a record of ``__cluster_metadata``, not of a control record, must not be shown as bytes."""
+def secret_record(value: bytes | None, *, sure: bool = True) -> bool:
+    """Whether the value of a record of ``__cluster_metadata``, not of a control record, must not be shown as bytes.
+
+    Not ``sure`` that it is such a record: then it must not if it is one, to the last byte, with something secret in it.
+    """
     if not value:
         return False
     try:
         found = metadata_record(value)
         if found is None:
-            return True
+            return sure
         message, version, pos = found
         kind = registry.message_class(message)
         if not kind.SECRET_FIELDS:
             return False
         made, end = registry.codec(message, version).decode_prefix(value, pos)
     except DecodeError:
-        return True
+        return sure
     shown = made.to_dict(version)
     redact(kind, shown)
-    return end != len(value) or shown != made.to_dict(version)
+    return (sure and end != len(value)) or (shown != made.to_dict(version) and (sure or end == len(value)))
 
 
-def hidden_record(value: bytes | None) -> bytes | None:
+@lru_cache(maxsize=1)
+def _secret_beginnings(generation: int) -> tuple[bytes, ...]:
+    kinds = (kind for kind, one in _metadata_records(generation).items() if registry.message_class(one).SECRET_FIELDS)
+    return tuple(bytes((frame, kind)) for kind in kinds if kind < 0x80 for frame in (0, 1))
+
+
+def secret_beginnings() -> tuple[bytes, ...]:
+    """What the values of such records begin with that may have secrets: two bytes each."""
+    return _secret_beginnings(schema.generation())
+
+
+def hidden_record(value: bytes | None, *, sure: bool = True) -> bytes | None:
     """What stands in a column of bytes in place of the value of such a record: ``{"redacted": 212}`` as text.
 
-    None where the value can be shown.
+    None where the value can be shown. ``sure`` as for ``secret_record``.
     """
-    if value is None or not secret_record(value):
+    if value is None or not secret_record(value, sure=sure):
         return None
     return json.dumps(redacted(len(value))).encode()
 

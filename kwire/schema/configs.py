@@ -70,6 +70,10 @@ _VALUE: Final = re.compile(
 """A login module with its options, a private key, a URL with a password, a signed token, options with a password."""
 
 
+LONGEST_NAME: Final = 512
+"""Characters of an entry's name: what is longer is no name, and would be looked at again for each of its synonyms."""
+
+
 def is_secret(
     name: object,
     value: object,
@@ -87,7 +91,7 @@ def is_secret(
         return True
     if isinstance(value, str) and _VALUE.search(value):
         return True
-    if not isinstance(name, str):
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return True
     small = name.lower()
     if _KNOWN.fullmatch(small):

@@ -486,7 +486,9 @@ def _stretches(theirs: Message, ours: Message) -> Iterator[range]:
         ranges += [each for field in fields for each in (field.versions, field.nullable, field.tagged)]
         begins.update(one for each in ranges for one in (each.low, each.high + 1) if one in theirs.versions)
     for low, high in pairwise((*sorted(begins), theirs.versions.high + 1)):
-        yield range(low, high)
+        # A definition that is only history has no versions left.
+        if low < high:
+            yield range(low, high)
 
 
 def _compare(one: model.StructLayout, two: model.StructLayout, path: str, say: Callable[[str, str], None]) -> None:

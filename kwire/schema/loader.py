@@ -27,6 +27,8 @@ from kwire.schema.parser import parse
 __all__ = ["Catalog", "builtin_root"]
 
 _HEAD: Final = re.compile(r"^(request|response|header|data) ([A-Z][A-Za-z0-9]*)((?: [a-z0-9]+ \S+)*)", re.MULTILINE)
+LARGEST_FILE: Final = 16 << 20
+"""Bytes of a schema file; Kafka's largest has 20 kB."""
 _KEY: Final = re.compile(r" key (\d+)")
 _SUFFIXES: Final = {"request": "Request", "response": "Response"}
 _NUMBERED: Final = re.compile(r"(\d+)_[a-z0-9_]+\.kwire$")
@@ -214,6 +216,11 @@ def _name(file: Folder) -> str:
 
 
 def _text(file: Folder, name: str) -> str:
+    # What is no file may never end, or wait for somebody who writes to it.
+    if not file.is_file():
+        raise SchemaError("is not a file", file=name)
+    if isinstance(file, Path) and file.stat().st_size > LARGEST_FILE:
+        raise SchemaError(f"more than {LARGEST_FILE} bytes", file=name)
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

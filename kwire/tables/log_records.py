@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import log
-from kwire.log.internal import DECODED, decoded, with_redacted
+from kwire.log.internal import DECODED, decoded, redacted_values
 from kwire.log.reading import STATUSES
-from kwire.protocol.secrets import METADATA_TOPIC
 from kwire.records.portions import portions
 from kwire.tables import records, showing
 from kwire.tables.definition import LogTable
@@ -22,7 +21,7 @@ from kwire.tables.showing import Column
 
 __all__ = ["DEEP", "TABLE"]
 
-_FROM: Final = ("topic", "key", "value", "is_control")
+_FROM: Final = ("topic", "topic_id", "key", "value", "is_control")
 """What ``decoded`` needs."""
 
 _MOST_DECODED: Final = 4 << 20
@@ -51,8 +50,9 @@ def _deep(
 
 
 def _redacted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    rows = pc.and_(pc.equal(batch.column("topic"), METADATA_TOPIC), pc.invert(batch.column("is_control")))
-    values = with_redacted(batch.column("value"), pc.indices_nonzero(pc.fill_null(rows, False)))
+    # Both are those of the segment.
+    topic, topic_id = (batch.column(one)[0].as_py() if batch.num_rows else None for one in ("topic", "topic_id"))
+    values = redacted_values(batch.column("value"), pc.fill_null(batch.column("is_control"), False), topic, topic_id)
     return batch.set_column(batch.schema.get_field_index("value"), batch.schema.field("value"), values)
 
 

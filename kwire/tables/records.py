@@ -199,8 +199,10 @@ class Records(Maker):
 
         own = {name: found.batch.column(name) for name in self._decoded}
         if hides.any():
-            rows = np.flatnonzero(hides[found.set_index] & ~found.batch.column("is_control").to_numpy(False))
-            own["value"] = with_redacted(own["value"], rows)
+            hidden, control = hides[found.set_index], found.batch.column("is_control").to_numpy(False)
+            own["value"] = with_redacted(own["value"], np.flatnonzero(hidden & ~control))
+            # That a record is one for control is said by a bit of its batch.
+            own["value"] = with_redacted(own["value"], np.flatnonzero(hidden & control), sure=False)
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
         n_rows = len(found.set_index)

@@ -200,7 +200,7 @@ def test_columns_that_a_schema_leaves_out_are_not_made(captures: Path, monkeypat
 
     decoded: list[bytes] = []
     inner = messages.decode_request
-    monkeypatch.setattr(messages, "decode_request", lambda data: decoded.append(data) or inner(data))
+    monkeypatch.setattr(messages, "decode_request", lambda data, **terms: decoded.append(data) or inner(data, **terms))
     source = KwireDataSource({"table": "messages", "path": str(captures / CAPTURE)})
     for name, decodes in (("size", False), ("body", True)):
         decoded.clear()

@@ -1,0 +1,141 @@
+"""What an attacker with the docs has found of the command line, with the smallest input of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from work import lines
+
+import kwire
+from kwire import cli, messages
+from kwire.protocol.describe import to_json
+from kwire.records import Record, encode
+
+SECRET = b"Wq7zHUNTER2pwXk9"
+SCRAM = b"\1\x0b\0\6alice\1" + (b"\x11" + SECRET) * 3 + b"\0\0\x10\0\0"
+"""A UserScramCredential record of ``__cluster_metadata``."""
+LOG = "00000000000000000000.log"
+METADATA_ID = "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"
+
+
+def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kwire.cli", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("__cluster_metadata-0", LOG),
+        ("__cluster_metadata-0", "00000000000000000000-0000000000.checkpoint.part"),
+        ("__cluster_metadata-0", "00000000000000000000.log.swap"),
+        ("__cluster_metadata-0", "bootstrap.checkpoint"),
+        ("__cluster_metadata-0.bak", LOG),
+        ("saved", LOG),
+        ("other-0", LOG),
+    ],
+)
+@pytest.mark.parametrize("deep", [False, True])
+def test_secrets_of_the_metadata_are_hidden_wherever_its_segments_are(
+    folder: str, name: str, deep: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / folder).mkdir()
+    path = tmp_path / folder / name
+    path.write_bytes(encode([Record(value=SCRAM), Record(value=b"\1\x0b\0 no such record")]))
+    if folder in ("saved", "other-0"):
+        (tmp_path / folder / "partition.metadata").write_text(METADATA_ID)
+    more = ["--deep"] if deep else []
+    assert cli.main(["decode", str(path), *more]) == 0
+    shown = capsys.readouterr().out
+    assert "HUNTER" not in shown
+    assert deep or '{"redacted": ' in shown
+    # What only begins like one is shown where it is not known to be of that topic.
+    known = name == LOG and folder in ("__cluster_metadata-0", "other-0")
+    assert deep or ("no such record" in shown) != known
+    assert cli.main(["decode", str(path), "--secrets", "show"]) == 0
+    assert "HUNTER" in capsys.readouterr().out
+
+
+def test_the_bit_of_control_records_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(encode([Record(value=SCRAM)]))
+    data[22] |= 0x20
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    (tmp_path / "__cluster_metadata-0" / LOG).write_bytes(data)
+    assert cli.main(["decode", str(tmp_path / "__cluster_metadata-0")]) == 0
+    shown = capsys.readouterr().out
+    assert "corrupt" in shown
+    assert "HUNTER" not in shown
+
+
+@pytest.mark.parametrize("planted", ["partition.metadata", "00000000000000000000.index"])
+def test_a_pipe_beside_a_segment_is_not_waited_for(planted: str, tmp_path: Path) -> None:
+    (tmp_path / LOG).write_bytes(encode([Record(value=b"v")]))
+    os.mkfifo(tmp_path / planted)
+    assert "v" in run("decode", tmp_path, "--check-indexes").stdout
+
+
+def test_what_beside_a_segment_never_ends_is_not_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / LOG).write_bytes(encode([Record(value=b"v")]))
+    (tmp_path / "partition.metadata").symlink_to("/dev/zero")
+    assert run("decode", tmp_path).returncode == 0
+    (tmp_path / "00000000000000000000.index").touch()
+    os.truncate(tmp_path / "00000000000000000000.index", 3 << 30)
+    found = run("decode", tmp_path, "--check-indexes")
+    assert (found.returncode, "Traceback" in found.stderr) == (2, False)
+    assert "an index of more than" in found.stderr
+
+
+def test_a_pipe_among_schemas_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.kwire")
+    with pytest.raises(kwire.SchemaError, match="is not a file"):
+        kwire.schema.load_folder(tmp_path)
+
+
+def test_synonyms_of_a_long_name_cost_what_they_are_long() -> None:
+    response = messages.DescribeConfigsResponse
+    synonyms = [response.DescribeConfigsSynonym(name="", value="x") for _ in range(1000)]
+    entry = response.DescribeConfigsResourceResult(name="." * 30_000, value="x", synonyms=synonyms)
+    result = response.DescribeConfigsResult(resource_type=4, resource_name="", configs=[entry])
+    made = response(results=[result])
+    assert '"redacted"' in to_json(made, 4)
+    assert lines(lambda: to_json(made, 4), 400_000) > 1000
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["decode", "x", "--port", "9" * 5000],
+        ["decode", "x", "--vxlan-port", "9" * 5000],
+        ["decode", "x", "--port", "٣"],
+        ["schema", "9" * 5000],
+        ["explain", "0012000000000001ffff", "--response", "9" * 5000, "--version", "1"],
+        ["explain", "0012000000000001ffff", "--message", ""],
+    ],
+)
+def test_what_is_no_number_or_name_is_one_line(args: list[str]) -> None:
+    found = run(*args)
+    assert (found.returncode, "Traceback" in found.stderr) == (2, False)
+
+
+def test_closed_standard_streams_are_no_traceback() -> None:
+    for closed, args in (("<&-", "decode -"), (">&-", "explain 0012000000000001ffff"), (">&-", "schema")):
+        command = f"{sys.executable} -m kwire.cli {args} {closed}"
+        found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+        assert "Traceback" not in found.stderr, command
+
+
+@pytest.mark.parametrize("command", [["decode"], ["explain"], ["decode", "--keylog"]])
+def test_credentials_of_a_uri_are_in_no_complaint(command: list[str]) -> None:
+    found = run(*command, "s3://user:HUNTER@bucket/x.pcap")
+    assert found.returncode == 2
+    assert "HUNTER" not in found.stdout + found.stderr
