@@ -195,15 +195,15 @@ def may_hold_secrets(topic: str | None, topic_id: str | None) -> bool:
 def redacted_values(values: pa.Array, is_control: pa.Array, topic: str | None, topic_id: str | None) -> pa.Array:
     """``values`` of one segment without its secrets, as ``with_redacted``.
 
-    A segment is of ``__cluster_metadata`` by its topic or its id. Where the topic is not known (a file that was copied
-    elsewhere, or has another name), each value tells for itself, and so does one that says that it is no such record: a
-    control record.
+    A segment is of ``__cluster_metadata`` by its topic. Where that is not known (a file that was copied elsewhere, or
+    has another name) or contradicts the id, each value tells for itself, and so does one that says that it is no such
+    record: a control record.
     """
     import pyarrow.compute as pc
 
     if not may_hold_secrets(topic, topic_id):
         return values
-    if topic is None and topic_id is None:
+    if topic != METADATA_TOPIC:
         return with_redacted(values, range(len(values)), sure=False)
     values = with_redacted(values, pc.indices_nonzero(pc.invert(is_control)))
     return with_redacted(values, pc.indices_nonzero(is_control), sure=False)
