@@ -86,6 +86,7 @@ class CompiledCodec(Codec):
         "_encode",
         "_generation",
         "_guesses",
+        "_limits",
         "_lock",
         "_misses",
         "_plain",
@@ -114,6 +115,8 @@ class CompiledCodec(Codec):
         self._generation = 0
         self._lock = threading.Lock()
         self._uncounted = -1
+        self._limits: tuple[Limits | None, int] = (None, -1)
+        """Other limits than the default that were given last, and up to which length nothing is counted then."""
         self._variants: dict[emit.Variant, Callable[[bytes, int, int], tuple[Any, int]]] = {}
 
     def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
@@ -191,7 +194,7 @@ class CompiledCodec(Codec):
     def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
         size = len(data)
         try:
-            if size <= self._uncounted and limits is None:
+            if size <= self._uncounted and (limits is None or limits is DEFAULT_LIMITS):
                 made, end = self._decode(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
@@ -204,7 +207,7 @@ class CompiledCodec(Codec):
     def decode_prefix(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> tuple[Any, int]:
         size = len(data)
         try:
-            if size <= self._uncounted and limits is None:
+            if size <= self._uncounted and (limits is None or limits is DEFAULT_LIMITS):
                 made, end = self._decode(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
@@ -218,7 +221,11 @@ class CompiledCodec(Codec):
         """Decodes, and counts the objects where they could be too many."""
         if limits is None:
             limits = DEFAULT_LIMITS
-        if not lenient and len(data) <= costs.uncounted(self.layout, limits):
+        known = self._limits
+        if limits is not known[0]:
+            # A layout is found by all that it has: not for each message.
+            known = self._limits = limits, costs.uncounted(self.layout, limits)
+        if not lenient and len(data) <= known[1]:
             return self._decode(data, pos)
         variant = emit.Variant(counted=True, lenient=lenient)
         decode = self._variants.get(variant)
