@@ -28,6 +28,7 @@ from kwire import wire
 from kwire.codec.redacting import (
     Secrets,
     by_topic,
+    hides_tags,
     is_redacted,
     is_secret,
     quoted,
@@ -200,8 +201,17 @@ def _text(one: WireStruct, around: tuple[object, ...]) -> str:
             shown = _show(value)
         parts.append(f"{field.name}={shown}")
     if one.unknown_tagged_fields:
-        parts.append(f"unknown_tagged_fields={one.unknown_tagged_fields!r}")
+        parts.append(f"unknown_tagged_fields={_tags(one)}")
     return f"{type(one).__qualname__}({', '.join(parts)})"
+
+
+def _tags(one: WireStruct) -> str:
+    unknown: object = one.unknown_tagged_fields
+    if not hides_tags(type(one)):
+        return repr(unknown)
+    if not isinstance(unknown, dict) or not all(isinstance(content, bytes) for content in unknown.values()):
+        return f"<{type(unknown).__name__}>"  # assigned by mistake
+    return repr({tag: redacted(content) for tag, content in unknown.items()})
 
 
 def _inner(value: object, around: tuple[object, ...]) -> str:

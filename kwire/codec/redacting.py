@@ -9,6 +9,8 @@ made of it, and for the fields that ``kwire explain`` draws. All that shows a va
 - Whether the value of a configuration entry is secret is said by the fields beside it (``kwire.schema.configs``),
   whether a record set is, by its topic: the fields of the structs around a field count as well. A record set whose
   topic is not known is not secret.
+- Tagged fields that no schema knows, of a struct that has secrets or holds such, are secret: a later version may have
+  put one there.
 - Errors quote neither secrets nor what may hold some: ``quoted``.
 """
 
@@ -29,6 +31,7 @@ __all__ = [
     "REDACTED",
     "Secrets",
     "by_topic",
+    "hides_tags",
     "is_redacted",
     "is_secret",
     "quoted",
@@ -43,6 +46,7 @@ METADATA_TOPIC_ID: Final = UUID(int=1)
 """Its id, which is the same in every cluster: ``AAAAAAAAAAAAAAAAAAAAAQ`` as Kafka writes it."""
 
 REDACTED: Final = "redacted"
+UNKNOWN: Final = "unknown_tagged_fields"
 
 _TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
 """What may say of which topic a record set is."""
@@ -79,6 +83,11 @@ def _only_topics(kind: type[WireStruct]) -> bool:
     return all(how == "topic" if inner is None else _only_topics(inner) for _, how, inner in kind.SECRET_FIELDS)
 
 
+def hides_tags(kind: type[WireStruct]) -> bool:
+    """Whether tagged fields that are not known are secret in a ``kind``."""
+    return not _only_topics(kind)
+
+
 def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
     """Replaces what is secret in ``values``, which ``to_dict`` of a ``kind`` gave. ``around``: the dicts around it."""
     inside = (*around, values)
@@ -93,6 +102,9 @@ def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object,
                     redact(inner, one, inside)
         elif isinstance(value, (bytes, str)) and is_secret(secret, value, inside):
             values[name] = redacted(value)
+    unknown = values.get(UNKNOWN)
+    if unknown and kind.SECRET_FIELDS and hides_tags(kind):
+        values[UNKNOWN] = {tag: redacted(content) if content else content for tag, content in unknown.items()}
 
 
 def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> bool:

@@ -30,7 +30,7 @@ import construct
 
 from kwire.codec import costs, registry
 from kwire.codec.objects import WireStruct, same
-from kwire.codec.redacting import quoted
+from kwire.codec.redacting import hides_tags, quoted
 from kwire.errors import DecodeError, EncodeError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
@@ -328,7 +328,7 @@ class _Struct(construct.Construct):  # type: ignore[misc]
                 stream.fail(f"tagged field {tag} of {size} bytes, {stream.left()} bytes left")
             if tag not in known:
                 stream.charge(costs.UNKNOWN_TAG)
-                stream.enter(f"[{tag}]", f"{size} bytes, tag not known")
+                stream.enter(f"[{tag}]", f"{size} bytes, tag not known", "always" if hides_tags(self.cls) else "")
                 unknown[tag] = stream.read(size)
                 stream.leave(unknown[tag])
                 continue

@@ -117,7 +117,7 @@ def secret_record(value: bytes | None, *, sure: bool = True) -> bool:
             return sure
         message, version, pos = found
         kind = registry.message_class(message)
-        if not kind.SECRET_FIELDS:
+        if not kind.SECRET_FIELDS and not sure:
             return False
         made, end = registry.codec(message, version).decode_prefix(value, pos)
     except DecodeError:

@@ -50,7 +50,7 @@ _KNOWN: Final = re.compile(rf"(?:.*\.)?(?:{'|'.join(map(re.escape, sorted(PASSWO
 
 _LOOKS: Final = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|jaas|hmac|licen[cs]e|user\.?info|authorization"
-    r"|(?:private|access|api|account)[._-]?key|(?:^|[._-])(?:pass|jwt)(?:[._-]|$)|key$"
+    r"|(?:private|access|api|account)[._-]?key|(?:^|[._-])(?:pass|jwt|sas)(?:[._-]|$)|key$|connection[._-]?string"
 )
 _ABOUT: Final = re.compile(
     r"[._-](?:ms|seconds|bytes|length|size|count|iterations|algorithm|type|class|file|location|path|dir|url|uri"
@@ -63,11 +63,14 @@ _VALUE: Final = re.compile(
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
     r"|://[^/\s:@]*:[^/\s@]+@"
     r"|(?<![\w-])eyJ[\w-]*\.eyJ"
-    r"|(?:password|passwd|passphrase|\bpwd|secret|token|credentials?|stored_key|server_key|(?:private|access|api)[._-]?key)"
-    r"[\"']?\s*[=:]",
+    r"|(?:password|passwd|passphrase|\bpwd|secret|token|credentials?|stored_key|server_key|"
+    r"(?:private|access|api|account|shared)[._-]?key|sig(?:nature)?)[\"']?\s*[=:]"
+    r"|^\s*(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
+    r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,}",
     re.IGNORECASE,
 )
-"""A login module with its options, a private key, a URL with a password, a signed token, options with a password."""
+"""A login module with its options, a private key, a URL with a password, a signed token, options with a password, an
+``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
 
 
 LONGEST_NAME: Final = 512
@@ -93,7 +96,7 @@ def is_secret(
         return True
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return True
-    small = name.lower()
+    small = name.strip().lower()
     if _KNOWN.fullmatch(small):
         return True
     return resource_type != BROKER_LOGGER and _LOOKS.search(small) is not None and _ABOUT.search(small) is None

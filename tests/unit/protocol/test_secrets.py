@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from canaries import canary, found
 
 import kwire
 from kwire import messages, schema
-from kwire.codec import registry
+from kwire.codec import reference, registry
 from kwire.errors import EncodeError
 from kwire.protocol.describe import describe, to_json, undescribe
 from kwire.protocol.secrets import embedded, hidden_record, sasl_user
@@ -146,6 +147,11 @@ def test_only_records_of_known_types_are_shown():
     entry = record(messages.ConfigRecord(name="retention.ms", value="1"))
     assert hidden_record(entry[:-1]) is not None
     assert hidden_record(entry + b"more") is not None
+    assert hidden_record(fine + b"more") is not None
+    topic = record(messages.TopicRecord(name="t"))
+    assert hidden_record(topic) is None
+    assert hidden_record(topic + b"more") is not None
+    assert hidden_record(topic + b"more", sure=False) is None
 
 
 def test_every_message_with_a_password_in_its_name_is_marked():
@@ -161,3 +167,32 @@ def test_every_message_with_a_password_in_its_name_is_marked():
 
 def test_a_canary_in_an_error_would_be_found():
     assert found(f"expected {canary('a')!r}", ["a"]) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("message", "hidden"),
+    [
+        (messages.SaslAuthenticateRequest(auth_bytes=b""), True),
+        (messages.DescribeConfigsResponse(results=[]), True),
+        (messages.AlterUserScramCredentialsRequest(), True),
+        (messages.ProduceRequest(), False),
+        (messages.HeartbeatRequest(), False),
+    ],
+)
+def test_tagged_fields_that_nobody_knows_are_secret_where_others_are(message: Any, hidden: bool):
+    message.unknown_tagged_fields = {77: b"who knows", 78: b""}
+    version = message.SCHEMA.versions.high
+    shown = json.loads(to_json(message, version))["unknown_tagged_fields"]
+    assert shown == {"77": {"redacted": 9} if hidden else "d2hvIGtub3dz", "78": ""}
+    assert ("who knows" in repr(message)) == (not hidden)
+    assert message.to_dict(version)["unknown_tagged_fields"] == {77: b"who knows", 78: b""}
+    assert json.loads(to_json(message, version, secrets=True))["unknown_tagged_fields"]["77"] == "d2hvIGtub3dz"
+    if hidden:
+        with pytest.raises(EncodeError, match="left out as a secret"):
+            undescribe(message.SCHEMA.name, json.loads(to_json(message, version)))
+    data = registry.codec(message.SCHEMA, version).encode(message)
+    node, _ = reference.trace(message.SCHEMA, version, data)
+    leaves = [one for one in node.children[-1].children if one.step == "[77]"]
+    assert [bool(one.secret) for one in leaves] == [hidden]
+    message.unknown_tagged_fields = [b"who knows"]
+    assert ("who knows" in repr(message)) == (not hidden)

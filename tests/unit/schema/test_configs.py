@@ -96,6 +96,10 @@ def test_other_entries_of_kafka_are_shown(name: str):
         "auth.token",
         "SCRAM-SHA-256",
         "db.pass",
+        "azure.connection.string",
+        "blob.sas",
+        " my.plugin.password ",
+        "ssl.key.password\t",
     ],
 )
 def test_what_nobody_knows_and_looks_like_a_secret_is_one(name: str):
@@ -113,6 +117,11 @@ def test_what_nobody_knows_and_looks_like_a_secret_is_one(name: str):
         "host=a;Password = b",
         '{"client_secret": "a"}',
         "salt=a,stored_key=b",
+        "Bearer c2VjcmV0LXRva2Vu",
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcd==",
+        "https://a/b?sv=1&sig=abc%3D",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdef0123",
     ],
 )
 def test_a_value_that_says_that_it_is_a_secret_is_one(value: str):
