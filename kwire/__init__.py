@@ -19,6 +19,7 @@ from kwire.errors import (
     KwireError,
     LimitError,
     MissingExtraError,
+    ProtocolError,
     SchemaError,
     UnsupportedVersionError,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "KwireError",
     "LimitError",
     "MissingExtraError",
+    "ProtocolError",
     "Request",
     "Response",
     "SchemaError",

@@ -12,6 +12,7 @@ passed in). Programming mistakes (a wrong argument type) stay ``TypeError`` and 
         LimitError                 bytes are well-formed so far, but ask for more than a limit allows
         CorruptRecordError         a record set whose checksum does not match
       EncodeError              a message cannot be written in this version
+      ProtocolError            a step that the protocol does not allow where a conversation stands
       CaptureError             a file is not a capture, or is one that cannot be read on
       MissingExtraError        an optional dependency is not installed
 """
@@ -26,6 +27,7 @@ __all__ = [
     "KwireError",
     "LimitError",
     "MissingExtraError",
+    "ProtocolError",
     "SchemaError",
     "UnsupportedVersionError",
 ]
@@ -111,6 +113,13 @@ class EncodeError(KwireError):
 
 def _rebuild_encode(cls: type[EncodeError], message: str, layout: str, path: str) -> EncodeError:
     return cls(message, layout=layout, path=path)
+
+
+class ProtocolError(KwireError):
+    """A step that the protocol does not allow where a conversation stands: something sent, or something received.
+
+    The bytes may be well-formed; what is wrong is that they come now. The message says which step, and what is allowed.
+    """
 
 
 class CaptureError(KwireError):

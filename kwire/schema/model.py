@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 __all__ = [
     "FIXED_SIZES",
+    "NO_VERSIONS",
     "OPEN",
     "PRIMITIVES",
     "Array",
@@ -78,7 +79,7 @@ Secret = Literal["", "always", "config", "frame", "topic"]
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """An inclusive range of versions; ``Versions.NONE`` (low > high) holds none."""
+    """An inclusive range of versions; ``NO_VERSIONS`` (low > high) holds none."""
 
     low: int
     high: int
