@@ -21,7 +21,12 @@ from typing import Any, Final, overload
 
 import numpy as np
 
+from kwire.errors import DecodeError
+from kwire.kernels.engine import MACHINE, choose
+from kwire.kernels.judging import left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status
+from kwire.kernels.programs import MAX_DEPTH, registers_of
+from kwire.protocol.facts import facts
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 from kwire.tls.suites import suite
 from kwire.tls.verdicts import Verdict
@@ -41,6 +46,7 @@ REASONS: Final = {
     Reason.API: "API key %d is unknown",
     Reason.VERSION: "version %d of this API is unknown",
     Reason.SHORT: "the request header is cut short at %d bytes",
+    Reason.TRAILING: "bytes after the end of the body: %d",
     Reason.GIVEN_UP: "no request with this correlation id is known: %d requests of this connection had been given up",
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
     Reason.NO_KEY: Verdict.NO_KEY.value,
@@ -52,6 +58,19 @@ REASONS: Final = {
     Reason.TLS_COMPRESSED: Verdict.COMPRESSED.value,
 }
 """What is wrong with a frame, in a sentence; %d is the column ``detail``."""
+
+
+def _left_over(data: bytes, response: int, api: int, version: int) -> int:
+    """How many bytes follow the body of a frame; 0 where it cannot be read."""
+    try:
+        if response:
+            return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
+        return decode_request(data, trailing=True).trailing
+    except DecodeError:
+        return 0
+
+
+_NO_ROWS: Final = np.zeros((0, 3), np.int64)
 
 
 def sentence(reason: int, detail: int) -> str:
@@ -93,8 +112,6 @@ class Frames:
     none, and are ``frames["seen"][i]``.
     """
 
-    __slots__ = ("_connections", "_names", "_pool", "data", "table")
-
     def __init__(self, table: Array, data: Array, connections: Array, names: Array, pool: Array) -> None:
         self.table = table
         self.data = data
@@ -116,6 +133,32 @@ class Frames:
 
     def __iter__(self) -> Iterator[Frame]:
         return map(self.__getitem__, range(len(self)))
+
+    @cached_property
+    def left_over(self) -> Array:
+        """How many bytes follow the body of each frame, within it: 0 where it cannot be read.
+
+        Found when first asked for, since each body is read for it.
+        """
+        rows = self.table
+        found = np.zeros(len(rows), np.int64)
+        engine = choose(0)  # these bytes have been counted
+        candidates = np.flatnonzero((rows["status"] == Status.OK) & (rows["api"] >= 0))
+        if engine is MACHINE:
+            engine(left_over)(self.data, rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), _NO_ROWS, found)
+            candidates = np.flatnonzero(found)
+        # Programs as Python are slow, codecs are not. They have the last word, since they read tagged fields as well.
+        about = (rows[name][candidates].tolist() for name in ("response", "api", "version"))
+        for row, *kind in zip(candidates.tolist(), *about, strict=True):
+            found[row] = _left_over(self.bytes_of(row), *kind)
+        return found
+
+    @cached_property
+    def statuses(self) -> Array:
+        """The ``Status`` of each frame, ``TRAILING`` among them: ``frames["status"]`` does not know that one."""
+        status: Array = self.table["status"].copy()
+        status[self.left_over > 0] = Status.TRAILING
+        return status
 
     @property
     def numbers(self) -> Array:
@@ -230,11 +273,13 @@ class Frame:
     @property
     def status(self) -> Status:
         """What became of it."""
-        return Status(self._values["status"])
+        return Status(int(self._frames.statuses[self._row]))
 
     @property
     def error(self) -> str | None:
         """What is wrong with it, in a sentence."""
+        if self.status == Status.TRAILING:
+            return sentence(Reason.TRAILING, int(self._frames.left_over[self._row]))
         return sentence(self._values["reason"], self._values["detail"]) if self._values["reason"] else None
 
     @property
@@ -244,12 +289,16 @@ class Frame:
 
     @cached_property
     def message(self) -> Request | Response:
-        """Header and body, decoded. Raises ``DecodeError``; also for a response whose request is not known."""
+        """Header and body, decoded; bytes after the body are counted (``trailing``). Raises ``DecodeError``; also for a
+        response whose request is not known."""
         if not self.is_response:
-            return decode_request(self.data)
+            return decode_request(self.data, trailing=True)
         key, version = self.api_key, self.api_version
         return decode_response(
-            self.data, api_key=-1 if key is None else key, api_version=-1 if version is None else version
+            self.data,
+            api_key=-1 if key is None else key,
+            api_version=-1 if version is None else version,
+            trailing=True,
         )
 
     @property

@@ -92,6 +92,7 @@ class Part:
     version: int
     start: int
     whole: bool
+    """Whether it goes on to the end."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -202,8 +203,14 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
         position = 4
     try:
         for part in _parts(data, position, response, version, message):
-            tree, error = _tree(part, data, secrets, most)
+            tree, error, end = _tree(part, data, secrets, most)
+            left = len(data) - end if part.whole and error is None else 0
+            if left:
+                _add_trailing(tree, part, data, end, secrets)
             console.print(tree)
+            if left:
+                label = f"{part.message.name} v{part.version}"
+                raise DecodeError(f"{left} bytes after the end of the message", layout=label, offset=end)
             if isinstance(error, reference.EnoughError):
                 console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
                 # What is wrong behind them is said all the same.
@@ -221,17 +228,30 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
     return 0
 
 
-def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, DecodeError | EnoughError | None]:
+def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, DecodeError | EnoughError | None, int]:
+    """What is drawn of a part, what stopped its reading, and where it ends; what follows it is not looked at."""
     from rich.text import Text
     from rich.tree import Tree
 
     from kwire.codec import reference
 
-    node, error = reference.trace(part.message, part.version, data, part.start, whole=part.whole, most=most)
+    node, error = reference.trace(part.message, part.version, data, part.start, whole=False, most=most)
     title = Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
     tree = Tree(title)
     _add(tree, node, data, secrets, most, ())
-    return tree, error
+    return tree, error, node.end
+
+
+def _add_trailing(tree: Tree, part: Part, data: bytes, end: int, secrets: bool) -> None:
+    """Adds what follows a part within the frame. Of a message that may have secrets its bytes may be one."""
+    from rich.text import Text
+
+    from kwire.codec import registry
+
+    hides = not secrets and registry.message_class(part.message).SECRET_FIELDS
+    line = Text("bytes after the end", "bold red").append(f" = {len(data) - end} bytes", "none")
+    line.append(f"  {_range(end, len(data))}", "dim")
+    tree.add(line.append(f"  {_dots(len(data) - end) if hides else _hex(data[end:])}", "yellow"))
 
 
 def _parts(data: bytes, start: int, response: str | None, version: int | None, message: str | None) -> Any:

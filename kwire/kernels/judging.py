@@ -16,11 +16,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.numbers import i32, int64, unsigned_varint
+from kwire.kernels.layouts import Status
+from kwire.kernels.numbers import i16, i32, int64, unsigned_varint
 from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there
 from kwire.schema.keys import ApiKey
 
-__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response"]
+__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response", "left_over"]
 
 MOST_JUDGED: Final = 4 << 10
 """Bytes."""
@@ -124,3 +125,53 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
                 if said == FITS:
                     return True
     return False
+
+
+UNSUPPORTED_VERSION: Final = 35
+"""The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
+_ERROR_CODE: Final = 4
+"""Where it stands: behind the correlation id."""
+
+
+@kernel
+def _left(
+    buf: Array, begin: int, end: int, kind: int, version: int, facts: Any, registers: Array, left: Array, no_rows: Array
+) -> int:
+    """How many bytes follow the body of the frame ``buf[begin:end]``; -1 where it cannot be read to its end."""
+    starts = facts.layout_starts
+    if kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
+        return int64(-1)
+    _, trouble, pos, _ = interpret(
+        buf, begin, end, facts.layouts, starts[kind, version], registers, left, no_rows, 0, 0
+    )
+    if trouble != Trouble.NONE and trouble != Trouble.TRAILING:
+        return int64(-1)
+    return end - pos
+
+
+@kernel
+def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array, no_rows: Array, found: Array) -> None:
+    """Writes into ``found`` how many bytes follow the body of each frame that is ``OK`` otherwise: 0 where it ends with
+    the frame, as it should, and where it cannot be read to its end.
+
+    The whole body is run through its program, not its beginning only.
+    """
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        found[k] = 0
+        if row.status != Status.OK or row.api < 0:
+            continue
+        begin = row.off
+        end = begin + row.size
+        kind = 2 * row.api + row.response
+        more = _left(buf, begin, end, kind, row.version, facts, registers, left, no_rows)
+        if (
+            more != 0
+            and row.response == 1
+            and row.api == ApiKey.API_VERSIONS
+            and row.size >= _ERROR_CODE + 2
+            and i16(buf, begin + _ERROR_CODE) == UNSUPPORTED_VERSION
+        ):
+            plain = _left(buf, begin, end, kind, 0, facts, registers, left, no_rows)
+            more = plain if more < 0 or plain == 0 else more
+        found[k] = max(int64(0), more)

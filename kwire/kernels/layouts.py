@@ -158,6 +158,8 @@ class Status(IntEnum):
     ENCRYPTED = 6
     SASL = 7
     TOO_LARGE = 8
+    TRAILING = 9
+    """Told by ``Frames.statuses``: in the table of frames such a frame is ``OK``."""
 
 
 class Reason(IntEnum):
@@ -175,6 +177,7 @@ class Reason(IntEnum):
     SHORT = 9
     LARGE = 10
     GIVEN_UP = 11
+    TRAILING = 12
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41

@@ -39,15 +39,19 @@ __all__ = [
 # Looking a member up in its enumeration takes five times as long as the comparison.
 API_VERSIONS: Final = ApiKey.API_VERSIONS
 CONTROLLED_SHUTDOWN: Final = ApiKey.CONTROLLED_SHUTDOWN
-UNSUPPORTED_VERSION: Final = 35
+_UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
 
 @dataclass(slots=True)
 class Request:
-    """A decoded request: ``header`` is a ``RequestHeader``, ``body`` a message such as ``ProduceRequest``."""
+    """A decoded request: ``header`` is a ``RequestHeader``, ``body`` a message such as ``ProduceRequest``.
+
+    ``trailing`` bytes stand behind the body, where that was allowed.
+    """
 
     header: Any
     body: Any
+    trailing: int = 0
 
 
 @dataclass(slots=True)
@@ -55,11 +59,13 @@ class Response:
     """A decoded response: ``header`` is a ``ResponseHeader``, ``body`` a message such as ``ProduceResponse``.
 
     ``api_version`` is the version that the body was read in: the one asked for, or 0 after the ApiVersions fallback.
+    ``trailing`` bytes stand behind the body, where that was allowed.
     """
 
     header: Any
     body: Any
     api_version: int
+    trailing: int = 0
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
@@ -107,21 +113,31 @@ def decode_request_header(
     return codec.decode_prefix(data, 0, limits)
 
 
+def _read(codec: registry.Codec, data: bytes, pos: int, limits: Limits | None, trailing: bool) -> tuple[Any, int]:
+    """The body at ``pos``, and how many bytes follow it: none, unless that is allowed."""
+    if not trailing:
+        return codec.decode(data, pos, limits), 0
+    body, end = codec.decode_prefix(data, pos, limits)
+    return body, len(data) - end
+
+
 def decode_request(
     frame: bytes | bytearray | memoryview,
     *,
     implementation: Implementation = "compiled",
     limits: Limits | None = None,
+    trailing: bool = False,
 ) -> Request:
     """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
 
-    ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Raises ``UnsupportedVersionError`` for an unknown
+    ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Bytes after the body are an error, unless they are
+    allowed: ``trailing=True`` counts them in ``Request.trailing``. Raises ``UnsupportedVersionError`` for an unknown
     API key or version, ``LimitError`` for a body that is beyond a limit, ``DecodeError`` for bad bytes.
     """
     data = _as_bytes(frame)
     header, pos = decode_request_header(data, implementation=implementation, limits=limits)
     codec = registry.request_codec(header.request_api_key, header.request_api_version, implementation)
-    return Request(header, codec.decode(data, pos, limits))
+    return Request(header, *_read(codec, data, pos, limits, trailing))
 
 
 def decode_response(
@@ -131,28 +147,40 @@ def decode_response(
     api_version: int,
     implementation: Implementation = "compiled",
     limits: Limits | None = None,
+    trailing: bool = False,
 ) -> Response:
     """Decodes a response frame (without its 4-byte size), given what its request asked for.
 
     An ApiVersions answer with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511).
-    ``limits`` and errors are those of ``decode_request``.
+    ``limits``, ``trailing`` and errors are those of ``decode_request``.
     """
     data = _as_bytes(frame)
     version = response_header_version(api_key, api_version)
     header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(
         data, 0, limits
     )
+    fallback = api_key == API_VERSIONS and data[pos : pos + 2] == _UNSUPPORTED_VERSION
+    found = problem = None
     try:
         codec = registry.response_codec(api_key, api_version, implementation)
-        return Response(header, codec.decode(data, pos, limits), api_version)
-    except DecodeError:
-        if api_key != API_VERSIONS or data[pos : pos + 2] != UNSUPPORTED_VERSION.to_bytes(2, "big"):
+        body, left = _read(codec, data, pos, limits, trailing)
+        found = Response(header, body, api_version, left)
+        if not left or not fallback:
+            return found
+    except DecodeError as error:
+        if not fallback:
             raise
-        try:
-            return Response(header, registry.response_codec(api_key, 0, implementation).decode(data, pos, limits), 0)
-        except DecodeError:
-            pass
-        raise
+        problem = error
+    try:
+        body, left = _read(registry.response_codec(api_key, 0, implementation), data, pos, limits, trailing)
+        if found is None or not left:
+            return Response(header, body, 0, left)
+    except DecodeError:
+        pass
+    if found is not None:
+        return found
+    assert problem is not None
+    raise problem
 
 
 def _body(body: object, kind: str) -> tuple[WireMessage, int]:

@@ -9,8 +9,8 @@ a struct, or an array of structs for records. Rules kept here:
 - Secrets (passwords, tokens, keys) are left out unless ``secrets=True``, as in the tables.
 - Null in, null out. Bad input is a struct with ``status`` and ``error`` and whatever could be read before the error,
   never a failed job.
-- ``status`` has the words of the data source: ``ok``, ``malformed``, ``unsupported``; for records ``ok``, ``corrupt``
-  and ``malformed``.
+- ``status`` has the words of the data source: ``ok``, ``trailing``, ``malformed``, ``unsupported``; for records ``ok``,
+  ``corrupt`` and ``malformed``.
 - ``body`` is JSON text, as in the table ``messages``: bytes are base64, fields in the order of the schema, and only
   those of the version. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
 - The functions that Spark pickles are at the module's top level, so that they travel by name; kwire must be installed
@@ -173,6 +173,11 @@ def _status(error: KwireError) -> Row:
     return {"status": "unsupported" if isinstance(error, UnsupportedVersionError) else word, "error": str(error)}
 
 
+def _all_read(left: int) -> Row:
+    """What is said of a body that was read, where ``left`` bytes follow it."""
+    return {"status": "trailing", "error": f"bytes after the end of the body: {left}"} if left else {"status": "ok"}
+
+
 def _name(api_key: int) -> str | None:
     message = schema.request(api_key)
     return None if message is None else message.api_name
@@ -195,9 +200,9 @@ def _request(data: bytes | KwireError, secrets: bool) -> Row:
     header = None
     try:
         header, _ = kwire.decode_request_header(data)
-        request = kwire.decode_request(data)
+        request = kwire.decode_request(data, trailing=True)
         row["body"] = to_json(request.body, header.request_api_version, secrets=secrets)
-        row["status"] = "ok"
+        row.update(_all_read(request.trailing))
     except KwireError as error:
         row.update(_status(error))
     if header is not None:
@@ -230,10 +235,10 @@ def _response(data: bytes | KwireError, api_key: int | None, api_version: int | 
         # Every response header begins with it.
         row["correlation_id"] = int.from_bytes(data[:4], "big", signed=True)
     try:
-        response = kwire.decode_response(data, api_key=api_key, api_version=api_version)
+        response = kwire.decode_response(data, api_key=api_key, api_version=api_version, trailing=True)
         row["api_version"] = response.api_version
         row["body"] = to_json(response.body, response.api_version, secrets=secrets)
-        row["status"] = "ok"
+        row.update(_all_read(response.trailing))
     except KwireError as error:
         row.update(_status(error))
     return row

@@ -231,7 +231,7 @@ class _Maker(Maker):
                 "timestamp": frame.time // 1000,
                 "client_id": frame.client_id,
             }
-            if frame.status != Status.OK:
+            if frame.status not in (Status.OK, Status.TRAILING):
                 if frame.api_key == ApiKey.PUSH_TELEMETRY and not frame.is_response:
                     status = "unsupported" if frame.status == Status.UNSUPPORTED else "unreadable"
                     yield row | {"status": status, "error": frame.error or frame.status.name.lower()}

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import Reason, Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
 from kwire.tables import columns, showing
@@ -76,6 +76,8 @@ STATUSES: Final = {
     Status.ENCRYPTED: "TLS. One row for the connection; nothing in it can be read. With a key log, ``error`` says why",
     Status.SASL: "a raw SASL token, without a header: after SaslHandshake v0, or GSSAPI of a 0.9 client",
     Status.TOO_LARGE: "in `messages`: the body would become more than the limits `objects` and `text` allow",
+    Status.TRAILING: "bytes are left over behind the body, within the frame: `error` says how many. All else is as "
+    "with `ok`; in `messages` the body is there",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
@@ -249,10 +251,22 @@ class _Maker(Maker):
     def __init__(self, schema_: pa.Schema, run: Run) -> None:
         self._capture = Capture(run.name)
         self._schema = schema_
+        self._reads = not {"status", "error"}.isdisjoint(schema_.names)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        statuses, errors = None, {}
+        if self._reads:
+            statuses = frames.statuses
+            errors = trailing(frames)
         for first, last in portions(text_sizes(self._capture, frames)):
-            yield columns.filled(self._schema, FrameColumns(self._capture, frames, first, last).column)
+            made = FrameColumns(self._capture, frames, first, last, statuses, errors)
+            yield columns.filled(self._schema, made.column)
+
+
+def trailing(frames: Frames) -> dict[int, str]:
+    """What is said of the frames with bytes behind their body, by row."""
+    left = frames.left_over
+    return {row: sentence(Reason.TRAILING, int(left[row])) for row in np.flatnonzero(left).tolist()}
 
 
 TABLE: Final = CaptureTable(

@@ -10,7 +10,7 @@ import numpy as np
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
-from kwire.kernels.programs import JOB, Program, ProgramSet, locate
+from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import StructLayout, layout
 
@@ -38,6 +38,11 @@ class Failure:
         self.row = int(rows[failure["job"]])
         self._failure = failure
         self._programs = programs
+
+    @property
+    def is_trailing(self) -> bool:
+        """Whether nothing is wrong but that bytes follow the body."""
+        return bool(self._failure["trouble"] == Trouble.TRAILING)
 
     def sentence(self, frames: Frames) -> str:
         """Which field could not be read, and why."""

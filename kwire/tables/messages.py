@@ -17,10 +17,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.capture.frames import Frames
+from kwire.capture.frames import Frames, sentence
 from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import Reason, Status
 from kwire.protocol.describe import describe
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.protocol.secrets import sasl_user
@@ -38,7 +38,7 @@ Array = Any
 
 SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
 """The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64, secrets are left out); null
-unless ``status`` is ok."""
+unless ``status`` is ok or trailing."""
 
 ASKED: Final = (pa.field("sasl_user", pa.string()),)
 """The user in a SASL token of a client, where it can be told (``kwire.protocol.secrets.sasl_user``)."""
@@ -81,8 +81,11 @@ class _Maker(Maker):
         begin = text = 0
         for row, *of_frame in zip(rows.tolist(), *about, strict=True):
             try:
-                bodies[row] = body = self._body(frames.bytes_of(row), *of_frame)
-                size = text_size(body)
+                bodies[row], left = self._body(frames.bytes_of(row), *of_frame)
+                size = text_size(bodies[row])
+                if left:
+                    errors[row] = sentence(Reason.TRAILING, left)
+                    statuses[row] = Status.TRAILING
             except UnsupportedVersionError as error:
                 errors[row] = str(error)
                 statuses[row] = Status.UNSUPPORTED
@@ -127,20 +130,25 @@ class _Maker(Maker):
             return pa.array([self._users.get(row) for row in range(first, last)], pa.string())
         return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
 
-    def _body(self, data: bytes, response: int, api: int, version: int) -> str | None:
-        """The body of a frame as JSON, where that is wanted. Raises ``KwireError`` for one that cannot be decoded."""
+    def _body(self, data: bytes, response: int, api: int, version: int) -> tuple[str | None, int]:
+        """The body of a frame as JSON, where that is wanted, and how many bytes follow it.
+
+        Raises ``KwireError`` for one that cannot be decoded.
+        """
         if response:
-            answer = decode_response(data, api_key=api, api_version=version, limits=self._limits)
-            body, version = answer.body, answer.api_version
+            answer = decode_response(data, api_key=api, api_version=version, limits=self._limits, trailing=True)
+            body, version, left = answer.body, answer.api_version, answer.trailing
             del answer
         else:
-            body = decode_request(data, limits=self._limits).body
+            asked = decode_request(data, limits=self._limits, trailing=True)
+            body, left = asked.body, asked.trailing
+            del asked
         if not self._writes:
-            return None
+            return None, left
         values, size = describe(body, version, secrets=self._secrets), len(data)
         # Before there is text: each of them may be as large as all others.
         del body, data
-        return self._text(values, size)
+        return self._text(values, size), left
 
     def _text(self, values: dict[str, Any], size: int) -> str:
         """JSON of the body of a frame of ``size`` bytes."""
@@ -162,7 +170,7 @@ def _users(frames: Frames) -> Iterator[tuple[int, str]]:
         data = frames.bytes_of(row)
         if asks[row]:
             try:
-                data = decode_request(data).body.auth_bytes
+                data = decode_request(data, trailing=True).body.auth_bytes
             except KwireError:
                 continue
         user = sasl_user(data)

@@ -178,7 +178,9 @@ class Records(Maker):
             decoded = [*decoded, "is_control"]
         waiting = Waiting()
         for failure in failures:
-            waiting.tell((failure.row, _LAST), failure)
+            # Bytes after the body are told by ``frames``: nothing of the records is missing.
+            if not failure.is_trailing:
+                waiting.tell((failure.row, _LAST), failure)
         for found, after in decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded):
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")

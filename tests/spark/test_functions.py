@@ -64,7 +64,8 @@ def test_decode_request_keeps_a_row_for_every_payload(spark: SparkSession) -> No
     payloads = [None, b"", b"\x00", METADATA[:-3], METADATA + b"!", b"\x70\x00" + METADATA[2:], METADATA]
     made = collect(binary(spark, *payloads), kwire.spark.decode_request("payload"))
     assert made[0] is None
-    assert [row.status for row in made[1:]] == ["malformed", "malformed", "malformed", "malformed", "unsupported", "ok"]
+    assert [row.status for row in made[1:]] == ["malformed", "malformed", "malformed", "trailing", "unsupported", "ok"]
+    assert (made[4].body, made[4].error) == (made[6].body, "bytes after the end of the body: 1")
     # Where the header can be read, its fields are there.
     assert (made[3].api_name, made[3].correlation_id, made[3].client_id, made[3].body) == (
         "Metadata",
@@ -111,6 +112,8 @@ def test_decode_response_reads_the_v0_answer_of_a_broker_that_does_not_know_the_
     old = struct.pack(">ihi", 8, 35, 0)
     (made,) = collect(binary(spark, old), kwire.spark.decode_response("payload", 18, 4))
     assert (made.status, made.api_version, json.loads(made.body)["error_code"]) == ("ok", 0, "UNSUPPORTED_VERSION")
+    (longer,) = collect(binary(spark, old + b"!"), kwire.spark.decode_response("payload", 18, 4))
+    assert (longer.status, longer.api_version, longer.body) == ("trailing", 0, made.body)
 
 
 def test_decode_response_says_what_is_not_known(spark: SparkSession) -> None:

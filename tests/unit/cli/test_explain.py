@@ -184,3 +184,17 @@ def test_work_for_a_frame_of_80_kb_is_that_of_its_first_fields(tmp_path: Path):
     args.run(args)
     # One line of Python for each byte would be more than that.
     assert lines(lambda: args.run(args), 80_000) > 1000
+
+
+def test_bytes_after_a_body_are_drawn_unless_they_may_be_secret(run: Run) -> None:
+    code, out, err = run((REQUEST + b"more").hex())
+    assert code == 2
+    assert "bytes after the end = 4 bytes" in out
+    assert b"more".hex(" ") in out
+    assert "HeartbeatRequest v4" in err
+    token = kwire.encode_request(messages.SaslAuthenticateRequest(auth_bytes=b"x"), api_version=2, correlation_id=3)
+    _, out, _ = run((token + b"more").hex())
+    assert "bytes after the end = 4 bytes" in out
+    assert b"more".hex(" ") not in out
+    _, out, _ = run((token + b"more").hex(), "--secrets", "show")
+    assert b"more".hex(" ") in out
