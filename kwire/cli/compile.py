@@ -59,6 +59,7 @@ def _records() -> None:
     from kwire import log
     from kwire.kernels.engine import MACHINE
     from kwire.kernels.names import NameTable, fill_lookup
+    from kwire.kernels.partitions import count_records, int_lists
     from kwire.kernels.programs import JOB, ProgramSet, locate
     from kwire.kernels.records import uniform
     from kwire.log.reading import headers
@@ -70,6 +71,8 @@ def _records() -> None:
     names.numbers(nothing, none, none, MACHINE)
     MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
     locate(nothing, np.zeros(0, JOB), ProgramSet({}, 1).code, 1, MACHINE)
+    MACHINE(count_records)(nothing, none, none, none.copy(), none.copy(), none.copy())
+    MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)
     for _ in log.read(io.BytesIO(bytes(64)), name="0/00000000000000000000.log"):

@@ -14,13 +14,16 @@ Rules kept here:
   else (length -1: null). ``ABSENT`` stands for a field that the version does not have or that was not reached.
 - Registers keep their values until the field is met again, so a row of an inner array carries the fields of the
   elements around it (topic of a partition) and of the message before it (acks).
-- A tagged field is skipped by its declared size and cannot be captured: no field that is wanted here is tagged.
+- A tagged field is skipped by its declared size. Integers at its beginning can be captured; they are ``ABSENT`` where
+  the field was not sent, or is too short for them.
+- Rows are bounded by their callers: ``locate_parts`` stops where a table of rows is full, within a frame too, and goes
+  on from there, so that a frame of many small elements needs no memory in proportion to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -29,7 +32,7 @@ import numpy as np
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import ABSENT, Row, joined, table_type
 from kwire.kernels.numbers import grown, i16, i32, i64, int64, unsigned_varint
-from kwire.schema.model import FIXED_SIZES, ArrayLayout, StructLayout, TypeLayout
+from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout, TypeLayout
 
 __all__ = [
     "FAILURE",
@@ -37,6 +40,7 @@ __all__ = [
     "JOB",
     "LEAST_TAG",
     "MAX_DEPTH",
+    "Each",
     "Failure",
     "Instruction",
     "Job",
@@ -50,9 +54,11 @@ __all__ = [
     "length_column",
     "length_there",
     "locate",
+    "locate_parts",
     "register_length",
     "register_value",
     "registers_of",
+    "skip_tags",
     "value_column",
 ]
 
@@ -88,6 +94,18 @@ class Op(IntEnum):
     """The tagged fields at the end of a struct."""
     EMIT = 10
     """The registers as a row."""
+    INTS = 11
+    """An array of integers of ``least`` bytes, behind a count of ``width`` bytes (or ``COMPACT``): where they begin and
+    how many there are into ``register``. (``ARRAY`` with a register does the same, and goes through the elements.)"""
+    TAGGED = 12
+    """An integer of ``width`` bytes, ``least`` bytes behind the beginning of the tagged field ``tag``, into
+    ``register``. The tagged fields begin here, and are not gone over."""
+    CLEAR = 13
+    """The registers from 0 on and before ``register`` become ``ABSENT``."""
+    SET = 14
+    """``least`` into ``register``."""
+    JUMP = 15
+    """The program goes on at ``target``."""
 
 
 class Trouble(IntEnum):
@@ -141,6 +159,8 @@ class Instruction(Row):
     least: int
     target: int
     """The instruction that a jump leads to."""
+    tag: int
+    """The number of a tagged field."""
 
 
 class Job(Row):
@@ -233,13 +253,39 @@ class Program:
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Rows for the elements of arrays.
+
+    ``arrays``: their paths, each with a number that stands in the register ``number`` of its rows. Those in ``empty``
+    give a row too where they have no element. At the beginning of each struct with a path in ``clear`` the registers
+    before ``kept`` become ``ABSENT``.
+    """
+
+    arrays: Mapping[str, int]
+    number: int
+    empty: frozenset[str] = frozenset()
+    clear: frozenset[str] = frozenset()
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is captured, by path: values, arrays as where they begin and how many elements they have. And when rows are
+    written."""
+
+    values: Mapping[str, int]
+    lists: Mapping[str, int] = field(default_factory=dict)
+    emit: str | None = None
+    stop: str | None = None
+    each: Each = field(default_factory=lambda: Each({}, _NO_REGISTER))
+
+
 class _Assembler:
-    def __init__(self, registers: Mapping[str, int], emit: str | None, stop: str | None) -> None:
+    def __init__(self, wanted: _Wanted) -> None:
         self.rows: list[dict[str, int]] = []
         self.paths: list[str] = []
-        self.registers = registers
-        self.emit = emit
-        self.stop = stop
+        self.wanted = wanted
         self.target = -1
         """The instruction that a jump leads to, of those that may still be added."""
 
@@ -255,6 +301,8 @@ class _Assembler:
         self.target = self.rows[instruction]["target"] = len(self.rows)
 
     def struct(self, layout: StructLayout, path: str) -> None:
+        if path in self.wanted.each.clear:
+            self.add(path, Op.CLEAR, register=self.wanted.each.kept)
         for one in layout.fields:
             name = f"{path}.{one.name}" if path else one.name
             if isinstance(one.type, StructLayout) and one.nullable:
@@ -263,26 +311,38 @@ class _Assembler:
                 self.jump_here(test)
             else:
                 self.value(one.type, one.nullable, name)
-            if name == self.emit:
+            if name == self.wanted.emit:
                 self.add(name, Op.EMIT)
-            if name == self.stop:
+            if name == self.wanted.stop:
                 self.add(name, Op.STOP_EARLY)
         if layout.flexible:
+            for one in layout.tagged:
+                self.tagged(one, f"{path}.{one.name}" if path else one.name)
             self.add(path, Op.TAGS)
+
+    def tagged(self, one: FieldLayout, path: str) -> None:
+        """Captures what stands at fixed places of a tagged field."""
+        tag, at = one.tag, 0
+        assert tag is not None
+        nullable = isinstance(one.type, StructLayout) and one.nullable
+        inner = one.type.fields if isinstance(one.type, StructLayout) and not nullable else (one,)
+        for each in inner:
+            width = FIXED_SIZES.get(each.type.name) if isinstance(each.type, PrimitiveLayout) else None
+            if width is None:
+                break
+            register = self.wanted.values.get(path if each is one else f"{path}.{each.name}", _NO_REGISTER)
+            if register != _NO_REGISTER:
+                self.add(path, Op.TAGGED, tag=tag, least=at, width=width, register=register)
+            at += width
 
     def value(self, type_: TypeLayout, nullable: bool, path: str) -> None:
         if isinstance(type_, StructLayout):
             self.struct(type_, path)
             return
         if isinstance(type_, ArrayLayout):
-            least = max(1, type_.element.min_size)
-            begin = self.add(path, Op.ARRAY, width=COMPACT if type_.compact else _COUNT_WIDTH, least=least)
-            first = len(self.rows)
-            self.value(type_.element, False, path)
-            self.add(path, Op.NEXT, target=first)
-            self.jump_here(begin)
+            self.array(type_, path)
             return
-        register = self.registers.get(path, _NO_REGISTER)
+        register = self.wanted.values.get(path, _NO_REGISTER)
         width = FIXED_SIZES.get(type_.name)
         if width is None:
             prefix = COMPACT if type_.compact else _STRING_WIDTH if type_.name == "string" else _BYTES_WIDTH
@@ -296,6 +356,31 @@ class _Assembler:
         else:
             self.add(path, Op.INT, width=width, register=register)
 
+    def array(self, type_: ArrayLayout, path: str) -> None:
+        least = max(1, type_.element.min_size)
+        register = self.wanted.lists.get(path, _NO_REGISTER)
+        width = COMPACT if type_.compact else _COUNT_WIDTH
+        if register != _NO_REGISTER and isinstance(type_.element, PrimitiveLayout):
+            assert type_.element.name in FIXED_SIZES, "its elements have no fixed size"
+            self.add(path, Op.INTS, width=width, least=least, register=register)
+            return
+        each = self.wanted.each
+        begin = self.add(path, Op.ARRAY, width=width, least=least, register=register)
+        first = len(self.rows)
+        self.value(type_.element, False, path)
+        if path in each.arrays:
+            self.add(path, Op.SET, register=each.number, least=each.arrays[path])
+            self.add(path, Op.EMIT)
+        self.add(path, Op.NEXT, target=first)
+        if path in each.arrays and path in each.empty:
+            past = self.add(path, Op.JUMP)
+            self.jump_here(begin)
+            self.add(path, Op.SET, register=each.number, least=each.arrays[path])
+            self.add(path, Op.EMIT)
+            self.jump_here(past)
+        else:
+            self.jump_here(begin)
+
     def program(self) -> Program:
         code = np.zeros(len(self.rows), INSTRUCTION)
         for name in INSTRUCTION.names:
@@ -305,19 +390,24 @@ class _Assembler:
 
 def compile_program(
     layouts: Sequence[StructLayout],
-    captures: Sequence[str],
+    captures: Sequence[str] | Mapping[str, int],
     *,
+    lists: Mapping[str, int] | None = None,
     emit_after: str | None = None,
     stop_after: str | None = None,
+    emit_each: Each | None = None,
 ) -> Program:
-    """The program that reads ``layouts`` one after the other (a header, then a body).
+    """The program that reads ``layouts`` one behind the other (a header and a body).
 
-    ``captures`` are dotted paths such as ``responses.topic``, whose position is the number of their register; a
-    path that the layouts do not have is left ``ABSENT``. A row is written each time that the field ``emit_after``
-    has been read. ``stop_after`` ends the program early: what follows is not looked at. Without it, bytes after the
-    end are an error.
+    ``captures`` are paths of fields such as ``responses.topic``, whose position is the number of their register, or
+    which say it themselves; a path that the layouts do not have is left ``ABSENT``. ``lists`` are paths of arrays, of
+    which the place of the first element and their count are captured. A row is written each time that the field
+    ``emit_after`` has been read, and behind each element of the arrays of ``emit_each``. ``stop_after`` ends the
+    program early: what follows is not looked at. Without it, bytes after the end are an error.
     """
-    made = _Assembler({path: number for number, path in enumerate(captures)}, emit_after, stop_after)
+    values = captures if isinstance(captures, Mapping) else {path: number for number, path in enumerate(captures)}
+    wanted = _Wanted(values, lists or {}, emit_after, stop_after)
+    made = _Assembler(wanted if emit_each is None else replace(wanted, each=emit_each))
     for one in layouts:
         made.struct(one, "")
     made.add("", Op.STOP)
@@ -450,28 +540,55 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
 
 
 @kernel
-def interpret(
+def _tagged(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> None:
+    """Captures an integer of a tagged field. What is wrong with the section is said by ``_tags``."""
+    register = instruction.register
+    _set(registers, register, ABSENT, ABSENT)
+    count, after, trouble = _varint(buf, pos, end)
+    while trouble == Trouble.NONE and count > 0:
+        number, after, trouble = _varint(buf, after, end)
+        if trouble != Trouble.NONE:
+            break
+        size, after, trouble = _varint(buf, after, end)
+        if trouble != Trouble.NONE or size > end - after:
+            break
+        if number == instruction.tag:
+            if instruction.least + instruction.width <= size:
+                _set(registers, register, _signed(buf, after + instruction.least, instruction.width), 0)
+            break
+        after += size
+        count -= 1
+
+
+@kernel
+def _clear(registers: Array, before: int) -> None:
+    for k in range(_NUMBERS * before):
+        registers[k] = ABSENT
+
+
+@kernel
+def skip_tags(buf: Array, pos: int) -> int:
+    """Where tagged fields end that ``interpret`` has gone over already."""
+    after, _ = _tags(buf, pos, int64(buf.shape[0]))
+    return after
+
+
+@kernel
+def _steps(
     buf: Array,
-    start: int,
+    pos: int,
     end: int,
     code: Array,
     pc: int,
+    depth: int,
     registers: Array,
     left: Array,
     rows: Array,
     n_rows: int,
     tag: int,
-) -> tuple[int, int, int, int]:
-    """Runs the program at instruction ``pc`` over ``buf[start:end]``.
-
-    ``left`` (int64, MAX_DEPTH) is scratch. ``registers`` is set to ``ABSENT`` first and holds the last values
-    afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, trouble, position, instruction); without
-    trouble the program reached its end, FULL means that ``rows`` has no room for the next row.
-    """
-    for k in range(registers.shape[0]):
-        registers[k] = ABSENT
-    depth = 0
-    pos = int64(start)
+) -> tuple[int, int, int, int, int]:
+    """``interpret`` from an instruction on, at ``pos`` and within ``depth`` arrays, without clearing the registers:
+    (n_rows, trouble, position, instruction, depth). With FULL, the same call with these goes on."""
     trouble = int64(Trouble.NONE)
     while trouble == Trouble.NONE:
         instruction = code[pc]
@@ -502,6 +619,8 @@ def interpret(
                 trouble = int64(Trouble.DEPTH)
             elif trouble == Trouble.NONE:
                 pos = after
+                if instruction.register >= 0:
+                    _set(registers, instruction.register, after, max(int64(0), count))
                 if count <= 0:
                     pc = instruction.target
                     continue
@@ -531,13 +650,59 @@ def interpret(
                 for k in range(registers.shape[0]):
                     rows[n_rows, _FIRST + k] = registers[k]
                 n_rows += 1
+        elif op == Op.SET:
+            _set(registers, instruction.register, instruction.least, 0)
+        elif op == Op.CLEAR:
+            _clear(registers, instruction.register)
+        elif op == Op.INTS:
+            count, after, trouble = _count(buf, pos, end, instruction)
+            if trouble == Trouble.NONE:
+                count = max(int64(0), count)
+                _set(registers, instruction.register, after, count)
+                pos = after + count * instruction.least
+        elif op == Op.TAGGED:
+            _tagged(buf, pos, end, instruction, registers)
+        elif op == Op.JUMP:
+            pc = instruction.target
+            continue
         else:
             if op == Op.STOP and pos != end:
                 trouble = int64(Trouble.TRAILING)
             break
         if trouble == Trouble.NONE:
             pc += 1
+    return n_rows, trouble, pos, pc, depth
+
+
+@kernel
+def interpret(
+    buf: Array,
+    start: int,
+    end: int,
+    code: Array,
+    pc: int,
+    registers: Array,
+    left: Array,
+    rows: Array,
+    n_rows: int,
+    tag: int,
+) -> tuple[int, int, int, int]:
+    """Runs the program at instruction ``pc`` over ``buf[start:end]``.
+
+    ``left`` (int64, MAX_DEPTH) is scratch. ``registers`` is set to ``ABSENT`` first and holds the last values
+    afterwards. Each emitted row is ``tag`` and the registers. Returns (n_rows, trouble, position, instruction); without
+    trouble the program reached its end, FULL means that ``rows`` has no room for the next row.
+    """
+    for k in range(registers.shape[0]):
+        registers[k] = ABSENT
+    n_rows, trouble, pos, pc, _ = _steps(buf, int64(start), end, code, pc, int64(0), registers, left, rows, n_rows, tag)
     return n_rows, trouble, pos, pc
+
+
+_PC: Final = 0
+_POS: Final = 1
+_DEPTH: Final = 2
+_NOT_BEGUN: Final = -1
 
 
 @kernel
@@ -548,20 +713,27 @@ def _run(
     code: Array,
     registers: Array,
     left: Array,
+    at: Array,
     rows: Array,
-    n_rows: int,
     failures: Array,
-    n_failures: int,
+    n_rows: int,
 ) -> tuple[int, int, int]:
-    """``locate`` from ``job`` until the table of rows is full: (jobs done, n_rows, n_failures)."""
+    """``locate`` from ``job`` until the table of rows is full: (jobs done, n_rows, n_failures).
+
+    ``at`` is where in the job to go on: instruction (``_NOT_BEGUN``: the job has not begun), position, depth.
+    """
+    n_failures = int64(0)
     while job < jobs.shape[0]:
         one = jobs[job]
-        after, trouble, pos, pc = interpret(
-            buf, one.start, one.end, code, one.program, registers, left, rows, n_rows, job
-        )
+        pc, pos, depth = at[_PC], at[_POS], at[_DEPTH]
+        if pc == _NOT_BEGUN:
+            _clear(registers, registers.shape[0] // _NUMBERS)
+            pc, pos, depth = one.program, one.start, int64(0)
+        n_rows, trouble, pos, pc, depth = _steps(buf, pos, one.end, code, pc, depth, registers, left, rows, n_rows, job)
         if trouble == Trouble.FULL:
+            at[_PC], at[_POS], at[_DEPTH] = pc, pos, depth
             break
-        n_rows = after
+        at[_PC] = _NOT_BEGUN
         if trouble != Trouble.NONE:
             failure = failures[n_failures]
             failure.job = job
@@ -579,14 +751,30 @@ def locate(buf: Array, jobs: Array, code: Array, captures: int, engine: Engine) 
     ``jobs`` is a table of JOB, ``captures`` the number of captured fields. The columns of the rows are ``job_column``,
     ``value_column`` and ``length_column``; the failures are a table of FAILURE.
     """
+    parts = list(locate_parts(buf, jobs, code, captures, engine, int(np.iinfo(np.int64).max)))
+    return parts[0] if parts else (np.empty((0, _FIRST + _NUMBERS * captures), np.int64), np.empty(0, FAILURE))
+
+
+def locate_parts(
+    buf: Array, jobs: Array, code: Array, captures: int, engine: Engine, most: int
+) -> Iterator[tuple[Array, Array]]:
+    """What ``locate`` gives, ``most`` rows at a time: a part may end within a frame.
+
+    A failure comes with the last rows of its frame, or behind them in a part of its own.
+    """
     registers = registers_of(captures)
     left = np.empty(MAX_DEPTH, np.int64)
-    rows = np.empty((max(_LEAST_ROWS, len(jobs) * 2), _FIRST + len(registers)), np.int64)
+    at = np.full(_DEPTH + 1, _NOT_BEGUN, np.int64)
+    rows = np.empty((min(most, max(_LEAST_ROWS, len(jobs) * 2)), _FIRST + len(registers)), np.int64)
     failures = np.empty(len(jobs), FAILURE)
     run = engine(_run)
-    job, n_rows, n_failures = run(buf, jobs, 0, code, registers, left, rows, 0, failures, 0)
+    job = n_rows = n_failures = 0
     while job < len(jobs):
-        rows = grown(rows)
-        job, n_rows, n_failures = run(buf, jobs, job, code, registers, left, rows, n_rows, failures, n_failures)
-    # Copies: of what there was room for, little may be in use.
-    return rows[:n_rows].copy(), joined([failures[:n_failures]])
+        job, n_rows, new = run(buf, jobs, job, code, registers, left, at, rows, failures[n_failures:], n_rows)
+        n_failures += new
+        if job < len(jobs) and len(rows) < most:
+            rows = grown(rows)[:most]
+            continue
+        # Copies: of what there was room for, little may be in use.
+        yield rows[:n_rows].copy(), joined([failures[:n_failures]])
+        n_rows = n_failures = 0

@@ -43,6 +43,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
     CAPTURE: {
         "frames": "frames",
         "messages": "messages",
+        "partitions": "partitions",
         "records": "records",
         "client_metrics": "client_metrics",
     },

@@ -25,6 +25,7 @@ __all__ = [
     "constant",
     "filled",
     "milliseconds",
+    "nullable",
     "numbers",
     "pick",
     "spread",
@@ -40,12 +41,12 @@ def filled(schema: pa.Schema, make: Callable[[str], pa.Array]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([make(name) for name in schema.names], schema=schema)
 
 
-def constant(value: str, n: int) -> pa.Array:
+def constant(value: str | None, n: int) -> pa.Array:
     """The same text in every row."""
     return pa.repeat(pa.scalar(value, pa.string()), n)
 
 
-def pick(values: Sequence[str], numbers_: Array) -> pa.Array:
+def pick(values: Sequence[str | None], numbers_: Array) -> pa.Array:
     """``values[number]`` for each row."""
     if len(numbers_) and numbers_.min() == numbers_.max():
         return constant(values[int(numbers_[0])], len(numbers_))
@@ -62,6 +63,12 @@ def numbers(values: Array, type_: pa.DataType, low: int, high: int) -> pa.Array:
     absent = values == ABSENT
     assert values[~absent].size == 0 or (values[~absent].min() >= low and values[~absent].max() <= high)
     return pa.array(np.where(absent, 0, values), mask=absent).cast(type_)
+
+
+def nullable(values: Array, type_: pa.DataType) -> pa.Array:
+    """A column of integers that are in the range of the type, null where a value is ABSENT."""
+    absent = values == ABSENT
+    return pa.array(np.where(absent, 0, values).astype(type_.to_pandas_dtype()), mask=absent)
 
 
 def timestamps(nanoseconds: Array) -> pa.Array:

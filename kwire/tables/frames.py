@@ -133,18 +133,24 @@ class FrameColumns:
     ) -> None:
         self._capture = capture
         self._frames = frames
-        self._rows = slice(first, last)
+        self._rows: slice | Array = slice(first, last)
+        self._count = last - first
         self._statuses = (frames["status"] if statuses is None else statuses)[self._rows]
-        self._more = errors or {}
+        self._more = (
+            {} if errors is None else {row - first: text for row, text in errors.items() if first <= row < last}
+        )
+
+    @classmethod
+    def of(cls, capture: Capture, frames: Frames, rows: Array) -> FrameColumns:
+        """The columns of the frames ``rows``, which may repeat and have any order."""
+        made = cls(capture, frames, 0, 0)
+        made._rows, made._count, made._statuses = rows, len(rows), frames["status"][rows]
+        return made
 
     def column(self, name: str) -> pa.Array:
         """The column with this name."""
         made: pa.Array = getattr(self, name)()
         return made
-
-    @property
-    def _count(self) -> int:
-        return self._rows.stop - self._rows.start
 
     def _of(self, name: str) -> Array:
         return self._frames[name][self._rows]
@@ -242,8 +248,7 @@ class FrameColumns:
         for row in wrong:
             texts[row] = sentence(int(reason[row]), int(detail[row]))
         for row, text in self._more.items():
-            if self._rows.start <= row < self._rows.stop:
-                texts[row - self._rows.start] = text
+            texts[row] = text
         return pa.array(texts, pa.string())
 
 

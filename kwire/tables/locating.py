@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from kwire import schema
 from kwire.capture.frames import Frames
-from kwire.kernels.engine import choose
-from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate
+from kwire.kernels.engine import Engine, choose
+from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import StructLayout, layout
 
@@ -70,6 +70,21 @@ class Programs:
         What was emitted is read with ``job_column`` (which counts in the rows that have a program), ``value_column``
         and ``length_column`` of ``kwire.kernels.programs``.
         """
+        rows, jobs, engine = self._jobs(frames, rows)
+        found, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)
+        return rows, found, self._failures(rows, failures)
+
+    def parts(self, frames: Frames, rows: Array, most: int) -> Iterator[tuple[Array, Array, list[Failure]]]:
+        """What ``run`` gives, about ``most`` emitted rows at a time: see ``kwire.kernels.programs.locate_parts``."""
+        rows, jobs, engine = self._jobs(frames, rows)
+        for found, failures in locate_parts(frames.data, jobs, self._joined.code, self._registers, engine, most):
+            yield rows, found, self._failures(rows, failures)
+
+    def _failures(self, rows: Array, failures: Array) -> list[Failure]:
+        return [Failure(rows, failure, self._joined) for failure in failures]
+
+    def _jobs(self, frames: Frames, rows: Array) -> tuple[Array, Array, Engine]:
+        """Those of the rows that have a program, a table of JOB for them, and the engine for so much."""
         # One number for each kind of message: API key, direction, version.
         kinds = (frames["api"][rows] * 2 + frames["response"][rows]) << 16 | frames["version"][rows]
         new = False
@@ -92,6 +107,4 @@ class Programs:
         jobs["start"] = frames["off"][rows]
         jobs["end"] = jobs["start"] + frames["seen"][rows]
         jobs["program"] = code
-        engine = choose(int(frames["seen"][rows].sum()))
-        found, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)
-        return rows, found, [Failure(rows, failure, self._joined) for failure in failures]
+        return rows, jobs, choose(int(frames["seen"][rows].sum()))

@@ -19,29 +19,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
-from kwire import schema
-from kwire.capture.frames import Frames, text_of
-from kwire.kernels.engine import choose
+from kwire.capture.frames import Frames
 from kwire.kernels.layouts import Status
-from kwire.kernels.names import NameTable
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
 from kwire.log.internal import with_redacted
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.schema.keys import ApiKey
-from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
 from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
-from kwire.wire import uuid_text
+from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Topics
 
 if TYPE_CHECKING:
     from kwire.records import RecordColumns
@@ -132,13 +127,9 @@ _SET_FIELDS: Final = {
     ApiKey.SHARE_FETCH: _FETCHED,
 }
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
-R_TOPIC, R_TOPIC_ID, R_PARTITION, R_RECORDS = range(4)
+R_PARTITION, R_RECORDS = range(2, 4)
+assert (R_TOPIC, R_TOPIC_ID) == (0, 1)
 SET_REGISTERS: Final = 4
-R_NAME, R_ID = range(2)
-"""Registers of the programs that find a topic's name and id together."""
-
-_NO_TOPIC_ID: Final = bytes(16)
-_METADATA_ID: Final = METADATA_TOPIC_ID.bytes
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
 
@@ -159,7 +150,7 @@ class Records(Maker):
         if "crc_ok" not in self._decoded and not self._wanted.isdisjoint(("status", "error")):
             self._decoded.append("crc_ok")
         self._sets = Programs(_set_program, SET_REGISTERS)
-        self._topics = _Topics()
+        self._topics = Topics()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
@@ -268,7 +259,7 @@ class _Place:
     """Where records stand: the columns of their frame and of their record set."""
 
     def __init__(
-        self, name: str, topics: _Topics, frames: Frames, sets: Array, of_job: Array, wanted: frozenset[str]
+        self, name: str, topics: Topics, frames: Frames, sets: Array, of_job: Array, wanted: frozenset[str]
     ) -> None:
         from kwire.records.portions import text_size
 
@@ -312,125 +303,12 @@ class _Place:
         return {name: one() for name, one in make.items() if name in self._wanted}
 
 
-def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array:
-    """The number of the name that stands in a register, for each record set; -1 for none."""
-    offsets, lengths = value_column(sets, register), length_column(sets, register)
-    return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
-
-
-class _Topics:
-    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on."""
-
-    def __init__(self) -> None:
-        self._names = NameTable()
-        self._ids = NameTable()
-        self._texts: list[str] = []
-        self._sizes: list[int] = []
-        self._name_of: dict[bytes, str] = {_METADATA_ID: METADATA_TOPIC}
-        """As of the end of the window before."""
-        self._learnt: list[tuple[int, bytes, str]] = []
-        """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
-        self._pairs = Programs(_pair_program, 2)
-
-    def names(self, data: Array, sets: Array, frame: Array) -> columns.Texts:
-        """The topic's name of each record set; one that is not in the frame is what frames before it call the id.
-
-        ``frame`` has the numbers of the frames that the sets stand in.
-        """
-        from kwire.records.portions import text_size
-
-        number = _numbers(self._names, data, sets, R_TOPIC)
-        new = [text_of(one) for one in self._names.values()[len(self._texts) :]]
-        self._texts += new
-        self._sizes += map(text_size, new)
-        unnamed = number < 0
-        if not unnamed.any():
-            return columns.Texts(self._texts, self._sizes, number)
-        by_id = self._numbers_of_ids(data, sets)
-        known = [self._name_of.get(one) for one in self._ids.values()]
-        which = np.where(by_id >= 0, by_id, 0)
-        of_id = {one: place for place, one in enumerate(self._ids.values())} if self._learnt else {}
-        learnt = [(of_id[id_], since, name) for since, id_, name in self._learnt if id_ in of_id]
-        if learnt:
-            # By id, and by frame: what stands before the place of a set is the last that was learnt before its frame.
-            learnt.sort(key=lambda one: one[:2])
-            ids, since = (np.array([one[k] for one in learnt], np.int64) for k in (0, 1))
-            first = min(since.min(), frame.min())
-            width = max(since.max(), frame.max()) - first + 1
-            before = np.searchsorted(ids * width + (since - first), by_id * width + (frame - first)) - 1
-            holds = (before >= 0) & (ids[before] == by_id)
-            which = np.where(holds, len(known) + before, which)
-            known += [name for *_, name in learnt]
-        number = np.where(unnamed & (by_id >= 0), len(self._texts) + which, number)
-        return columns.Texts([*self._texts, *known], [*self._sizes, *map(text_size, known)], number)
-
-    def ids(self, data: Array, sets: Array) -> columns.Texts:
-        """The topic's id of each record set, as text."""
-        # A version that has names and ids may send the zero id: no id.
-        number = self._numbers_of_ids(data, sets)
-        texts = [None if one == _NO_TOPIC_ID else uuid_text(UUID(bytes=one)) for one in self._ids.values()]
-        return columns.Texts(texts, [0 if one is None else len(one) for one in texts], number)
-
-    def _numbers_of_ids(self, data: Array, sets: Array) -> Array:
-        return _numbers(self._ids, data, sets, R_TOPIC_ID)
-
-    def learn(self, frames: Frames) -> None:
-        """Takes the pairs of names and ids in the messages of a window that have both."""
-        self._name_of.update((id_, name) for _, id_, name in self._learnt)
-        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
-        of_job, pairs, _ = self._pairs.run(frames, rows)
-        data = frames.data
-        number = frames.numbers[of_job[job_column(pairs)]]
-        order = np.argsort(number, kind="stable")
-        found = (number, value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
-        latest: dict[bytes, str] = {}
-        self._learnt = []
-        for since, name_off, name_length, id_off in zip(*(one[order].tolist() for one in found), strict=True):
-            id_ = data[id_off : id_off + 16].tobytes()
-            if name_length > 0 and id_ != _METADATA_ID:
-                name = text_of(data[name_off : name_off + name_length].tobytes())
-                if latest.get(id_, self._name_of.get(id_)) != name:
-                    self._learnt.append((since, id_, name))
-                    latest[id_] = name
-
-
-def _names_topics(api: Array, response: Array) -> Array:
-    """Which frames may name topics by name and id; ``_pair_program`` then decides by the layout."""
-    # Not Produce and Fetch, the bulk of the traffic, which never have both; nor what has no layout.
-    return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
-
-
 def _set_program(api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
     return compile_program(found, fields, emit_after=fields[R_RECORDS])
-
-
-def _pair_program(api: int, response: int, version: int) -> Program | None:
-    found = layouts(api, response, version)
-    pair = None if found is None else _topic_pair(found[-1], "")
-    if found is None or pair is None:
-        return None
-    name, topic_id, last = pair
-    return compile_program(found, (name, topic_id), emit_after=last)
-
-
-def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
-    """Paths of a topic's name, its id, and the later one of the two, in the first struct that has both."""
-    names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
-    named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
-    if named is not None and "topic_id" in names:
-        last = max(named, "topic_id", key=names.index)
-        return path + named, path + "topic_id", path + last
-    for one in struct.fields:
-        inner = one.type.element if isinstance(one.type, ArrayLayout) else one.type
-        if isinstance(inner, StructLayout):
-            found = _topic_pair(inner, f"{path}{one.name}.")
-            if found is not None:
-                return found
-    return None
 
 
 SHOWN: Final = (

@@ -29,6 +29,8 @@ __all__ = [
     "headers",
     "host",
     "latency",
+    "offset",
+    "outcome",
     "partition",
     "plain",
     "readable",
@@ -180,6 +182,20 @@ def partition(row: Row) -> str:
     if topic is None:
         return "-"
     return readable(topic) if row["partition"] is None else f"{readable(topic)}-{row['partition']}"
+
+
+def offset(row: Row) -> str:
+    """An offset, or the word for the one that is asked for."""
+    if row["offset"] is None:
+        return row["offset_spec"] or "-"
+    return str(row["offset"])
+
+
+def outcome(row: Row) -> str:
+    """The error that a message tells, and what is wrong with the message."""
+    if row["status"] != "ok":
+        return status(row)
+    return "ok" if row["error"] in (None, "NONE") else readable(row["error"])
 
 
 def record_format(row: Row) -> str:

@@ -211,7 +211,7 @@ def test_arrays_that_are_nested_too_deeply_stop_the_program(engine: Engine) -> N
         # Each array has one element: no jump is taken.
         operations = [*[Op.ARRAY] * depth, Op.SKIP, *[Op.NEXT] * depth, Op.STOP]
         code = np.zeros(len(operations), INSTRUCTION)
-        code["op"], code["width"], code["least"] = operations, COMPACT, 1
+        code["op"], code["width"], code["least"], code["register"] = operations, COMPACT, 1, -1
         _, failures, _ = run(engine, Program(code, ("",) * len(code)), b"\x02" * depth + b"x", 0)
         assert [one["trouble"] for one in failures] == ([Trouble.DEPTH] if depth > MAX_DEPTH else [])
 

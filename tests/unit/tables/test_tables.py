@@ -31,8 +31,10 @@ from kwire.errors import DecodeError
 from kwire.kernels.layouts import Status
 from kwire.records import columnar, verdicts
 from kwire.tables.definition import Table
+from kwire.tables.partitions import PartitionStatus
 from kwire.tables.reading import of_capture
 from kwire.tables.records import RecordStatus
+from kwire.tables.topics import Topics
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 EVENTS = GOLDEN / "kafka-4.3-kraft-events" / "events.pcap"
@@ -85,7 +87,9 @@ def test_every_table_is_found_under_its_name() -> None:
 
 
 def test_an_unknown_table_is_a_value_error_that_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"no table 'packets': there are frames, messages, records, client_metrics"):
+    with pytest.raises(
+        ValueError, match=r"no table 'packets': there are frames, messages, partitions, records, client_metrics"
+    ):
         tables.table("packets")
     with pytest.raises(ValueError, match=r"no table 'packets': there are frames, .*, hono"):
         capture.read(io.BytesIO(), "packets")
@@ -110,6 +114,7 @@ def test_words_of_status_are_the_names_of_what_the_rows_are_made_from() -> None:
     for name in ("frames", "messages"):
         assert list(tables.table(name).statuses) == [one.name.lower() for one in Status]
     assert list(tables.table("records").statuses) == [one.name.lower() for one in RecordStatus]
+    assert list(tables.table("partitions").statuses) == [one.name.lower() for one in PartitionStatus]
     for name in tables.names("log"):
         assert list(tables.table(name, "log").statuses) == [
             verdicts.OK,
@@ -271,11 +276,9 @@ def test_addresses_are_written_where_a_host_is_wanted(monkeypatch: pytest.Monkey
 
 
 def test_topics_are_learnt_where_their_names_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kwire.tables import records as module
-
-    learnt = Calls(monkeypatch, module._Topics, "learn")
-    named = Calls(monkeypatch, module._Topics, "names")
-    identified = Calls(monkeypatch, module._Topics, "ids")
+    learnt = Calls(monkeypatch, Topics, "learn")
+    named = Calls(monkeypatch, Topics, "names")
+    identified = Calls(monkeypatch, Topics, "ids")
     assert calls_of(learnt, "records", names_of("records", "topic")) == 0
     assert calls_of(learnt, "records", ["topic"]) == 1
     assert calls_of(named, "records", names_of("records", "topic")) == 0
@@ -296,9 +299,7 @@ def test_of_a_record_nothing_is_copied_that_is_not_wanted(monkeypatch: pytest.Mo
 
 
 def test_events_ask_records_for_what_they_are_made_from_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kwire.tables import records as module
-
-    learnt = Calls(monkeypatch, module._Topics, "learn")
+    learnt = Calls(monkeypatch, Topics, "learn")
     decoded = Calls(monkeypatch, columnar, "decode_pieces")
     read(EVENTS.read_bytes(), "cloudevents", columns=["id", "type"])
     assert set(decoded.arguments[-1]["columns"]) == {"headers", "value", "magic"}

@@ -1,0 +1,174 @@
+"""Topics in the tables of captures: their names, their ids, and which id was seen with which name.
+
+Programs find them (``kwire.tables.locating``): whoever uses ``Topics`` has a topic's name in register ``R_TOPIC`` of
+its rows and its id in ``R_TOPIC_ID``. Names of topics that a frame knows by id only are learnt from every message that
+has both (Metadata, CreateTopics and so on).
+
+Rules kept here:
+
+- Names and ids are made into text once, and spread over the rows.
+- The name of an id is the one that the last message before the frame gave to it, whatever the windows are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from kwire import schema
+from kwire.capture.frames import Frames, text_of
+from kwire.kernels.engine import choose
+from kwire.kernels.layouts import Status
+from kwire.kernels.names import NameTable
+from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
+from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
+from kwire.records.portions import text_size
+from kwire.schema.keys import ApiKey
+from kwire.schema.model import ArrayLayout, PrimitiveLayout, StructLayout
+from kwire.tables import columns
+from kwire.tables.locating import Programs, layouts
+from kwire.wire import uuid_text
+
+__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics"]
+
+Array = Any
+
+R_TOPIC, R_TOPIC_ID = range(2)
+"""Registers of a topic's name and of its id."""
+R_NAME, R_ID = range(2)
+"""Registers of the programs that find both together."""
+
+_NO_TOPIC_ID: Final = bytes(16)
+_METADATA_ID: Final = METADATA_TOPIC_ID.bytes
+
+
+class Names:
+    """The byte strings that occur in a register, each made into text once."""
+
+    def __init__(self) -> None:
+        self._table = NameTable()
+        self.known: list[str] = []
+        """As text, by number."""
+        self.sizes: list[int] = []
+
+    def numbers(self, data: Array, rows: Array, register: int) -> Array:
+        """The number of the string of each row; -1 for none."""
+        made = _numbers(self._table, data, rows, register)
+        new = [text_of(one) for one in self._table.values()[len(self.known) :]]
+        self.known += new
+        self.sizes += map(text_size, new)
+        return made
+
+    def texts(self, data: Array, rows: Array, register: int) -> columns.Texts:
+        """The string of each row as text."""
+        number = self.numbers(data, rows, register)
+        return columns.Texts(self.known, self.sizes, number)
+
+
+class Topics:
+    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on."""
+
+    def __init__(self) -> None:
+        self._names = Names()
+        self._ids = NameTable()
+        self._name_of: dict[bytes, str] = {_METADATA_ID: METADATA_TOPIC}
+        """As of the end of the window before."""
+        self._learnt: list[tuple[int, bytes, str]] = []
+        """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
+        self._pairs = Programs(_pair_program, 2)
+
+    def names(self, data: Array, sets: Array, frame: Array) -> columns.Texts:
+        """The topic's name of each record set; one that is not in the frame is what frames before it call the id.
+
+        ``frame`` has the numbers of the frames that the sets stand in.
+        """
+        number = self._names.numbers(data, sets, R_TOPIC)
+        texts, sizes = self._names.known, self._names.sizes
+        unnamed = number < 0
+        if not unnamed.any():
+            return columns.Texts(texts, sizes, number)
+        by_id = self.__numbers_ids(data, sets)
+        known = [self._name_of.get(one) for one in self._ids.values()]
+        which = np.where(by_id >= 0, by_id, 0)
+        of_id = {one: place for place, one in enumerate(self._ids.values())} if self._learnt else {}
+        learnt = [(of_id[id_], since, name) for since, id_, name in self._learnt if id_ in of_id]
+        if learnt:
+            # By id, and by frame: what stands before the place of a set is the last that was learnt before its frame.
+            learnt.sort(key=lambda one: one[:2])
+            ids, since = (np.array([one[k] for one in learnt], np.int64) for k in (0, 1))
+            first = min(since.min(), frame.min())
+            width = max(since.max(), frame.max()) - first + 1
+            before = np.searchsorted(ids * width + (since - first), by_id * width + (frame - first)) - 1
+            holds = (before >= 0) & (ids[before] == by_id)
+            which = np.where(holds, len(known) + before, which)
+            known += [name for *_, name in learnt]
+        number = np.where(unnamed & (by_id >= 0), len(texts) + which, number)
+        return columns.Texts([*texts, *known], [*sizes, *map(text_size, known)], number)
+
+    def ids(self, data: Array, sets: Array) -> columns.Texts:
+        """The topic's id of each record set, as text."""
+        # A version that has names and ids may send the zero id: no id.
+        number = self.__numbers_ids(data, sets)
+        texts = [None if one == _NO_TOPIC_ID else uuid_text(UUID(bytes=one)) for one in self._ids.values()]
+        return columns.Texts(texts, [0 if one is None else len(one) for one in texts], number)
+
+    def __numbers_ids(self, data: Array, sets: Array) -> Array:
+        return _numbers(self._ids, data, sets, R_TOPIC_ID)
+
+    def learn(self, frames: Frames) -> None:
+        """Takes the pairs of names and ids in the messages of a window that have both."""
+        self._name_of.update((id_, name) for _, id_, name in self._learnt)
+        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
+        of_job, pairs, _ = self._pairs.run(frames, rows)
+        data = frames.data
+        number = frames.numbers[of_job[job_column(pairs)]]
+        order = np.argsort(number, kind="stable")
+        found = (number, value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
+        latest: dict[bytes, str] = {}
+        self._learnt = []
+        for since, name_off, name_length, id_off in zip(*(one[order].tolist() for one in found), strict=True):
+            id_ = data[id_off : id_off + 16].tobytes()
+            if name_length > 0 and id_ != _METADATA_ID:
+                name = text_of(data[name_off : name_off + name_length].tobytes())
+                if latest.get(id_, self._name_of.get(id_)) != name:
+                    self._learnt.append((since, id_, name))
+                    latest[id_] = name
+
+
+def _names_topics(api: Array, response: Array) -> Array:
+    """Which frames may name topics by name and id; ``_pair_program`` then decides by the layout."""
+    # Not Produce and Fetch, the bulk of the traffic, which never have both; nor what has no layout.
+    return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
+
+
+def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array:
+    """The number of the name that stands in a register, for each record set; -1 for none."""
+    offsets, lengths = value_column(sets, register), length_column(sets, register)
+    return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
+
+
+def _pair_program(api: int, response: int, version: int) -> Program | None:
+    found = layouts(api, response, version)
+    pair = None if found is None else _topic_pair(found[-1], "")
+    if found is None or pair is None:
+        return None
+    name, topic_id, last = pair
+    return compile_program(found, (name, topic_id), emit_after=last)
+
+
+def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
+    """Paths of a topic's name, its id, and the later one of the two, in the first struct that has both."""
+    names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
+    named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
+    if named is not None and "topic_id" in names:
+        last = max(named, "topic_id", key=names.index)
+        return path + named, path + "topic_id", path + last
+    for one in struct.fields:
+        inner = one.type.element if isinstance(one.type, ArrayLayout) else one.type
+        if isinstance(inner, StructLayout):
+            found = _topic_pair(inner, f"{path}{one.name}.")
+            if found is not None:
+                return found
+    return None
