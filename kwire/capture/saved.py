@@ -54,6 +54,8 @@ _CONNECTION: Final = {
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
     "told": _FLAG,
+    "unanswered": _COUNT,
+    "handshake": (ABSENT, _ANY[1]),
 }
 _STREAM: Final = {
     "reference": _POSITION,
@@ -243,10 +245,22 @@ def check_connections(saved: pa.Table, whole: bool) -> None:
     for one in saved.column("tls").to_pylist():
         if one is not None:
             _check_tls(one)
+    for one in saved.column("hello").to_pylist():
+        if one is not None:
+            _check_hello(one)
     if whole:
         numbers = pc.struct_field(saved.column("connection"), "number").to_numpy()
         if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
             raise _wrong("connections are missing, or there twice")
+
+
+def _check_hello(text: str) -> None:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _wrong("hello is no JSON") from None
+    if not isinstance(said, list) or len(said) != 3 or not all(one is None or isinstance(one, str) for one in said):
+        raise _wrong("hello")
 
 
 def _check_tls(text: str) -> None:

@@ -19,7 +19,7 @@ Rules kept here:
   as that can be: where packets are missing, when a hole is given up depends on what was there to be seen).
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
 - Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
-  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 300 bytes for each connection, and with the number of
+  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 800 bytes for each connection, and with the number of
   different client ids.
 - No I/O, and no clock: time is that of the packets.
 """
@@ -36,10 +36,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.capture.connections import Connections
 from kwire.capture.containers import Container
 from kwire.capture.encrypted import Encrypted, Tls, Window
 from kwire.capture.fragments import Fragments
-from kwire.capture.frames import Endpoint, Frames
+from kwire.capture.frames import Endpoint, Frames, text_of
+from kwire.capture.hellos import Hellos
 from kwire.capture.links import named
 from kwire.capture.saved import check_connections, what_is_stated
 from kwire.errors import CaptureError, MissingExtraError
@@ -100,6 +102,7 @@ STATE: Final = pa.schema(
         pa.field("waiting", _WAITS, nullable=False),
         pa.field("segments", _HELD, nullable=False),
         pa.field("tls", pa.string()),
+        pa.field("hello", pa.string()),
     ]
 )
 """What ``Tracker.save`` gives: one row for each connection.
@@ -107,7 +110,8 @@ STATE: Final = pa.schema(
 ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
 request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
 (null: the capture does not have them); ``tls``, of a connection that speaks it and is decrypted, what is known of that,
-as JSON without any secret. What is known of the capture as a whole is JSON in the metadata, under
+as JSON without any secret; ``hello``, of one that is not decrypted, what its hellos say (version, cipher suite, server
+name). What is known of the capture as a whole is JSON in the metadata, under
 ``kwire``.
 """
 
@@ -171,6 +175,8 @@ class Tracker:
         self._keys = KeyLog(also=keys)
         """Those that the capture itself holds, and those that were given."""
         self._encrypted = None if keys is None else Encrypted(self._keys)
+        self._hellos = Hellos()
+        """Of connections over TLS, where nothing is decrypted."""
         self._keys_unused = ""
         """Why the secrets in the capture are not used."""
         self._container = Container(self._counts, self._keys)
@@ -287,7 +293,9 @@ class Tracker:
         connections, table = self._known.connections, self._known.streams
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
-        if self._encrypted is not None:
+        if self._encrypted is None:
+            self._hellos.look(buf, fresh, self._known)
+        else:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
             buf, segments = self._encrypted.opened(tls, len(self._segments))
         data, pieces, active, order = streams.place(
@@ -429,6 +437,27 @@ class Tracker:
             )
         return found
 
+    def known(self) -> Connections:
+        """The connections so far, as columns. They are those of this moment as long as nothing is fed."""
+        count = self._known.n_connections
+        return Connections(
+            self._known.connections[:count], self._known.streams[: 2 * count], self._client_id, self._tls
+        )
+
+    def _client_id(self, number: int) -> str | None:
+        if number < 0:
+            return None
+        names = self._client_ids
+        off, length = names.names[number].tolist()
+        return text_of(names.pool[off : off + length].tobytes())
+
+    def _tls(self, slot: int) -> Tls | None:
+        known = None if self._encrypted is None else self._encrypted.of(slot)
+        said = self._hellos.of(slot)
+        if known is not None or said is None:
+            return known
+        return Tls(*said, "")
+
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was."""
         counts = self._counts.tolist()
@@ -482,6 +511,10 @@ class Tracker:
             self._waiting_of(slots, client_ids),
             pa.array(self._segments_of(slots), _HELD),
             pa.array([self._tls_of(slot) for slot in slots.tolist()], pa.string()),
+            pa.array(
+                [None if said is None else json.dumps(said) for said in map(self._hellos.state, slots.tolist())],
+                pa.string(),
+            ),
         ]
         whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
         if connections is None:
@@ -589,6 +622,9 @@ class Tracker:
         ]
         self._restore_waiting(saved.column("waiting"), whole, engine)
         self._restore_segments(saved.column("segments").to_pylist(), whole)
+        for slot, one in enumerate(saved.column("hello").to_pylist()):
+            if one is not None:
+                self._hellos.restore(slot, json.loads(one))
         states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
         if len(self._keys) and self._encrypted is None:
             self._use_secrets()

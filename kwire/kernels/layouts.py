@@ -194,6 +194,8 @@ class Packet(Row):
     off: int
     captured: int
     """Bytes of it that the capture has."""
+    size: int
+    """Bytes that it had on the wire, as the capture says."""
     time: int
     link: int
     """Link type, a number of the registry of tcpdump.org."""
@@ -255,6 +257,10 @@ class Connection(Row):
     """1 when the row of an encrypted connection has been written."""
     client: int
     """Number of the client_id of its latest request, -1 before that."""
+    unanswered: int
+    """Requests that were passed over: a later one was answered."""
+    handshake: int
+    """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
 
 
 class Stream(Row):
@@ -284,6 +290,40 @@ class Stream(Row):
     """When the capture had all before ``next``, ABSENT before the first byte."""
     clock: int
     """What the capture's clock showed then, ABSENT before the first byte."""
+    packets: int
+    """What tracking counts, of any connection and whatever becomes of it: packets,"""
+    wire: int
+    """their bytes on the wire, headers and all,"""
+    payload: int
+    """and bytes of segments, those that repeat others too."""
+    first_time: int
+    last_time: int
+    """Of the earliest and the latest packet; ABSENT before the first."""
+    syn_time: int
+    """Of the latest SYN; ABSENT before that."""
+    tunnel: int
+    """``layers.Header.tunnel`` of the first packet."""
+    over_order: int
+    """When the first FIN, or RST that counts, was seen, as the number of a packet; -1 before that."""
+    resets: int
+    """How many RSTs that count."""
+    repeats: int
+    """Packets with bytes that were seen before,"""
+    repeated: int
+    """and how many such bytes."""
+    late: int
+    """Packets with bytes that were missing when later ones were seen."""
+    lost: int
+    """Bytes that are missing, but for the holes that are remembered, the latest ones:"""
+    hole_1: int
+    hole_1_end: int
+    hole_2: int
+    hole_2_end: int
+    hole_3: int
+    hole_3_end: int
+    hole_4: int
+    hole_4_end: int
+    """positions of their first byte and of the byte behind them, the same for no hole."""
 
 
 class Segment(Row):

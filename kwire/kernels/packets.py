@@ -142,10 +142,11 @@ def _room(start: int, end: int) -> Array:
 
 
 @kernel
-def _note_packet(packet: Any, off: int, captured: int, time: int, link: int) -> None:
+def _note_packet(packet: Any, off: int, captured: int, size: int, time: int, link: int) -> None:
     """Fills a row of the table of packets."""
     packet.off = off
     packet.captured = captured
+    packet.size = size
     packet.time = time
     packet.link = link
 
@@ -166,7 +167,7 @@ def _fill_pcap(
         if n == packets.shape[0]:
             return n, pos, int64(Stopped.FULL)
         time = seconds * _SECOND + (fraction if nano else fraction * _MICROSECOND)
-        _note_packet(packets[n], pos + header, captured, time, link)
+        _note_packet(packets[n], pos + header, captured, word(buf, pos + 12, little), time, link)
         n += 1
         pos += header + captured
     return n, pos, int64(Stopped.MORE)
@@ -295,7 +296,8 @@ def _fill_pcapng(
                 )
                 if last_time <= EARLIEST or last_time >= LATEST:
                     counts[Count.TIME] += 1
-            _note_packet(packets[n], off, captured, last_time, interface.link)
+            size = word(buf, pos + (8 if kind == _SIMPLE_PACKET else 24), little)
+            _note_packet(packets[n], off, captured, size, last_time, interface.link)
             n += 1
         pos += total
     return n, pos, int64(Stopped.MORE), last_time

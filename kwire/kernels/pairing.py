@@ -167,7 +167,8 @@ def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: in
 
 @kernel
 def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> None:
-    """Takes the entries up to and with row ``last``, one of its own, off a connection's list."""
+    """Takes the entries up to and with row ``last``, one of its own, off a connection's list: those before it have no
+    answer."""
     row = int64(-1)
     while row != last and conn.waiting_head >= 0:
         row = conn.waiting_head
@@ -178,8 +179,10 @@ def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> No
             _remove(waiting, lookup, room, row)
         conn.waiting_head = entry.next
         conn.waiting -= 1
+        conn.unanswered += 1
         entry.next = room.free
         room.free = row
+    conn.unanswered -= 1
     if conn.waiting_head < 0:
         conn.waiting_tail = -1
 

@@ -53,6 +53,8 @@ _SEQUENCE: Final = _SEQUENCES - 1
 """The bits of a sequence number."""
 
 _IPV4: Final = 4
+_HOLES: Final = 4
+"""How many holes of a stream are remembered, in fields of ``Stream``."""
 
 _FIRST_CONNECTIONS: Final = 64
 _FIRST_PLACES: Final = 1024
@@ -278,6 +280,8 @@ def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) ->
     conn.first_id = -1
     conn.told = 0
     conn.client = -1
+    conn.unanswered = 0
+    conn.handshake = ABSENT
     _clear(ab)
     _clear(ba)
 
@@ -297,6 +301,23 @@ def _clear(stream: Any) -> None:
     stream.time = -1
     stream.latest = ABSENT
     stream.clock = ABSENT
+    stream.packets = 0
+    stream.wire = 0
+    stream.payload = 0
+    stream.first_time = ABSENT
+    stream.last_time = ABSENT
+    stream.syn_time = ABSENT
+    stream.tunnel = 0
+    stream.over_order = -1
+    stream.resets = 0
+    stream.repeats = 0
+    stream.repeated = 0
+    stream.late = 0
+    stream.lost = 0
+    stream.hole_1 = stream.hole_1_end = 0
+    stream.hole_2 = stream.hole_2_end = 0
+    stream.hole_3 = stream.hole_3_end = 0
+    stream.hole_4 = stream.hole_4_end = 0
 
 
 @kernel
@@ -317,6 +338,104 @@ def _with_room(known: Known, engine: Engine) -> Known:
         lookup = np.full(2 * lookup.shape[0], -1, np.int64)
         engine(fill_lookup)(connections, n_connections, lookup, finder[0])
     return Known(connections, streams, lookup, finder, n_connections)
+
+
+# --- what is counted --------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, other: Any) -> None:
+    """Counts a packet of a direction, and notes what it says about the times of its connection."""
+    control = header.control
+    time: int = packet.time
+    if stream.packets == 0:
+        stream.first_time = time
+        stream.last_time = time
+        stream.tunnel = header.tunnel
+    stream.packets += 1
+    stream.wire += packet.size
+    stream.first_time = min(stream.first_time, time)
+    stream.last_time = max(stream.last_time, time)
+    if control & (Flag.SYN | Flag.FIN):
+        if control & Flag.SYN:
+            stream.syn_time = time
+        if control & Flag.FIN and stream.over_order < 0:
+            stream.over_order = order
+    elif (
+        conn.handshake == ABSENT
+        and control & Flag.ACK
+        and stream.syn_time != ABSENT
+        and other.syn_time != ABSENT
+        and other.syn_time >= stream.syn_time
+    ):
+        # The third packet of a handshake: the end that opened the connection sends it (RFC 9293, section 3.5).
+        conn.handshake = time - stream.syn_time
+
+
+@kernel
+def _push_hole(stream: Any, begin: int, end: int) -> None:
+    """Remembers a hole; the oldest of those that there is room for is forgotten, and stays missing."""
+    stream.lost += stream.hole_1_end - stream.hole_1
+    stream.hole_1 = stream.hole_2
+    stream.hole_1_end = stream.hole_2_end
+    stream.hole_2 = stream.hole_3
+    stream.hole_2_end = stream.hole_3_end
+    stream.hole_3 = stream.hole_4
+    stream.hole_3_end = stream.hole_4_end
+    stream.hole_4 = begin
+    stream.hole_4_end = end
+
+
+@kernel
+def _fill_holes(stream: Any, begin: int, end: int) -> int:
+    """How many bytes from position ``begin`` on and before ``end`` were missing; they are not any more."""
+    filled = int64(0)
+    for _ in range(_HOLES):
+        # Each in turn is taken out of the front, and what is left of it put back behind the others.
+        first = stream.hole_1
+        last = stream.hole_1_end
+        low = max(first, begin)
+        high = min(last, end)
+        stream.hole_1_end = first
+        if low >= high:
+            _push_hole(stream, first, last)
+            continue
+        filled += high - low
+        if high < last:
+            # Of a hole that is filled in its middle, only the later part is remembered.
+            stream.lost += low - first
+            _push_hole(stream, high, last)
+        else:
+            _push_hole(stream, first, low)
+    return filled
+
+
+@kernel
+def _count_bytes(header: Any, pos: int, stream: Any) -> None:
+    """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing in front of it."""
+    reference = stream.reference
+    length = header.length
+    end = pos + length
+    stream.payload += length
+    stream.lost += length - header.captured
+    if reference < 0 or pos == reference:
+        return
+    if pos > reference:
+        # A FIN takes a sequence number, but is no byte; an RST may stand anywhere.
+        if stream.end < 0 and not header.control & Flag.RST:
+            _push_hole(stream, reference, pos)
+        return
+    if length == 0:
+        return
+    if length == 1 and end == reference:
+        return  # a keep-alive: it has the last byte again, or any (RFC 9293, section 3.8.4)
+    filled = _fill_holes(stream, pos, min(end, reference))
+    repeated = min(end, reference) - pos - filled
+    if filled > 0:
+        stream.late += 1
+    if repeated > 0:
+        stream.repeats += 1
+        stream.repeated += repeated
 
 
 # --- which position ---------------------------------------------------------------------------------------------------
@@ -344,6 +463,8 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
             if stream.next < 0:
                 stream.next = pos
                 stream.synced = 1
+    if reference >= 0 or header.length > 0:
+        _count_bytes(header, pos, stream)
     end = pos + header.length
     if end > reference and end >= 0:
         stream.reference = end
@@ -489,11 +610,16 @@ def _take(
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
         stream = 2 * slot + side
+        _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST and not _ends_here(header, streams[stream]):
             continue
         pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST:
             _close(conn, order)
+            one = streams[stream]
+            one.resets += 1
+            if one.over_order < 0:
+                one.over_order = order
             continue  # what an RST carries is a text about the reason, not data of the stream
         if header.length > 0 and conn.role != Role.OTHER:
             n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.capture.frames import Frames
+    from kwire.capture.tracker import Tracker
     from kwire.tables.showing import Column
 
 __all__ = ["CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
@@ -42,8 +43,8 @@ class Maker:
         """The rows that these frames give, with the schema that was chosen; a batch may be empty."""
         raise NotImplementedError
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """The rows that only the end of the capture gives, where a table has such."""
+    def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
+        """The rows that only the end of the capture gives, where a table has such. ``tracker`` has read the capture."""
         return iter(())
 
 

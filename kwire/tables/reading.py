@@ -82,7 +82,7 @@ def _batches(
     except CaptureError as problem:
         error = CaptureError(problem.message, file=name or None, offset=problem.offset)
     for one, maker in makers.items():
-        yield from _filled(one, maker.rest())
+        yield from _filled(one, maker.rest(reading.tracker))
     # Not where the caller stopped early: what was left out is known at the end only.
     if on_note is not None:
         for note in reading.notes():
