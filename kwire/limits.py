@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-__all__ = ["BEYOND", "DEFAULT_LIMITS", "Limits"]
+__all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
 BEYOND: Final = "beyond the limit"
 """What every sentence about a limit has: by it a problem that is told as text is known to be one of these."""
 
-_GROWTH: Final = 12
+GROWTH: Final = 12
 """How many times its own size a large body may take as objects."""
 
 
@@ -59,7 +59,7 @@ class Limits:
 
     def for_objects(self, size: int) -> int:
         """The most that a body of ``size`` bytes may take as objects."""
-        return min(self.objects, self.objects // _GROWTH + _GROWTH * size)
+        return min(self.objects, self.objects // GROWTH + GROWTH * size)
 
     def said(self, name: str) -> str:
         """A limit in a sentence, with how to raise it: ``beyond the limit objects of 1000; Limits(objects=...) raises

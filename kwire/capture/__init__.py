@@ -41,6 +41,7 @@ def read(
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
+    payloads: bool = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
@@ -58,6 +59,7 @@ def read(
     on_note: Callable[[str], None] | None = ...,
     limits: Limits = ...,
     secrets: bool = ...,
+    payloads: bool = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
@@ -75,6 +77,7 @@ def read(
     on_note: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
+    payloads: bool = False,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
@@ -91,7 +94,8 @@ def read(
     once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once, and only no bytes are its
     end. ``on_note`` is called after the last batch with sentences about what was left out (fragments without the
     others, tunnels and link types that are not read). ``limits`` bounds what reading may use. ``secrets``: passwords,
-    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``keylog``: the secrets of
+    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``payloads``: in the table
+    ``messages`` a ``body`` has its record sets, in base64, and not only their size. ``keylog``: the secrets of
     connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such
     connections are decrypted.
 
@@ -133,6 +137,7 @@ def read(
         on_note=on_note,
         limits=limits,
         secrets=secrets,
+        payloads=payloads,
         keys=KeyLog.of(keylog),
     )
     return found if tables is not None else _without_name(found)

@@ -79,7 +79,19 @@ def _records() -> None:
         pass
 
 
-PARTS: Final[dict[str, Callable[[], None]]] = {"captures": _captures, "records": _records}
+def _bodies() -> None:
+    import numpy as np
+
+    from kwire.kernels.bodies import CODE, TEXT_JOB, Pool, Scratch, write
+    from kwire.kernels.engine import MACHINE
+    from kwire.protocol.bodies import error_texts
+
+    pool, nothing = Pool(), np.zeros(64, np.uint8)
+    names = error_texts(pool)
+    write(nothing, np.zeros(0, TEXT_JOB), 0, np.zeros(1, CODE), 0, pool.data, names, Scratch(), 0, 0, MACHINE)
+
+
+PARTS: Final[dict[str, Callable[[], None]]] = {"captures": _captures, "records": _records, "bodies": _bodies}
 """By what they read; each takes a processor for some ten seconds."""
 
 

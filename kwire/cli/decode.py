@@ -137,6 +137,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
     add_keylog(parser)
     add_secrets(parser)
+    parser.add_argument(
+        "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
+    )
     add_limits(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
 
@@ -151,6 +154,8 @@ def run(args: argparse.Namespace) -> int:
     segments = _segments(files)
     if segments and args.keylog:
         args.parser.error("--keylog is for captures")
+    if segments and args.payloads:
+        args.parser.error("--payloads is for captures")
     if segments:
         return _decode_segments(files, segments, args)
     wanted = args.table or []
@@ -306,6 +311,7 @@ def _decode(
             memory=memory,
             limits=args.limits,
             secrets=args.secrets,
+            payloads=args.payloads,
             keys=keys,
         )
         for table, batch in found:

@@ -29,6 +29,7 @@ from kwire.codec.redacting import (
     Secrets,
     by_topic,
     hides_tags,
+    is_left_out,
     is_redacted,
     is_secret,
     quoted,
@@ -245,6 +246,8 @@ def _json_default(value: object) -> str:
 def _from_plain(type_: str, value: Any, cls: type, path: str, secret: str) -> Any:
     if is_redacted(value):
         raise EncodeError("the value was left out as a secret", layout=cls.__qualname__, path=path)
+    if type_ == "records" and is_left_out(value):
+        raise EncodeError("the record set was left out", layout=cls.__qualname__, path=path)
     try:
         if type_ == "uuid" and isinstance(value, str):
             return wire.parse_uuid(value)

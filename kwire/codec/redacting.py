@@ -29,9 +29,11 @@ __all__ = [
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
     "REDACTED",
+    "SIZE",
     "Secrets",
     "by_topic",
     "hides_tags",
+    "is_left_out",
     "is_redacted",
     "is_secret",
     "quoted",
@@ -47,6 +49,8 @@ METADATA_TOPIC_ID: Final = UUID(int=1)
 
 REDACTED: Final = "redacted"
 UNKNOWN: Final = "unknown_tagged_fields"
+SIZE: Final = "bytes"
+"""What stands in place of a record set that is left out, ``{"bytes": 13225}``, is named so."""
 
 _TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
 """What may say of which topic a record set is."""
@@ -166,6 +170,11 @@ def redacted(value: bytes | str | int) -> dict[str, int]:
 def is_redacted(value: object) -> bool:
     """Whether ``value`` is what ``redacted`` gives."""
     return isinstance(value, Mapping) and list(value) == [REDACTED]
+
+
+def is_left_out(value: object) -> bool:
+    """Whether ``value`` stands in place of a record set."""
+    return isinstance(value, Mapping) and list(value) == [SIZE]
 
 
 def quoted(value: object, secret: str = "") -> str:

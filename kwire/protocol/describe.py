@@ -1,6 +1,6 @@
 """Messages for people: error codes by name, what Kafka embeds in bytes fields decoded as well, and no secrets.
 
-``describe(message, version)`` is ``to_dict`` with three differences; ``undescribe`` takes back the first two:
+``describe(message, version)`` is ``to_dict`` with some differences; ``undescribe`` takes back the first two:
 
 - A field named ``error_code`` holds the name (``"NOT_COORDINATOR"``); a code without a name stays a number.
 - Where the group protocol is ``consumer``, the subscriptions and assignments inside JoinGroup, SyncGroup and
@@ -9,6 +9,9 @@
   of ``header`` and ``body``.
 - Passwords, tokens and the like are left out: ``{"redacted": 26}`` stands in place of 26 bytes
   (``kwire.protocol.secrets``). ``secrets=True`` leaves them in. ``undescribe`` refuses what was left out.
+- With ``payloads=False`` record sets are left out as well: ``{"bytes": 13225}``.
+
+``kwire.protocol.bodies`` makes programs that write the same as text: what is changed here is changed there.
 
 An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
 left over is ignored, as Kafka's own ConsumerProtocol does; so is a protocol type that the layout does not carry (it is
@@ -19,20 +22,35 @@ Source: KIP-429, KIP-792, KIP-881 for the embedded schemas.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from kwire import schema
 from kwire.codec import registry
-from kwire.codec.objects import WireMessage, dump_json
+from kwire.codec.objects import WireMessage, WireStruct, dump_json
+from kwire.codec.redacting import SIZE
 from kwire.errors import DecodeError, EncodeError
 from kwire.protocol import secrets as rules
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.protocol.headers import encode_request, request_header_version
 from kwire.schema import model
 
-__all__ = ["decode_embedded", "describe", "encode_embedded", "to_json", "undescribe"]
+__all__ = [
+    "CONSUMER",
+    "EMBEDDED",
+    "Place",
+    "Shown",
+    "decode_embedded",
+    "describe",
+    "described",
+    "encode_embedded",
+    "show",
+    "to_json",
+    "undescribe",
+]
 
 CONSUMER: Final = "consumer"
 
@@ -41,7 +59,7 @@ ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 
 Place = dict[str, Any]
 
-_EMBEDDED: Final[dict[str, Place]] = {
+EMBEDDED: Final[dict[str, Place]] = {
     "JoinGroupRequest": {"protocols": {"metadata": SUBSCRIPTION}},
     "JoinGroupResponse": {"members": {"metadata": SUBSCRIPTION}},
     "SyncGroupRequest": {"assignments": {"assignment": ASSIGNMENT}},
@@ -83,27 +101,60 @@ def encode_embedded(name: str, values: Mapping[str, Any]) -> bytes:
     return version.to_bytes(2, "big", signed=True) + body
 
 
-def describe(message: WireMessage, version: int, *, secrets: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What of a body is shown, and how.
+
+    ``secrets``: secrets too. ``payloads``: record sets as bytes, not their size. ``typed``: each field has one type
+    whatever it holds, as the columns of a table do: bytes are not decoded, an error code without a name is text, and so
+    is what stands in place of a secret.
+    """
+
+    secrets: bool = False
+    payloads: bool = True
+    typed: bool = False
+
+
+def describe(message: WireMessage, version: int, *, secrets: bool = False, payloads: bool = True) -> dict[str, Any]:
     """``message.to_dict(version)`` with names for error codes, with embedded schemas decoded, and without secrets.
 
-    ``secrets``: they are left in.
+    ``secrets``: they are left in. Without ``payloads``, record sets are left out.
     """
+    return described(message, version, Shown(secrets, payloads))
+
+
+def described(message: WireMessage, version: int, shown: Shown) -> dict[str, Any]:
+    """``describe``, as it is ``shown``."""
     values = message.to_dict(version)
-    place = _EMBEDDED.get(message.SCHEMA.name)
-    if place is not None:
-        _expand(values, place, None)
-    if message.SCHEMA.name == rules.ENVELOPE:
-        _open_envelope(values, secrets)
-    if not secrets:
-        rules.redact(type(message), values)
-    if _has_error_code(model.ByIdentity(message.SCHEMA)):
-        _name_errors(values)
+    if not shown.typed:
+        place = EMBEDDED.get(message.SCHEMA.name)
+        if place is not None:
+            _expand(values, place, None)
+        if message.SCHEMA.name == rules.ENVELOPE:
+            _open_envelope(values, shown)
+    show(type(message), values, shown, errors=_has_error_code(model.ByIdentity(message.SCHEMA)))
     return values
 
 
-def to_json(message: WireMessage, version: int, *, indent: int | None = None, secrets: bool = False) -> str:
+def show(kind: type[WireStruct], values: dict[str, Any], shown: Shown, *, errors: bool) -> None:
+    """Leaves out of ``values``, which ``to_dict`` of a ``kind`` gave, what is not shown.
+
+    ``errors``: error codes have their names."""
+    if not shown.secrets:
+        rules.redact(kind, values)
+    if not shown.payloads:
+        _measure(kind, values, shown.secrets)
+    if errors:
+        _name_errors(values)
+    if shown.typed:
+        _settle(values)
+
+
+def to_json(
+    message: WireMessage, version: int, *, indent: int | None = None, secrets: bool = False, payloads: bool = True
+) -> str:
     """``describe`` as JSON text: bytes as base64, uuids in Kafka's text form, what is not UTF-8 as U+FFFD."""
-    return dump_json(describe(message, version, secrets=secrets), indent=indent)
+    return dump_json(describe(message, version, secrets=secrets, payloads=payloads), indent=indent)
 
 
 def undescribe(name: str, values: Mapping[str, Any]) -> WireMessage:
@@ -114,19 +165,19 @@ def undescribe(name: str, values: Mapping[str, Any]) -> WireMessage:
     plain = _copy(values)
     if name == rules.ENVELOPE:
         _close_envelope(plain)
-    place = _EMBEDDED.get(name)
+    place = EMBEDDED.get(name)
     if place is not None:
         _collapse(plain, place)
     _number_errors(plain)
     return registry.message_class(schema.message(name)).from_dict(plain)
 
 
-def _open_envelope(values: dict[str, Any], secrets: bool) -> None:
+def _open_envelope(values: dict[str, Any], shown: Shown) -> None:
     request = rules.embedded(values["request_data"])
     if request is not None:
         version = request.header.request_api_version
         header = request.header.to_dict(request_header_version(request.header.request_api_key, version))
-        values["request_data"] = {"header": header, "body": describe(request.body, version, secrets=secrets)}
+        values["request_data"] = {"header": header, "body": described(request.body, version, shown)}
 
 
 def _close_envelope(values: dict[str, Any]) -> None:
@@ -151,6 +202,49 @@ def _has_error_code(key: model.ByIdentity) -> bool:
     message = key.message
     every = [*message.fields, *(field for struct in message.structs.values() for field in struct.fields)]
     return any(field.name == "error_code" for field in every)
+
+
+_WITH_RECORDS: Final[dict[tuple[type[WireStruct], bool], tuple[tuple[str, type[WireStruct] | None], ...]]] = {}
+
+
+def _with_records(kind: type[WireStruct], secrets: bool) -> tuple[tuple[str, type[WireStruct] | None], ...]:
+    """The fields of a class that are record sets, or structs with such: name, class of the struct."""
+    known = _WITH_RECORDS.get((kind, secrets))
+    if known is not None:
+        return known
+    found: list[tuple[str, type[WireStruct] | None]] = []
+    for field in kind.FIELDS:
+        inner = kind.STRUCTS.get(field.name)
+        if inner is not None and _with_records(inner, secrets):
+            found.append((field.name, inner))
+        elif field.type == model.Primitive("records") and (secrets or field.secret not in ("always", "frame")):
+            found.append((field.name, None))
+    return _WITH_RECORDS.setdefault((kind, secrets), tuple(found))
+
+
+def _measure(kind: type[WireStruct], values: dict[str, Any], secrets: bool) -> None:
+    for name, inner in _with_records(kind, secrets):
+        value = values.get(name)
+        if inner is None:
+            if isinstance(value, bytes):
+                values[name] = {SIZE: len(value)}
+        elif value:
+            for one in value if isinstance(value, list) else (value,):
+                _measure(inner, one, secrets)
+
+
+def _settle(values: dict[str, Any]) -> None:
+    """What ``Shown.typed`` says, of names and secrets."""
+    for name, value in values.items():
+        if name == "error_code" and isinstance(value, int):
+            values[name] = str(value)
+        elif rules.is_redacted(value):
+            values[name] = json.dumps(value)
+        elif isinstance(value, dict):
+            _settle(value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for one in value:
+                _settle(one)
 
 
 def _expand(values: dict[str, Any], place: Place, protocol_type: str | None) -> None:

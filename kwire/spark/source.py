@@ -54,6 +54,7 @@ FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
 VXLAN_PORTS = "vxlan_ports"
+PAYLOADS = "payloads"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 
 KEYLOG_PIECE: Final = 1 << 20
@@ -109,13 +110,14 @@ class Options:
     deep: bool
     limits: Limits
     secrets: bool
+    payloads: bool
     keylog: str | None
     paths: tuple[str, ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, KEYLOG, PATH, PATHS)
+        known = (FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, KEYLOG, PATH, PATHS)
         for name in options:
             if name.lower() not in known:
                 said = ", ".join(map(repr, known[:-3]))
@@ -123,7 +125,7 @@ class Options:
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
-        form, deep = options.get(FORMAT, CAPTURE), _deep(options.get(DEEP, "false"))
+        form, deep = options.get(FORMAT, CAPTURE), _true(options, DEEP)
         table = options.get(TABLE, tables.names(FORMATS[form])[0] if form in FORMATS else "")
         ports, vxlan_ports = _ports(options.get(PORTS), PORTS), _ports(options.get(VXLAN_PORTS), VXLAN_PORTS)
         _table(table, form, deep=deep)
@@ -131,8 +133,11 @@ class Options:
             raise KwireError(f"the option '{PORTS if ports else VXLAN_PORTS}' is for captures")
         if form == LOG and KEYLOG in options:
             raise KwireError("the option 'keylog' is for captures")
+        payloads = _true(options, PAYLOADS)
+        if form == LOG and payloads:
+            raise KwireError("the option 'payloads' is for captures")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
-        return cls(form, table, ports, vxlan_ports, deep, limits, secrets, options.get(KEYLOG), tuple(paths))
+        return cls(form, table, ports, vxlan_ports, deep, limits, secrets, payloads, options.get(KEYLOG), tuple(paths))
 
     @property
     def definition(self) -> Table:
@@ -149,9 +154,10 @@ class Options:
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
 
 
-def _deep(text: str) -> bool:
+def _true(options: Mapping[str, str], option: str) -> bool:
+    text = options.get(option, "false")
     if text.lower() not in ("true", "false"):
-        raise KwireError(f"not {text!r}: the option 'deep' is true or false")
+        raise KwireError(f"not {text!r}: the option {option!r} is true or false")
     return text.lower() == "true"
 
 
@@ -184,6 +190,7 @@ class KwireDataSource(DataSource):
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
+    ``option("payloads", True)`` keeps the record sets in bodies.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
 
@@ -222,6 +229,7 @@ def _read(stream: Any, table: Table, file: File, columns: list[str], options: Op
     from kwire import capture
 
     terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "keylog": _keys(options.keylog)}
+    terms["payloads"] = options.payloads
     return capture.read(stream, table.name, name=file.name, **terms)
 
 

@@ -27,13 +27,15 @@ class Run:
     """How one capture is read: what is the same for all the tables that are made of it.
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
-    job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown.
+    job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
+    whether bodies have their record sets.
     """
 
     name: str = ""
     memory: dict[str, Any] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     secrets: bool = False
+    payloads: bool = False
 
 
 class Maker:

@@ -1,8 +1,9 @@
 """The table ``messages``: the frames, with the decoded body as JSON text.
 
-Bodies are decoded one by one, in Python, and only where a column needs it: ``body``, and ``status`` and ``error``,
-which say so where a body is not what its version says. Secrets are left out of ``body`` unless they are wanted
-(``kwire.protocol.secrets``); ``sasl_user`` is there where it is asked for.
+Bodies are read only where a column needs it: ``body``, and ``status`` and ``error``, which say so where a body is not
+what its version says. A kernel writes their text (``kwire.tables.bodies``); those that it declines, and whatever is
+wrong with one, are dealt with one by one, by objects. Secrets are left out of ``body`` unless they are wanted
+(``kwire.protocol.secrets``), and so are record sets; ``sasl_user`` is there where it is asked for.
 
 What a body may become, as objects and as text, is bounded by ``kwire.limits``: beyond that its row is ``too_large``,
 and all others are as ever.
@@ -10,23 +11,26 @@ and all others are as ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.capture.frames import Frames, sentence
 from kwire.codec.objects import dump_json
 from kwire.errors import KwireError, LimitError, UnsupportedVersionError
+from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import Reason, Status
-from kwire.protocol.describe import describe
+from kwire.protocol.describe import Shown, described
 from kwire.protocol.headers import decode_request, decode_response
 from kwire.protocol.secrets import sasl_user
 from kwire.records.portions import MOST_BYTES, portions, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
+from kwire.tables.bodies import Bodies, Part, untouched
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import SCHEMA as FRAMES
 from kwire.tables.frames import STATUSES, Capture, FrameColumns, text_sizes
@@ -53,7 +57,8 @@ _DECODED: Final = frozenset(("body", "status", "error"))
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         self._capture = Capture(run.name)
-        self._secrets = run.secrets
+        self._shown = Shown(run.secrets, run.payloads)
+        self._texts: Bodies | None = None
         self._limits = run.limits
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
@@ -71,14 +76,30 @@ class _Maker(Maker):
         if not self._decodes:
             for first, last in portions(costs):
                 made = FrameColumns(self._capture, frames, first, last)
-                yield columns.filled(self._schema, partial(self._column, made, [], first, last))
+                yield columns.filled(self._schema, partial(self._column, made, _no_texts, first, last))
             return
         statuses = frames["status"].copy()
+        rows = np.flatnonzero(statuses == Status.OK)
+        for part in self._parts(frames, rows):
+            costs[part.first : part.last] += part.sizes
+            yield from self._rest(frames, part, costs, statuses)
+
+    def _parts(self, frames: Frames, rows: Array) -> Iterator[Part]:
+        engine = choose(int(frames["seen"][rows].sum()))
+        if engine is PYTHON:
+            # Objects are faster than a kernel as Python.
+            return iter((untouched(frames, rows),))
+        if self._texts is None:
+            self._texts = Bodies(self._shown, self._limits)
+        return self._texts.text(frames, rows, engine)
+
+    def _rest(self, frames: Frames, part: Part, costs: Array, statuses: Array) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, with the bodies that are not written yet."""
         bodies: dict[int, str | None] = {}
         errors: dict[int, str] = {}
-        rows = np.flatnonzero(statuses == Status.OK)
+        rows = part.declined
         about = (frames[name][rows].tolist() for name in ("response", "api", "version"))
-        begin = text = 0
+        begin, text = part.first, 0
         for row, *of_frame in zip(rows.tolist(), *about, strict=True):
             try:
                 bodies[row], left = self._body(frames.bytes_of(row), *of_frame)
@@ -102,11 +123,11 @@ class _Maker(Maker):
             text += size
             if text >= MOST_BYTES:
                 # Before more bodies become text.
-                yield from self._made(frames, begin, row + 1, costs, statuses, errors, bodies)
+                yield from self._made(frames, begin, row + 1, costs, statuses, errors, bodies, part)
                 begin, text = row + 1, 0
                 bodies.clear()
                 errors.clear()
-        yield from self._made(frames, begin, len(frames), costs, statuses, errors, bodies)
+        yield from self._made(frames, begin, part.last, costs, statuses, errors, bodies, part)
 
     def _made(
         self,
@@ -117,18 +138,19 @@ class _Maker(Maker):
         statuses: Array,
         errors: dict[int, str],
         bodies: dict[int, str | None],
+        part: Part,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the frames from ``begin`` on and before ``end``."""
         for low, high in portions(costs[begin:end]):
             first, last = begin + low, begin + high
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
-            texts = [bodies.get(row) for row in range(first, last)]
+            texts = partial(_texts, bodies, part, first, last)
             yield columns.filled(self._schema, partial(self._column, made, texts, first, last))
 
-    def _column(self, made: FrameColumns, bodies: list[str | None], first: int, last: int, name: str) -> pa.Array:
+    def _column(self, made: FrameColumns, texts: Callable[[], pa.Array], first: int, last: int, name: str) -> pa.Array:
         if name == "sasl_user":
             return pa.array([self._users.get(row) for row in range(first, last)], pa.string())
-        return pa.array(bodies, pa.string()) if name == "body" else made.column(name)
+        return texts() if name == "body" else made.column(name)
 
     def _body(self, data: bytes, response: int, api: int, version: int) -> tuple[str | None, int]:
         """The body of a frame as JSON, where that is wanted, and how many bytes follow it.
@@ -145,7 +167,7 @@ class _Maker(Maker):
             del asked
         if not self._writes:
             return None, left
-        values, size = describe(body, version, secrets=self._secrets), len(data)
+        values, size = described(body, version, self._shown), len(data)
         # Before there is text: each of them may be as large as all others.
         del body, data
         return self._text(values, size), left
@@ -160,6 +182,20 @@ class _Maker(Maker):
             if expected <= most:
                 return text
         raise LimitError(f"the body is {expected} bytes as JSON text: {self._limits.said('text')}")
+
+
+def _texts(bodies: dict[int, str | None], part: Part, first: int, last: int) -> pa.Array:
+    """The bodies of some rows: those that the kernel has written, and those of objects."""
+    if not part.written[first - part.first : last - part.first].any():
+        return pa.array([bodies.get(row) for row in range(first, last)], pa.string())
+    made = part.column(first, last)
+    if not bodies:
+        return made
+    return pc.coalesce(made, pa.array([bodies.get(row) for row in range(first, last)], pa.string()))
+
+
+def _no_texts() -> pa.Array:
+    raise AssertionError("nothing was decoded")
 
 
 def _users(frames: Frames) -> Iterator[tuple[int, str]]:

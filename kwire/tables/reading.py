@@ -45,6 +45,7 @@ def read(
     memory: dict[str, Any] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
+    payloads: bool = False,
     keys: KeyLog | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
@@ -53,7 +54,7 @@ def read(
     from one capture to the next: a dict that is empty before the first and given again with each. The rest and the
     errors are those of ``kwire.capture.read``.
     """
-    run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets)
+    run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets, payloads=payloads)
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():
         definition = of_capture(one)

@@ -1,0 +1,154 @@
+"""The text that a kernel writes of a body is that of the objects, for every layout and whatever the bytes are.
+
+The kernel may decline a frame; what it writes is right to the character. What it must not decline is asserted too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kwire
+from kwire import schema
+from kwire.capture.frames import Frames
+from kwire.codec.objects import dump_json
+from kwire.errors import KwireError
+from kwire.kernels.engine import Engine
+from kwire.kernels.layouts import FRAME
+from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.protocol.describe import Shown, described
+from kwire.schema import model
+from kwire.tables.bodies import Bodies
+from kwire.testing import layouts, messages, mutations
+
+EXHAUSTIVE = settings.get_current_profile_name() == "exhaustive"
+ALL = [
+    (message, version)
+    for message in (schema.message(name) for name in schema.names())
+    if message.kind in ("request", "response")
+    for version in message.versions
+]
+SHOWN = [Shown(secrets, payloads, typed) for secrets in (0, 1) for payloads in (0, 1) for typed in (0, 1)]  # type: ignore[arg-type]
+slow_is_fine = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+SELDOM = {"AlterClientQuotasRequest", "DescribeClientQuotasResponse", "EnvelopeRequest"}
+"""There is no program for them, or not for all of their bodies."""
+MAY_DECLINE = {
+    "AlterConfigsRequest",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DescribeConfigsResponse",
+    "IncrementalAlterConfigsRequest",
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
+    "DescribeGroupsResponse",
+}
+"""By what is in them: configuration values, bytes that are not of the group protocol."""
+
+
+@dataclass
+class Frame:
+    message: model.Message
+    version: int
+    data: bytes
+
+
+def frame(message: model.Message, version: int, body: Any) -> Frame:
+    if message.kind == "request":
+        data = kwire.encode_request(body, api_version=version, correlation_id=7, client_id="é\0\n")
+    else:
+        data = kwire.encode_response(body, api_version=version, correlation_id=7)
+    return Frame(message, version, data)
+
+
+def frames_of(made: list[Frame]) -> Frames:
+    table = np.zeros(len(made), FRAME)
+    at = 3
+    for row, one in zip(table, made, strict=True):
+        row.off, row.seen, row.size = at, len(one.data), len(one.data)
+        row.api, row.response, row.version = one.message.api_key, int(one.message.kind == "response"), one.version
+        at += len(one.data)
+    # Nothing behind the last frame: copies must not run over the end.
+    data = np.frombuffer(b"###" + b"".join(one.data for one in made), np.uint8)
+    nothing = np.zeros(0, np.int64)
+    return Frames(table, data, nothing, nothing, nothing)
+
+
+def texts(made: list[Frame], shown: Shown, engine: Engine, limits: Limits = DEFAULT_LIMITS) -> list[str | None]:
+    frames = frames_of(made)
+    found: list[str | None] = []
+    for part in Bodies(shown, limits).text(frames, np.arange(len(made)), engine):
+        column = part.column(part.first, part.last)
+        column.validate(full=True)
+        assert column.is_null().to_pylist() == [row in part.declined for row in range(part.first, part.last)]
+        found += column.to_pylist()
+    return found
+
+
+def by_objects(one: Frame, shown: Shown, limits: Limits = DEFAULT_LIMITS) -> str | None:
+    """The text, None where there is none."""
+    try:
+        if one.message.kind == "request":
+            body, version = kwire.decode_request(one.data, limits=limits).body, one.version
+        else:
+            assert one.message.api_key is not None
+            answer = kwire.decode_response(
+                one.data, api_key=one.message.api_key, api_version=one.version, limits=limits
+            )
+            body, version = answer.body, answer.api_version
+    except KwireError:
+        return None
+    text = dump_json(described(body, version, shown))
+    return text if len(text.encode()) <= limits.text else None
+
+
+def check(one: Frame, shown: Shown, engine: Engine, limits: Limits = DEFAULT_LIMITS) -> str | None:
+    (found,) = texts([one], shown, engine, limits)
+    if found is not None:
+        assert found == by_objects(one, shown, limits)
+    return found
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 60)
+def test_the_text_of_any_message_is_that_of_its_objects(engine: Engine, data: st.DataObject) -> None:
+    message, version = data.draw(layouts(), label="layout")
+    shown = data.draw(st.sampled_from(SHOWN), label="shown")
+    drawn = data.draw(messages(message, version, unknown_tags=False), label="message")
+    found = check(frame(message, version, drawn), shown, engine)
+    if message.name not in SELDOM | MAY_DECLINE:
+        assert found is not None
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 60)
+def test_what_is_written_of_damaged_bytes_is_what_objects_say(engine: Engine, data: st.DataObject) -> None:
+    message, version = data.draw(layouts(), label="layout")
+    shown = data.draw(st.sampled_from(SHOWN), label="shown")
+    whole = frame(message, version, data.draw(messages(message, version), label="message"))
+    damaged = data.draw(mutations(whole.data[8:]), label="bytes")
+    one = Frame(message, version, whole.data[:8] + damaged)
+    limits = data.draw(st.sampled_from([DEFAULT_LIMITS, Limits(objects=300 + 6 * len(damaged)), Limits(text=200)]))
+    check(one, shown, engine, limits)
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=40 if EXHAUSTIVE else 2)
+@pytest.mark.parametrize("layout", ALL if EXHAUSTIVE else ALL[::41], ids=lambda one: f"{one[0].name}-v{one[1]}")
+def test_this_layout(layout: tuple[model.Message, int], engine: Engine, data: st.DataObject) -> None:
+    message, version = layout
+    made = [frame(message, version, data.draw(messages(message, version))) for _ in range(3)]
+    for one in list(made):
+        made += [Frame(message, version, one.data[:end]) for end in range(8, len(one.data), 1 + len(one.data) // 40)]
+        made.append(Frame(message, version, one.data + b"\0"))
+    for shown in SHOWN:
+        for one, found in zip(made, texts(made, shown, engine), strict=True):
+            if found is not None:
+                assert found == by_objects(one, shown)
