@@ -31,7 +31,7 @@ from kwire.spark.events import (
     hono_producers,
     hono_violations,
 )
-from kwire.spark.functions import decode_records, decode_request, decode_response
+from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
 from kwire.spark.source import KwireDataSource, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KwireDataSource",
+    "api_name",
     "cloudevent",
     "cloudevents",
     "decode_records",
@@ -50,6 +51,7 @@ __all__ = [
     "hono_producers",
     "hono_violations",
     "register",
+    "sql_functions",
     "table_schema",
 ]
 
@@ -58,6 +60,13 @@ prefer_drivers_python()
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``format("kwire")`` known to ``spark``, and its workers run the driver's Python. Harmless to repeat."""
+    """Makes ``format("kwire")`` and the functions of SQL known to ``spark``, and its workers run the driver's Python.
+
+    Harmless to repeat. The functions are ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``,
+    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_decode_records(records)`` and
+    ``kwire_api_name(api_key)``.
+    """
     use_drivers_python(spark)
     spark.dataSource.register(KwireDataSource)
+    for name, function in sql_functions().items():
+        spark.udf.register(name, function)

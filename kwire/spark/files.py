@@ -5,9 +5,12 @@ A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``
 - a file;
 - a folder: the files below it that are wanted: for captures all but the ones whose name, or whose folder's
   name, begins with ``_`` or ``.`` (what Spark and others leave behind, such as ``_SUCCESS``), for log segments the ones
-  that are named like one;
+  that are named like one. What lies beside captures and is none, by its name and by its first bytes, is passed over:
+  a worker looks at these (``File.is_foreign``), the driver opens no file;
 - a pattern: ``*`` and ``?`` match within one name, ``**`` any number of folders, ``[abc]`` one character and
   ``{a,b}`` either. A path that exists is taken literally, whatever characters it has.
+
+``Choice`` narrows what was found, by name and time, as the options of Spark's own file sources do.
 
 The driver lists, the workers open. A ``File`` carries its file system, which pickles as its options; so the workers
 need no settings of their own, and credentials come from where the worker's environment has them.
@@ -22,6 +25,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,19 +33,31 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kwire.capture.compressed import decompressed
+from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 
-__all__ = ["File", "find", "visible"]
+__all__ = ["EVERY", "Choice", "File", "find", "instant", "visible"]
+
+CAPTURE_NAME = re.compile(
+    r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
+)
+"""How captures are named, rotated and compressed ones too: ``broker.pcap``, ``trace.pcap12``, ``trace.pcap.3.gz``."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that was found. ``name`` is what the user knows it as: a local path, or a URI (without credentials)."""
+    """A file that was found. ``name`` is what the user knows it as: a local path, or a URI (without credentials).
+
+    ``asked``: it was named, or matches a pattern; else it is one of a folder's.
+    """
 
     filesystem: Any
     path: str
     name: str
     size: int | None
+    asked: bool
+    changed: datetime | None = None
+    """When it was last written, UTC; None where the file system does not say."""
 
     def open(self) -> Any:
         """A stream of the file's bytes. Raises ``OSError``.
@@ -49,6 +65,22 @@ class File:
         What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
         return decompressed(self.filesystem.open_input_stream(self.path, compression=None))
+
+    def is_foreign(self) -> bool:
+        """Whether this is no capture, but something that lies in a folder of captures: it has neither their names nor
+        their first bytes, decompressed. Raises ``OSError``."""
+        if self.asked or CAPTURE_NAME.fullmatch(self.path.rpartition("/")[2]):
+            return False
+        try:
+            with self.open() as stream:
+                return not is_capture(stream.read(4))
+        except (pa.ArrowException, EOFError):
+            return True
+        except OSError as error:
+            # What cannot be decompressed is no capture; what cannot be opened may be one.
+            if error.errno is None:
+                return True
+            raise
 
     def beside(self, name: str) -> bytes | None:
         """What the file ``name`` in the same folder holds; None where there is none that can be read."""
@@ -64,17 +96,54 @@ def visible(below: str) -> bool:
     return not any(part.startswith(("_", ".")) for part in below.split("/"))
 
 
-def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible) -> list[File]:
+def instant(text: str) -> datetime:
+    """A time as Spark's options have it, ``2026-11-22T09:30:00``: UTC where it does not say otherwise.
+
+    Raises ``ValueError``.
+    """
+    found = datetime.fromisoformat(text)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of the files that paths stand for are taken; as the options of Spark's file sources of these names."""
+
+    glob: str | None = None
+    """``pathGlobFilter``: a pattern of the file's name, without folders."""
+    recursive: bool = True
+    """``recursiveFileLookup``: a folder's folders as well. Here it is so unless it is said otherwise."""
+    after: datetime | None = None
+    """``modifiedAfter``: files that were written later than this, in UTC."""
+    before: datetime | None = None
+    """``modifiedBefore``: files that were written earlier than this, in UTC."""
+
+    def takes(self, name: str, changed: datetime | None) -> bool:
+        """Whether a file of this name is taken. Raises ``CaptureError`` for a ``glob`` that is none."""
+        if self.glob is not None and _pattern("", self.glob).fullmatch("/" + name) is None:
+            return False
+        if self.after is None and self.before is None:
+            return True
+        # Of a file system that has no times nothing is left out.
+        return changed is None or not (
+            (self.after is not None and changed <= self.after) or (self.before is not None and changed >= self.before)
+        )
+
+
+EVERY = Choice()
+
+
+def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible, choice: Choice = EVERY) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
     ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
-    match a pattern, are taken without asking. Raises ``CaptureError`` for a path that stands for no file, or whose
-    file system cannot be reached.
+    match a pattern, are taken without asking. ``choice`` holds for all of them. Raises ``CaptureError`` for a path that
+    stands for no file, or whose file system cannot be reached.
     """
     found: dict[str, File] = {}
     for path in paths:
         try:
-            files = _find(path, wanted)
+            files = _find(path, wanted, choice.recursive)
         except (OSError, pa.ArrowException) as error:
             name, secrets = _public(path)
             said = " ".join(str(error).split())
@@ -84,17 +153,17 @@ def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible) -> list[
         if not files:
             raise CaptureError("no such file", file=_public(path)[0])
         for file in files:
-            found.setdefault(file.name, file)
+            if choice.takes(file.path.rpartition("/")[2], file.changed):
+                found.setdefault(file.name, file)
     return list(found.values())
 
 
-def _find(path: str, wanted: Callable[[str], bool]) -> list[File]:
+def _find(path: str, wanted: Callable[[str], bool], recursive: bool) -> list[File]:
     filesystem, root, prefix = _filesystem(path)
     info = filesystem.get_file_info(root)
     if info.type == fs.FileType.File:
-        return [File(filesystem, info.path, prefix + info.path, info.size)]
+        return [File(filesystem, info.path, prefix + info.path, info.size, True, info.mtime)]
     pattern = None
-    recursive = True
     if info.type == fs.FileType.NotFound:
         root, wild = _split(root)
         if not wild:
@@ -110,7 +179,7 @@ def _find(path: str, wanted: Callable[[str], bool]) -> list[File]:
         else:
             taken = wanted(info.path[len(root) :].lstrip("/"))
         if taken:
-            files.append(File(filesystem, info.path, prefix + info.path, info.size))
+            files.append(File(filesystem, info.path, prefix + info.path, info.size, pattern is not None, info.mtime))
     return sorted(files, key=lambda file: file.name)
 
 
@@ -148,6 +217,8 @@ def _public(path: str) -> tuple[str, set[str]]:
 
 def _filesystem(path: str) -> tuple[Any, str, str]:
     """The file system of ``path``, the path in it, and what stands before such a path in a file's name."""
+    if path.startswith("file:/") and not path.startswith("file://"):
+        path = "file://" + path[5:]  # as Spark's catalog writes it
     scheme, colon, rest = path.partition("://")
     if not colon:
         return fs.LocalFileSystem(), os.path.abspath(path), ""  # noqa: PTH100 - a pattern is no Path

@@ -33,16 +33,20 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import kwire
 from kwire import schema, wire
+from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
 from kwire.protocol.describe import to_json
+from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import METADATA_TOPIC
 
 if TYPE_CHECKING:
+    import numpy as np
     from pyspark.sql._typing import ColumnOrName
 
+    from kwire.messages import RequestHeader
     from kwire.records import RecordColumns
 
-__all__ = ["decode_records", "decode_request", "decode_response"]
+__all__ = ["api_name", "decode_records", "decode_request", "decode_response", "sql_functions"]
 
 REQUEST: Final = pa.struct(
     [
@@ -57,6 +61,9 @@ REQUEST: Final = pa.struct(
     ]
 )
 """What ``decode_request`` returns; ``decode_response`` returns the same without ``client_id``."""
+
+HEADER: Final = pa.struct([field for field in REQUEST if field.name != "body"])
+"""What ``decode_request`` returns with ``body=False``."""
 
 Row = dict[str, object]
 
@@ -79,14 +86,18 @@ def _list_type() -> pa.DataType:
     return pa.list_(pa.field("element", record_type(), nullable=False))
 
 
-def decode_request(payload: ColumnOrName, *, sized: bool = False, secrets: bool = False) -> Column:
+def decode_request(payload: ColumnOrName, *, sized: bool = False, secrets: bool = False, body: bool = True) -> Column:
     """Decodes a binary column of request frames.
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
     body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
+    Without ``body`` the struct has none, bodies are not looked at, and ``status`` speaks of the header: many times as
+    fast, for questions that the header answers.
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
+    if not body:
+        return _udf(_headers, HEADER)(_column(payload), sql.lit(sized)).alias("decode_request")
     made = _udf(_requests, REQUEST)(_column(payload), sql.lit(sized), sql.lit(secrets))
     return made.alias("decode_request")
 
@@ -134,6 +145,46 @@ def decode_records(payload: ColumnOrName, *, topic: ColumnOrName | None = None, 
     if topic is not None and not secrets:
         hides = sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
     return _udf(_record_sets, _list_type())(_column(payload), hides).alias("decode_records")
+
+
+def api_name(api_key: ColumnOrName) -> Column:
+    """The name of an API by its key: ``Produce`` of 0. Null for a key that no API has."""
+    return _udf(_names, pa.string())(_column(api_key).cast("int")).alias("api_name")
+
+
+def _sql_requests(payload: pa.Array) -> pa.Array:
+    return _requests(payload, _NO, _NO)
+
+
+def _sql_headers(payload: pa.Array) -> pa.Array:
+    return _headers(payload, _NO)
+
+
+def _sql_responses(payload: pa.Array, api_key: pa.Array, api_version: pa.Array) -> pa.Array:
+    return _responses(payload, api_key, api_version, _NO, _NO)
+
+
+def _sql_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    for payload in columns:
+        yield from _windows(payload, pa.nulls(len(payload), pa.bool_()).fill_null(False))
+
+
+_NO: Final = pa.array([False])
+
+
+def sql_functions() -> dict[str, Callable[..., Column]]:
+    """The functions by the names that SQL has for them, with their arguments by position and no options.
+
+    ``kwire_decode_request(payload)``, ``kwire_decode_request_header(payload)``, ``kwire_decode_records(records)``,
+    ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_api_name(api_key)``. Secrets are left out.
+    """
+    return {
+        "kwire_decode_request": _udf(_sql_requests, REQUEST),
+        "kwire_decode_request_header": _udf(_sql_headers, HEADER),
+        "kwire_decode_response": _udf(_sql_responses, RESPONSE),
+        "kwire_decode_records": _udf(_sql_records, _list_type()),
+        "kwire_api_name": _udf(_names, pa.string()),
+    }
 
 
 def _column(value: ColumnOrName | int) -> Column:
@@ -189,6 +240,17 @@ def _requests(payload: pa.Array, sized: pa.Array, secrets: pa.Array) -> pa.Array
 
 
 def _request(data: bytes | KwireError, secrets: bool) -> Row:
+    def body(header: RequestHeader) -> Row:
+        assert isinstance(data, bytes)
+        request = kwire.decode_request(data, trailing=True)
+        text = to_json(request.body, header.request_api_version, secrets=secrets)
+        return {"body": text, **_all_read(request.trailing)}
+
+    return _row(data, body)
+
+
+def _row(data: bytes | KwireError, read: Callable[[RequestHeader], Row]) -> Row:
+    """What the header says, and what ``read`` makes of it and what follows."""
     if isinstance(data, KwireError):
         return _status(data)
     row: Row = {}
@@ -200,9 +262,7 @@ def _request(data: bytes | KwireError, secrets: bool) -> Row:
     header = None
     try:
         header, _ = kwire.decode_request_header(data)
-        request = kwire.decode_request(data, trailing=True)
-        row["body"] = to_json(request.body, header.request_api_version, secrets=secrets)
-        row.update(_all_read(request.trailing))
+        row.update(read(header))
     except KwireError as error:
         row.update(_status(error))
     if header is not None:
@@ -211,6 +271,115 @@ def _request(data: bytes | KwireError, secrets: bool) -> Row:
         if header.client_id is not None:
             row["client_id"] = wire.printable(header.client_id)
     return row
+
+
+def _names(api_key: pa.Array) -> pa.Array:
+    names = {key: _name(key) for key in api_key.unique().to_pylist() if key is not None}
+    return pa.array([names.get(key) for key in api_key.to_pylist()], pa.string())
+
+
+def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
+    """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
+    import numpy as np
+
+    count = len(payload)
+    ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + count + 1].astype(np.int64)
+    stored = payload.buffers()[2]
+    buffer = np.frombuffer(stored, np.uint8) if stored is not None else np.zeros(0, np.uint8)
+    first, last = ends[:-1], ends[1:]
+    has_size = _is_set(sized)
+    usual = np.asarray(payload.is_valid()) & (last - first >= (_FIXED + 4 if has_size else _FIXED))
+    if has_size:
+        said = _numbers(buffer, np.where(usual, first, 0), 4, usual)
+        usual &= said == last - first - 4
+        first = first + 4
+    at = np.where(usual, first, 0)
+    key, version = _numbers(buffer, at, 2, usual), _numbers(buffer, at + 2, 2, usual)
+    correlation_id = _numbers(buffer, at + 4, 4, usual)
+    pairs, inverse = np.unique(key << 16 | (version & 0xFFFF), return_inverse=True)
+    forms = np.array([_form(pair >> 16, (pair & 0xFFFF) - ((pair & 0x8000) << 1)) for pair in pairs.tolist()], np.int64)
+    form = forms[inverse] if count else np.zeros(0, np.int64)
+    usual &= form >= 0
+    named = usual & (form >= 1)
+    usual &= ~named | (last - first >= _FIXED + 2)
+    named &= usual
+    length = _numbers(buffer, at + _FIXED, 2, named)
+    behind = at + np.where(named, _FIXED + 2 + np.maximum(length, 0), _FIXED)
+    usual &= (length >= -1) & (behind + (form == 2) <= last)
+    # A tagged section that is not empty.
+    usual &= ~((form == 2) & usual) | (_numbers(buffer, behind, 1, usual & (form == 2)) == 0)
+    named &= usual & (length >= 0)
+    texts = _texts(buffer, np.where(named, at + _FIXED + 2, 0), np.where(named, length, 0))
+    if texts is None:
+        usual[:] = False
+        texts = pa.nulls(count, pa.string())
+    names = pa.array([_name(one) for one in np.unique(key).tolist()], pa.string())
+    columns = {
+        "api_key": pa.array(key.astype(np.int16)),
+        "api_name": names.take(pa.array(np.unique(key, return_inverse=True)[1])),
+        "api_version": pa.array(version.astype(np.int16)),
+        "correlation_id": pa.array(correlation_id.astype(np.int32)),
+        "client_id": pa.compute.if_else(pa.array(named), texts, pa.scalar(None, pa.string())),
+        "status": pa.array(["ok"], pa.string()).take(pa.array(np.zeros(count, np.int64))),
+        "error": pa.nulls(count, pa.string()),
+    }
+    made = pa.StructArray.from_arrays([columns[field.name] for field in HEADER], fields=list(HEADER))
+    odd = np.flatnonzero(~usual)
+    if not len(odd):
+        return made
+    chosen = payload.take(pa.array(odd))
+    rows = _structs((None if one is None else _header(one) for one in _payloads(chosen, sized)), HEADER)
+    index = np.arange(count)
+    index[odd] = count + np.arange(len(odd))
+    return pa.concat_arrays([made, rows]).take(pa.array(index))
+
+
+_FIXED: Final = 8
+"""Bytes in front of the client id: API key, version, correlation id."""
+
+
+def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -> np.ndarray:
+    """Signed numbers of ``size`` bytes of ``buffer``, and 0 where they are not asked for."""
+    import numpy as np
+
+    found = np.zeros(len(at), np.int64)
+    chosen = at[where]
+    made = np.zeros(len(chosen), np.int64)
+    for byte in range(size):
+        made = made << 8 | buffer[chosen + byte]
+    found[where] = made - ((made >> (8 * size - 1)) << (8 * size))
+    return found
+
+
+def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Array | None:
+    """Strings out of ``buffer``; None where one is not UTF-8."""
+    import numpy as np
+
+    view = memoryview(buffer.data)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)]).astype(np.int32)
+    data = b"".join(map(view.__getitem__, map(slice, first.tolist(), (first + length).tolist())))
+    made = pa.BinaryArray.from_buffers(pa.binary(), len(length), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+    try:
+        return made.cast(pa.string())
+    except pa.ArrowInvalid:
+        return None
+
+
+def _form(api_key: int, version: int) -> int:
+    """The version of a request's header; -1 for what is not known."""
+    try:
+        registry.request_codec(api_key, version)
+        return request_header_version(api_key, version)
+    except KwireError:
+        return -1
+
+
+def _header(data: bytes | KwireError) -> Row:
+    def no_body(header: RequestHeader) -> Row:
+        registry.request_codec(header.request_api_key, header.request_api_version)
+        return {"status": "ok"}
+
+    return _row(data, no_body)
 
 
 def _responses(

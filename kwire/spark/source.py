@@ -16,6 +16,11 @@ Rules kept here:
 - Batches have exactly the Arrow schema that Spark derives from its own (order, nullability, ``timestamp[us, UTC]``),
   since Spark compares. A schema that the user gives chooses columns by name, and what no chosen column needs is not
   worked out; it is the only way to leave columns out, because Spark does not prune the columns of a Python data source.
+- A table of Spark's catalog (``CREATE TABLE t USING kwire OPTIONS (...)``) reads with no options: Spark keeps them as
+  properties of the table, which a Python data source does not get back. It gets the schema back, so the options are in
+  the metadata of its first column (``CATALOG``).
+- A file in a folder that is no capture, by its name and by its first bytes, has no row. One that was named, or that
+  matches a pattern, has: it was asked for.
 - What differs between tables is said by the registry: nothing here asks which one it is, only what it is made from.
 """
 
@@ -24,6 +29,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from kwire.spark.files import File
+    from kwire.spark.files import Choice, File
     from kwire.tls import KeyLog
 
 __all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
@@ -52,13 +58,25 @@ CAPTURE, LOG = tables.CAPTURE, tables.LOG
 FORMATS: Final[dict[str, tables.Kind]] = {CAPTURE: "capture", LOG: "log"}
 """The values of the option ``format``: what tables are made from."""
 
+CATALOG: Final = "kwire.options"
+"""The key of a column's metadata under which the options of a table in Spark's catalog are kept, as JSON."""
+COPY: Final = "option."
+"""What Spark's catalog puts in front of its copies of the options of CREATE TABLE. Beside them stand ``path`` and
+properties of the table that are no options: owner, provider, location."""
+
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
 VXLAN_PORTS = "vxlan_ports"
 PAYLOADS = "payloads"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
+GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
+
+KNOWN: Final = (
+    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, KEYLOG),
+    *(GLOB, RECURSIVE, AFTER, BEFORE, PATH),
+)
 
 prefer_drivers_python()
 
@@ -113,19 +131,23 @@ class Options:
     payloads: bool
     keylog: str | None
     paths: tuple[str, ...]
+    choice: Choice
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
-        known = (FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, KEYLOG, PATH, PATHS)
+        options = {name.lower(): value for name, value in options.items()}
         for name in options:
-            if name.lower() not in known:
-                said = ", ".join(map(repr, known[:-3]))
-                raise KwireError(f"no option {name!r}: the data source kwire has {said} and {known[-3]!r}")
+            if name not in {one.lower() for one in (*KNOWN, PATH, PATHS)}:
+                said = ", ".join(map(repr, KNOWN[:-1]))
+                raise KwireError(f"no option {name!r}: the data source kwire has {said} and {KNOWN[-1]!r}")
         paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
-            raise KwireError("nothing to read: give load() a file, a folder, a pattern, or a list of them")
-        form, deep = options.get(FORMAT, CAPTURE), _true(options, DEEP)
+            raise KwireError(
+                "nothing to read: give load() a file, a folder, a pattern, or a list of them, and CREATE TABLE no "
+                "columns and OPTIONS (path '...')"
+            )
+        form, deep = options.get(FORMAT, CAPTURE), _flag(options.get(DEEP, "false"), DEEP)
         table = options.get(TABLE, tables.names(FORMATS[form])[0] if form in FORMATS else "")
         ports, vxlan_ports = _ports(options.get(PORTS), PORTS), _ports(options.get(VXLAN_PORTS), VXLAN_PORTS)
         _table(table, form, deep=deep)
@@ -133,11 +155,21 @@ class Options:
             raise KwireError(f"the option '{PORTS if ports else VXLAN_PORTS}' is for captures")
         if form == LOG and KEYLOG in options:
             raise KwireError("the option 'keylog' is for captures")
-        payloads = _true(options, PAYLOADS)
+        payloads = _flag(options.get(PAYLOADS, "false"), PAYLOADS)
         if form == LOG and payloads:
             raise KwireError("the option 'payloads' is for captures")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
-        return cls(form, table, ports, vxlan_ports, deep, limits, secrets, payloads, options.get(KEYLOG), tuple(paths))
+        from kwire.spark.files import Choice
+
+        choice = Choice(
+            glob=options.get(GLOB.lower()),
+            recursive=_flag(options.get(RECURSIVE.lower(), "true"), RECURSIVE),
+            after=_instant(options.get(AFTER.lower()), AFTER),
+            before=_instant(options.get(BEFORE.lower()), BEFORE),
+        )
+        return cls(
+            form, table, ports, vxlan_ports, deep, limits, secrets, payloads, options.get(KEYLOG), tuple(paths), choice
+        )
 
     @property
     def definition(self) -> Table:
@@ -154,11 +186,19 @@ class Options:
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
 
 
-def _true(options: Mapping[str, str], option: str) -> bool:
-    text = options.get(option, "false")
+def _flag(text: str, option: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise KwireError(f"not {text!r}: the option {option!r} is true or false")
     return text.lower() == "true"
+
+
+def _instant(text: str | None, option: str) -> datetime | None:
+    from kwire.spark.files import instant
+
+    try:
+        return None if text is None else instant(text)
+    except ValueError:
+        raise KwireError(f"not {text!r}: the option {option!r} is a time such as 2026-11-22T09:30:00 (UTC)") from None
 
 
 def _limits(text: str) -> Limits:
@@ -191,6 +231,7 @@ class KwireDataSource(DataSource):
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
     ``option("payloads", True)`` keeps the record sets in bodies.
+    Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
 
@@ -201,11 +242,19 @@ class KwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
-        return _spark_schema(Options.of(self.options).definition)
+        options, of_catalog = _given(self.options)
+        schema = _spark_schema(Options.of(options).definition)
+        if of_catalog:
+            first, *others = schema.fields
+            kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
+            return StructType([kept, *others])
+        return schema
 
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
-        options = Options.of(self.options)
+        kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
+        options = Options.of({**json.loads(kept), **_given(self.options)[0]})
+        schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
         whole = _spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
         for one in schema.fields:
@@ -219,6 +268,16 @@ class KwireDataSource(DataSource):
             if theirs.nullable and not one.nullable:
                 raise KwireError(f"column {one.name!r} can be null")
         return FileReader(options, schema)
+
+
+def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """The options that the user gave, in small letters, and whether they are those of a table of Spark's catalog."""
+    given = {name.lower(): value for name, value in options.items()}
+    copies = {name.removeprefix(COPY): value for name, value in given.items() if name.startswith(COPY)}
+    if not copies and "provider" not in given:
+        return given, False
+    # The catalog makes a URI of the path.
+    return {**copies, **{name: given[name] for name in (PATH,) if name in given}}, True
 
 
 def _read(stream: Any, table: Table, file: File, columns: list[str], options: Options) -> Iterator[pa.RecordBatch]:
@@ -270,7 +329,7 @@ class FileReader(DataSourceReader):
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
-        return [FilePartition(file) for file in find(self.options.paths, self.options.wanted)]
+        return [FilePartition(file) for file in find(self.options.paths, self.options.wanted, self.options.choice)]
 
     def read(self, partition: FilePartition) -> Iterator[Any]:  # type: ignore[override]
         """Batches of the rows of one file."""
@@ -281,6 +340,8 @@ class FileReader(DataSourceReader):
         schema = to_arrow_schema(self.schema, timezone="UTC")
         file = partition.file
         try:
+            if self.options.form == CAPTURE and file.is_foreign():
+                return
             with file.open() as stream:
                 for batch in _read(stream, table, file, schema.names, self.options):
                     columns = [batch.column(name) for name in schema.names]

@@ -6,8 +6,10 @@ import json
 import struct
 import zlib
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from canaries import CASES, IN_RECORDS, canary, capture_of, found, metadata_records
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -17,6 +19,7 @@ import kwire
 import kwire.messages
 import kwire.spark
 from kwire.protocol.describe import to_json
+from kwire.spark import functions
 
 METADATA = kwire.encode_request(
     kwire.messages.MetadataRequest(topics=[kwire.messages.MetadataRequest.MetadataRequestTopic(name="orders")]),
@@ -86,6 +89,79 @@ def test_decode_request_checks_and_drops_the_size_where_payloads_have_one(spark:
     assert [row and row.status for row in made] == ["ok", "malformed", "malformed", None]
     assert made[0].body == to_json(kwire.decode_request(METADATA).body, 9)
     assert made[1].error == f"size $ at byte 0: the size says {len(METADATA)} bytes, {len(METADATA) + 1} follow"
+
+
+def test_headers_alone_are_those_of_whole_requests(spark: SparkSession) -> None:
+    payloads = [None, b"", METADATA[:5], METADATA, METADATA[:-3], b"\x70\x00" + METADATA[2:], METADATA + b"!"]
+    whole = collect(binary(spark, *payloads), kwire.spark.decode_request("payload"))
+    alone = collect(binary(spark, *payloads), kwire.spark.decode_request("payload", body=False))
+    for one, other in zip(whole, alone, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            same = [name for name in other.asDict() if name not in ("status", "error")]
+            assert [one[name] for name in same] == [other[name] for name in same]
+            assert "body" not in other
+    # What follows the header is not looked at.
+    assert [row and row.status for row in alone] == [None, "malformed", "malformed", "ok", "ok", "unsupported", "ok"]
+    sized = struct.pack(">i", len(METADATA)) + METADATA
+    made = collect(
+        binary(spark, sized, sized + b"!", b"\0\0"), kwire.spark.decode_request("payload", sized=True, body=False)
+    )
+    assert [row.status for row in made] == ["ok", "malformed", "malformed"]
+    assert made[0].client_id == "billing"
+
+
+@pytest.mark.parametrize("sized", [False, True])
+def test_headers_by_columns_are_those_read_one_by_one(sized: bool) -> None:
+    random = Random(7)
+    frames = [
+        kwire.encode_request(made(), api_version=version, correlation_id=number << 24, client_id=client_id)
+        for number, (made, version) in enumerate(
+            (made, version)
+            for made in (kwire.messages.MetadataRequest, kwire.messages.HeartbeatRequest)
+            for version in made.SCHEMA.versions
+        )
+        for client_id in (None, "", "billing", "\N{SNOWMAN}" * 40)
+    ]
+    # Versions 0 of ControlledShutdown have no client id.
+    frames.append(kwire.encode_request(kwire.messages.ControlledShutdownRequest(), api_version=0, correlation_id=1))
+    payloads: list[bytes | None] = [None]
+    for frame in frames:
+        payloads += [frame, frame[: random.randrange(len(frame))]]
+        for _ in range(6):
+            bent = bytearray(frame)
+            bent[random.randrange(min(len(bent), 24))] = random.choice([0, 1, 2, 0x7F, 0x80, 0xFF])
+            payloads.append(bytes(bent))
+    if sized:
+        payloads = [None if one is None else struct.pack(">i", len(one)) + one for one in payloads]
+    flag = pa.array([sized] * len(payloads))
+    array = pa.concat_arrays([pa.array([b"before"]), pa.array(payloads, pa.binary()), pa.array([b"behind"])]).slice(
+        1, len(payloads)
+    )
+    made = functions._headers(array, flag)
+    one_by_one = [None if one is None else functions._header(one) for one in functions._payloads(array, flag)]
+    assert made.to_pylist() == pa.array(one_by_one, functions.HEADER).to_pylist()
+    assert {"ok", "malformed", "unsupported"} <= set(made.field("status").to_pylist())
+
+
+def test_functions_have_names_in_sql(spark: SparkSession) -> None:
+    binary(spark, METADATA).createOrReplaceTempView("payloads")
+    (row,) = spark.sql(
+        "SELECT kwire_decode_request(payload) AS r, kwire_decode_request_header(payload) AS h, kwire_api_name(3) AS n, "
+        "kwire_api_name(-1) AS none, kwire_decode_response(X'0000000800', 0, 0).status AS s FROM payloads"
+    ).collect()
+    assert (row.r.body, row.h.client_id, row.n, row.none) == (
+        to_json(kwire.decode_request(METADATA).body, 9),
+        "billing",
+        "Metadata",
+        None,
+    )
+    assert row.s == "malformed"
+    assert spark.sql("SELECT inline(kwire_decode_records(payload)) FROM payloads").columns[:2] == [
+        "offset",
+        "timestamp",
+    ]
+    assert spark.range(1).select(kwire.spark.api_name(sql.lit(18)).alias("n")).collect() == [Row(n="ApiVersions")]
 
 
 def test_decode_response_takes_api_and_version_from_columns_or_numbers(spark: SparkSession) -> None:

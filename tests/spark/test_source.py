@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def test_a_bad_file_is_a_row_and_not_a_failed_job(
     empty.write_bytes(b"")
     broken = tmp_path / "5-broken.gz"
     broken.write_bytes(gzip.compress(whole)[:-2000])
-    rows = found(load(spark, str(tmp_path), table))
+    rows = found(load(spark, str(tmp_path / "*"), table))
     bad = [row for row in rows if row["status"] == "bad_file"]
     assert [row["capture"] for row in bad] == [str(truncated), str(other), str(empty), str(broken)]
     for row in bad:
@@ -137,6 +138,72 @@ def test_a_bad_file_is_a_row_and_not_a_failed_job(
     before = [row for row in rows if row["capture"] == str(truncated) and row["status"] != "bad_file"]
     assert len(before) >= len(expected(good, table)) - 60
     assert len(before) > 100
+
+
+def test_what_lies_beside_captures_has_no_row_unless_it_is_asked_for(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    whole = (captures / CAPTURE).read_bytes()
+    files = {
+        "README": b"Captures of Monday.",
+        "first-light.jsonl": b'{"a": 1}\n',
+        "notes.gz": gzip.compress(b"nothing"),
+        "not-even.gz": b"\x1f\x8b\x08\0",
+        "empty": b"",
+        "no-name-at-all": whole,
+        "no-name.gz": gzip.compress(whole),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    bad = {"a.pcap": b"", "b.pcap3": b"These are not packets.", "c.PCAPNG.2.gz": b"\x1f\x8b\x08\0", "d.cap": whole[:-7]}
+    for name, data in bad.items():
+        (tmp_path / name).write_bytes(data)
+    counts = load(spark, str(tmp_path)).groupBy("capture", "status").count().collect()
+    assert {Path(row.capture).name for row in counts if row.status == "bad_file"} == set(bad)
+    assert {Path(row.capture).name for row in counts if row.status == "ok"} == {"no-name-at-all", "no-name.gz", "d.cap"}
+    named = load(spark, [str(tmp_path / "README"), str(tmp_path / "*.jsonl")]).select("status").collect()
+    assert [row.status for row in named] == ["bad_file", "bad_file"]
+
+
+def test_options_of_sparks_own_sources_choose_files(spark: SparkSession, folder: Path) -> None:
+    def names(**options: object) -> set[str]:
+        return {Path(row.capture).name for row in load(spark, str(folder), **options).select("capture").collect()}
+
+    os.utime(folder / "host=b" / "2.pcap", (1e9, 1e9))
+    shutil.copy(folder / "host=b" / "2.pcap", folder / "0.pcap")
+    every = {"0.pcap", "1.pcap", "2.pcap", "3.pcap.gz"}
+    assert names() == names(recursiveFileLookup="TRUE") == every
+    assert names(recursiveFileLookup=False) == {"0.pcap"}
+    assert names(pathGlobFilter="[02]*") == {"0.pcap", "2.pcap"}
+    assert names(pathglobfilter="*.{gz,zst}") == {"3.pcap.gz"}
+    assert names(modifiedBefore="2002-01-01T00:00:00") == {"2.pcap"}
+    assert names(modifiedAfter="2002-01-01T00:00:00+02:00") == every - {"2.pcap"}
+    assert names(modifiedAfter="2001-01-01T00:00:00", modifiedBefore="2002-01-01") == {"2.pcap"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_table_of_the_catalog_reads_with_its_options(spark: SparkSession, folder: Path) -> None:
+    shutil.copy(folder / "host=b" / "2.pcap", folder / "0.pcap")
+    spark.sql(
+        "CREATE TABLE kwire_records USING kwire "
+        f"OPTIONS (path '{folder}', table 'records', recursiveFileLookup 'false')"
+    )
+    try:
+        rows = found(spark.sql("SELECT * FROM kwire_records"))
+        assert [{**row, "capture": None} for row in rows] == [
+            {**row, "capture": None} for row in expected(folder / "0.pcap", "records")
+        ]
+        assert {row["capture"] for row in rows} == {f"file://{folder}/0.pcap"}
+        more = spark.sql("SELECT DISTINCT capture FROM kwire_records WITH (recursiveFileLookup 'true')")
+        assert more.count() == 4
+        assert spark.table("kwire_records").columns == SCHEMAS["records"].names
+        with pytest.raises(PySparkException, match="no option 'tables'"):
+            spark.sql(f"CREATE TABLE kwire_wrong USING kwire OPTIONS (path '{folder}', tables 'records')")
+    finally:
+        spark.sql("DROP TABLE kwire_records")
+    spark.sql(f"CREATE TEMPORARY VIEW kwire_view USING kwire OPTIONS (path '{folder}/0.pcap')")
+    assert found(spark.table("kwire_view")) == expected(folder / "0.pcap", "frames")
+    spark.catalog.dropTempView("kwire_view")
 
 
 def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,7 +226,8 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         (
             {"tabel": "frames"},
             "no option 'tabel': the data source kwire has 'format', 'table', 'ports', 'vxlan_ports', 'deep', 'limits', "
-            "'secrets' and 'keylog'",
+            "'secrets', 'payloads', 'keylog', 'pathGlobFilter', 'recursiveFileLookup', 'modifiedAfter', "
+            "'modifiedBefore' and 'path'",
         ),
     ],
 )
