@@ -48,6 +48,7 @@ __all__ = [
     "Program",
     "ProgramSet",
     "Trouble",
+    "compile_errors",
     "compile_program",
     "interpret",
     "job_column",
@@ -106,6 +107,8 @@ class Op(IntEnum):
     """``least`` into ``register``."""
     JUMP = 15
     """The program goes on at ``target``."""
+    ERROR = 16
+    """An int16, which is a row with itself in register 0, unless it is 0."""
 
 
 class Trouble(IntEnum):
@@ -141,9 +144,12 @@ _STRING_WIDTH: Final = 2
 _BYTES_WIDTH: Final = 4
 _COUNT_WIDTH: Final = 4
 _UUID_SIZE: Final = 16
+_ERROR_SIZE: Final = 2
 LEAST_TAG: Final = 2
 """Bytes of a tagged field: its number and its size."""
 _NO_REGISTER: Final = -1
+ERROR_CODE: Final = "error_code"
+"""How the name of a field ends that is one."""
 _LEAST_ROWS: Final = 16
 
 
@@ -279,6 +285,8 @@ class _Wanted:
     emit: str | None = None
     stop: str | None = None
     each: Each = field(default_factory=lambda: Each({}, _NO_REGISTER))
+    errors: bool = False
+    """Each error code is a row."""
 
 
 class _Assembler:
@@ -344,7 +352,9 @@ class _Assembler:
             return
         register = self.wanted.values.get(path, _NO_REGISTER)
         width = FIXED_SIZES.get(type_.name)
-        if width is None:
+        if self.wanted.errors and type_.name == "int16" and path.endswith(ERROR_CODE):
+            self.add(path, Op.ERROR)
+        elif width is None:
             prefix = COMPACT if type_.compact else _STRING_WIDTH if type_.name == "string" else _BYTES_WIDTH
             self.add(path, Op.BYTES, width=prefix, register=register, nullable=int(nullable))
         elif register == _NO_REGISTER:
@@ -411,6 +421,16 @@ def compile_program(
     for one in layouts:
         made.struct(one, "")
     made.add("", Op.STOP)
+    return made.program()
+
+
+def compile_errors(layouts: Sequence[StructLayout]) -> Program:
+    """The program that finds the error codes in ``layouts``, wherever they stand: a row for each that is not 0, with
+    the code as its only captured field. Bytes after the end are none of its business."""
+    made = _Assembler(_Wanted({}, errors=True))
+    for one in layouts:
+        made.struct(one, "")
+    made.add("", Op.STOP_EARLY)
     return made.program()
 
 
@@ -650,6 +670,18 @@ def _steps(
                 for k in range(registers.shape[0]):
                     rows[n_rows, _FIRST + k] = registers[k]
                 n_rows += 1
+        elif op == Op.ERROR:
+            if end - pos < _ERROR_SIZE:
+                trouble = int64(Trouble.SHORT)
+            elif i16(buf, pos) == 0:
+                pos += _ERROR_SIZE
+            elif n_rows == rows.shape[0]:
+                trouble = int64(Trouble.FULL)
+            else:
+                rows[n_rows, _JOB] = tag
+                rows[n_rows, _FIRST] = i16(buf, pos)
+                n_rows += 1
+                pos += _ERROR_SIZE
         elif op == Op.SET:
             _set(registers, instruction.register, instruction.least, 0)
         elif op == Op.CLEAR:

@@ -21,7 +21,7 @@ from kwire.capture.frames import Frames, sentence
 from kwire.kernels.layouts import Reason, Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
-from kwire.tables import columns, showing
+from kwire.tables import columns, errors, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
@@ -54,6 +54,7 @@ SCHEMA: Final = pa.schema(
         pa.field("latency_ms", pa.float64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
+        pa.field("errors", errors.TYPE),
     ]
 )
 """One row per frame.
@@ -62,7 +63,7 @@ SCHEMA: Final = pa.schema(
 4-byte length, as the length says (what was really seen of a frame that is cut off stands in ``error``); of a
 ``gap`` that holds no frame, the bytes skipped. A response has the API, version and client_id of its request;
 ``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response, null
-in requests.
+in requests. ``errors``: the names of the errors in a response (``kwire.tables.errors``).
 """
 
 STATUSES: Final = {
@@ -94,6 +95,7 @@ class Capture:
     def __init__(self, name: str) -> None:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
+        self.errors = errors.Errors()
 
     @cached_property
     def api_names(self) -> pa.Array:
@@ -250,6 +252,11 @@ class FrameColumns:
         for row, text in self._more.items():
             texts[row] = text
         return pa.array(texts, pa.string())
+
+    def errors(self) -> pa.Array:
+        readable = self._frames["response"][self._rows] == 1
+        readable &= np.isin(self._statuses, (Status.OK, Status.TRAILING, Status.TOO_LARGE))
+        return self._capture.errors.column(self._frames, self._rows.start, readable)
 
 
 class _Maker(Maker):
