@@ -34,7 +34,7 @@ from kwire.cli.table import TableWriter
 from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US
 
-__all__ = ["Output", "open_output", "texts_of_times"]
+__all__ = ["Output", "open_output", "open_text", "rows_of", "texts_of_times"]
 
 
 _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
@@ -65,7 +65,7 @@ class TableOutput(Output):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
-        self._writer.write(_rows(batch))
+        self._writer.write(rows_of(batch))
 
     def flush(self) -> None:
         """Writes what waits for the widths of the columns to be known."""
@@ -84,7 +84,7 @@ class JsonLinesOutput(Output):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
-        for row in _rows(batch):
+        for row in rows_of(batch):
             if "body" not in row:
                 self._write(self._encode(row))
                 continue
@@ -135,17 +135,33 @@ def open_output(
         yield output
         output.flush()
         return
+    with _replaced(path) as (target, mode), _opened(target, mode, format_, shown, schema) as output:
+        yield output
+
+
+@contextlib.contextmanager
+def open_text(path: str | None) -> Iterator[IO[str]]:
+    """A text file for ``--output`` (``None``: standard output), which takes its name when it is whole. Raises
+    ``OSError``."""
+    if path is None:
+        yield sys.stdout
+        return
+    with _replaced(path) as (target, mode), target.open(mode, encoding="utf-8") as file:
+        yield cast("IO[str]", file)
+
+
+@contextlib.contextmanager
+def _replaced(path: str) -> Iterator[tuple[Path, str]]:
+    """What to open in place of ``path``, and how: a new file, which takes its name when the block has ended well."""
     final = Path(path)
     if final.exists() and not final.is_file():
         # A device or a pipe has no neighbour to be renamed from.
-        with _opened(final, "w", format_, shown, schema) as output:
-            yield output
+        yield final, "w"
         return
     partial = final.with_name(f".{secrets.token_hex(16)}.partial")
     try:
         # "x" is O_CREAT and O_EXCL: what is there already is neither opened nor followed.
-        with _opened(partial, "x", format_, shown, schema) as output:
-            yield output
+        yield partial, "x"
         partial.replace(final)
     except BaseException as error:
         ours = isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial)
@@ -182,7 +198,7 @@ def _base64(value: object) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with times as text."""
     columns = [
         texts_of_times(column) if pa.types.is_timestamp(column.type) else _plain(column.type, column.to_pylist())

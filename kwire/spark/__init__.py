@@ -9,7 +9,8 @@ does the same by hand: for a session that has used a Python data source before k
 package makes Spark's workers run the same Python as the driver (``kwire.spark.workers``).
 
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``files`` (what a path stands
-for), ``functions`` (column functions), ``events`` (CloudEvents and Hono), ``workers`` (their Python).
+for), ``functions`` (column functions), ``events`` (CloudEvents and Hono), ``answers`` (the audit), ``workers`` (their
+Python).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ try:
 except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
+from kwire.spark.answers import audit
 from kwire.spark.events import (
     cloudevent,
     cloudevents,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KwireDataSource",
     "api_name",
+    "audit",
     "cloudevent",
     "cloudevents",
     "decode_records",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kwire.capture.connections import Connections
     from kwire.capture.tracker import Tracker
 
-__all__ = ["APIS", "SCHEMA", "STATUSES", "TABLE"]
+__all__ = ["APIS", "BROKER_APIS", "SCHEMA", "STATUSES", "TABLE"]
 
 MOST_CLIENT_IDS: Final = 1000
 """How many client_ids of one connection are told. Programs have one; a proxy may have as many as it has clients."""
@@ -64,6 +64,24 @@ APIS: Final = pa.list_(
         nullable=True,
     )
 )
+BROKER_APIS: Final = pa.field(
+    "broker_apis",
+    pa.list_(
+        pa.field(
+            "element",
+            pa.struct(
+                [
+                    pa.field("api_key", pa.int16()),
+                    pa.field("min_version", pa.int16()),
+                    pa.field("max_version", pa.int16()),
+                ]
+            ),
+            nullable=True,
+        )
+    ),
+)
+"""What the broker said that it serves (the latest answer to ApiVersions that lists something), where it is asked for by
+name; null where it said nothing."""
 _TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
 _NUMBER: Final = pa.int64()
 
@@ -295,6 +313,9 @@ class _Maker(Maker):
         self._why = _Pairs()
         self._software: dict[int, tuple[str, str]] = {}
         self._sasl: dict[int, _Sasl] = {}
+        self._announced: dict[int, tuple[tuple[int, int, int], ...]] = {}
+        self._announcements: dict[tuple[tuple[int, int, int], ...], tuple[tuple[int, int, int], ...]] = {}
+        """Each once: brokers of one release say the same."""
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         number = frames.of_connections("number", frames["slot"])
@@ -322,7 +343,8 @@ class _Maker(Maker):
         good = status == Status.OK
         hello = good & request & (api == ApiKey.API_VERSIONS) & (frames["version"] >= _SOFTWARE)
         sasl = good & ((api == ApiKey.SASL_HANDSHAKE) | (api == ApiKey.SASL_AUTHENTICATE))
-        rows = np.flatnonzero(hello | sasl | (status == Status.SASL))
+        answers = good & ~request & (api == ApiKey.API_VERSIONS) & (BROKER_APIS.name in self._schema.names)
+        rows = np.flatnonzero(hello | sasl | answers | (status == Status.SASL))
         for row, one in zip(rows.tolist(), number[rows].tolist(), strict=True):
             if hello[row] and one in self._software:
                 continue
@@ -333,6 +355,8 @@ class _Maker(Maker):
                         printable(body.client_software_name[:_MOST_TEXT]),
                         printable(body.client_software_version[:_MOST_TEXT]),
                     )
+                elif answers[row]:
+                    self._announce(one, frames[row].body)
                 elif sasl[row]:
                     self._authenticate(one, int(api[row]), frames[row].body, request=bool(request[row]))
                 elif request[row]:
@@ -345,6 +369,11 @@ class _Maker(Maker):
             for one in np.unique(number[others]).tolist():
                 if self._sasl[one].outcome == "unfinished":
                     self._sasl[one].outcome = "ok"
+
+    def _announce(self, number: int, body: Any) -> None:
+        said = tuple((one.api_key, one.min_version, one.max_version) for one in body.api_keys)
+        if said:
+            self._announced[number] = self._announcements.setdefault(said, said)
 
     def _authenticate(self, number: int, api: int, body: Any, *, request: bool) -> None:
         one = self._sasl.setdefault(number, _Sasl())
@@ -509,6 +538,12 @@ class _Columns:
         structs = pa.StructArray.from_arrays(values, fields=list(APIS.value_type))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, APIS)
 
+    def broker_apis(self, first: int, last: int) -> pa.Array:
+        names = ("api_key", "min_version", "max_version")
+        said = map(self._maker._announced.get, self._known.rows["number"][first:last].tolist())
+        made = [None if one is None else [dict(zip(names, each, strict=True)) for each in one] for one in said]
+        return pa.array(made, BROKER_APIS.type)
+
     def sasl_mechanism(self, first: int, last: int) -> pa.Array:
         return self._listed(self._maker._sasl, lambda one: one.mechanism, first, last)
 
@@ -649,6 +684,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
+    asked=(BROKER_APIS,),
     shown=(
         Column("first seen", showing.time("first_seen"), shrink=19),
         Column("client", showing.host("client"), shrink=15),

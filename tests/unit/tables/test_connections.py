@@ -201,6 +201,14 @@ def test_sasl_is_told_and_who_it_was_only_where_secrets_are_shown() -> None:
     assert all(row["sasl_error"] for row in failed)
 
 
+def test_what_a_broker_announced_is_there_by_name() -> None:
+    data = (GOLDEN / "kafka-4.3-kraft-java" / "share.pcap").read_bytes()
+    assert "broker_apis" not in rows(data)[0]
+    for row in rows(data, columns=["apis", "broker_apis"]):
+        said = {one["api_key"]: one["max_version"] for one in row["broker_apis"]}
+        assert all(use["api_version"] <= said[use["api_key"]] for use in row["apis"])
+
+
 def test_software_is_what_the_client_says() -> None:
     data = (GOLDEN / "kafka-4.3-kraft-java" / "share.pcap").read_bytes()
     assert {row["software_name"] for row in rows(data)} == {"apache-kafka-java"}

@@ -1,0 +1,475 @@
+"""Which clients an upgrade of the brokers breaks: what ``kwire audit`` and ``kwire.spark.audit`` say.
+
+Strategy: a client is what comes from one host with the same client_ids and software. Its connections say which APIs it
+uses in which versions; ``kwire.versions`` says which of those brokers of a release serve. What it could use besides
+follows from what the broker announced: a client takes the newest version that both have, so one that took an older one
+than the broker's newest has no newer one.
+
+Rules kept here:
+
+- A client is only cleared for what was seen: APIs that it did not use in the capture are not judged.
+- Where the traffic cannot tell, the verdict is ``unknown`` and says why: encrypted connections, or an old version that
+  was the newest of an old broker.
+- Brokers that talk to each other are clients too, but they are upgraded with the cluster: they are listed, not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire import schema, versions
+from kwire.schema.keys import ApiKey
+from kwire.schema.model import NO_VERSIONS
+from kwire.tables import showing
+from kwire.tables.connections import APIS
+from kwire.tables.showing import Column
+
+__all__ = [
+    "CONNECTIONS",
+    "DEFAULT_TARGET",
+    "RECORDS",
+    "SCHEMA",
+    "SHOWN",
+    "VERDICTS",
+    "Audit",
+    "Auditor",
+    "Client",
+    "Use",
+    "of_tables",
+    "summary",
+]
+
+DEFAULT_TARGET: Final = "4.0"
+
+CONNECTIONS: Final = (
+    "capture", "connection", "client_host", "client_ids", "software_name", "software_version", "apis", "broker_apis",
+    "requests", "status",
+)  # fmt: skip
+"""The columns of the table ``connections`` that are read."""
+RECORDS: Final = ("capture", "connection", "source", "magic", "compression", "status")
+"""Those of the table ``records``."""
+
+VERDICTS: Final = {
+    "breaks": "brokers of the target release refuse something that the client does",
+    "unknown": "the capture does not tell whether it would work",
+    "works": "brokers of the target release serve all that the client was seen to use",
+    "broker": "a broker or controller: it is upgraded with the others",
+}
+"""What each verdict means, the worst first."""
+
+_FORMATS: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("source", pa.string()),
+                pa.field("magic", pa.int8()),
+                pa.field("compression", pa.string()),
+                pa.field("records", pa.int64()),
+            ]
+        ),
+    )
+)
+_USED: Final = pa.list_(pa.field("element", pa.struct([*APIS.value_type, pa.field("served", pa.string())])))
+_TEXTS: Final = pa.list_(pa.field("element", pa.string()))
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("client_host", pa.string(), nullable=False),
+        pa.field("client_ids", _TEXTS, nullable=False),
+        pa.field("software_name", pa.string()),
+        pa.field("software_version", pa.string()),
+        pa.field("connections", pa.int64(), nullable=False),
+        pa.field("requests", pa.int64(), nullable=False),
+        pa.field("negotiates", pa.bool_(), nullable=False),
+        pa.field("apis", _USED, nullable=False),
+        pa.field("formats", _FORMATS, nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("verdict", pa.string(), nullable=False),
+        pa.field("reasons", _TEXTS, nullable=False),
+        pa.field("advice", pa.string()),
+    ]
+)
+"""One row per client. ``negotiates``: it asks brokers for their versions (ApiVersions). ``apis``: what it used, and in
+``served`` what the target release serves of that API (null: nothing)."""
+
+_BROKERS_ONLY: Final = frozenset(
+    (
+        ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH,
+        ApiKey.ALTER_PARTITION, ApiKey.ENVELOPE, ApiKey.FETCH_SNAPSHOT, ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT, ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.CONTROLLER_REGISTRATION,
+    )
+)  # fmt: skip
+"""APIs that brokers and controllers use among themselves."""
+_OF_BROKERS: Final = re.compile(
+    r"broker-\d+-(fetcher-\d+|txn-marker-sender)|raft-client-\d+|AddPartitionsManager-client-\d+"
+)
+"""client_ids of theirs: followers, members of the quorum, coordinators of transactions."""
+
+_JAVA: Final = "apache-kafka-java"
+_MOST_REASONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An API in a version, as a client used it. ``served``: the versions that the target release serves, as text."""
+
+    api_key: int
+    api_version: int
+    requests: int
+    served: str | None
+
+    @property
+    def api_name(self) -> str:
+        """Its name, or its number where kwire does not know it."""
+        return schema.api_keys().get(self.api_key, str(self.api_key))
+
+
+@dataclass(slots=True)
+class Client:
+    """What is known of a client, and the verdict."""
+
+    host: str
+    client_ids: tuple[str | None, ...]
+    software_name: str | None
+    software_version: str | None
+    connections: int = 0
+    requests: int = 0
+    encrypted: int = 0
+    """Connections of which nothing could be read."""
+    uses: list[Use] = field(default_factory=list)
+    formats: dict[tuple[str, int, str | None], int] = field(default_factory=dict)
+    """Records by (``produce`` or ``fetch``, magic, compression)."""
+    verdict: str = "unknown"
+    reasons: list[str] = field(default_factory=list)
+    advice: str | None = None
+
+    @property
+    def negotiates(self) -> bool:
+        """Whether it asks brokers for their versions."""
+        return any(use.api_key == ApiKey.API_VERSIONS for use in self.uses)
+
+    def row(self, target: str) -> dict[str, Any]:
+        """The client as a row of ``SCHEMA``."""
+        return {
+            "client_host": self.host,
+            "client_ids": list(self.client_ids),
+            "software_name": self.software_name,
+            "software_version": self.software_version,
+            "connections": self.connections,
+            "requests": self.requests,
+            "negotiates": self.negotiates,
+            "apis": [
+                {
+                    "api_key": use.api_key,
+                    "api_name": schema.api_keys().get(use.api_key),
+                    "api_version": use.api_version,
+                    "requests": use.requests,
+                    "served": use.served,
+                }
+                for use in self.uses
+            ],
+            "formats": [
+                {"source": source, "magic": magic, "compression": codec, "records": count}
+                for (source, magic, codec), count in sorted(self.formats.items(), key=str)
+            ],
+            "target": target,
+            "verdict": self.verdict,
+            "reasons": self.reasons,
+            "advice": self.advice,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The clients of some captures, the worst first, against one release."""
+
+    target: str
+    clients: list[Client]
+
+    @property
+    def breaks(self) -> bool:
+        """Whether something would break."""
+        return any(client.verdict == "breaks" for client in self.clients)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The clients as rows of ``SCHEMA``."""
+        return [client.row(self.target) for client in self.clients]
+
+    def batch(self) -> pa.RecordBatch:
+        """The same as Arrow data."""
+        return pa.RecordBatch.from_pylist(self.rows(), schema=SCHEMA)
+
+    def counts(self) -> dict[str, int]:
+        """How many clients have each verdict, the worst first."""
+        return {word: sum(one.verdict == word for one in self.clients) for word in VERDICTS}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A client while its connections are added up."""
+
+    client: Client
+    uses: dict[tuple[int, int], int] = field(default_factory=dict)
+    limited: dict[int, int] = field(default_factory=dict)
+    """By API key, the newest version that any broker announced to it."""
+
+
+_Key = tuple[str, tuple[str | None, ...], str | None, str | None]
+
+
+class Auditor:
+    """Takes batches of the tables ``connections`` and ``records``, in any order, and gives an ``Audit``.
+
+    ``target`` is a release of Kafka (``4.0``, ``3.9``). Raises ``UnsupportedVersionError`` for an unknown one.
+
+    It keeps a client for each host, client_ids and software, and until ``result`` the formats of each connection.
+    """
+
+    def __init__(self, target: str = DEFAULT_TARGET) -> None:
+        self.target = versions.release_name(target)
+        self._accepted = versions.accepted(self.target)
+        self._seen: dict[_Key, _Seen] = {}
+        self._of: dict[tuple[str, int], _Key] = {}
+        self._formats: dict[tuple[str, int], dict[tuple[str, int, str | None], int]] = {}
+
+    def add_connections(self, batch: pa.RecordBatch) -> None:
+        """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
+        for row in batch.select(list(CONNECTIONS)).to_pylist():
+            self._add(row)
+
+    def add_records(self, batch: pa.RecordBatch) -> None:
+        """Takes rows of ``records`` that have the columns ``RECORDS``."""
+        table = pa.table(batch.select(list(RECORDS))) if isinstance(batch, pa.RecordBatch) else batch
+        known = table.filter(pc.and_(pc.is_valid(table["magic"]), pc.equal(table["status"], "ok")))
+        keys = ["capture", "connection", "source", "magic", "compression"]
+        counted = known.group_by(keys).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            form = (row["source"], row["magic"], row["compression"])
+            self.add_format((row["capture"], row["connection"]), *form, row["count_all"])
+
+    def add_format(
+        self, connection: tuple[str, int], source: str, magic: int, compression: str | None, records: int
+    ) -> None:
+        """Takes a number of records of one format, of the connection with this capture and number."""
+        of = self._formats.setdefault(connection, {})
+        form = (source, magic, compression)
+        of[form] = of.get(form, 0) + records
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        if row["status"] == "encrypted":
+            key: _Key = (row["client_host"], (), None, None)
+        elif row["status"] != "ok" or not row["requests"]:
+            return
+        else:
+            ids = tuple(sorted(row["client_ids"], key=lambda one: (one is None, one)))
+            key = (row["client_host"], ids, row["software_name"], row["software_version"])
+        seen = self._seen.get(key)
+        if seen is None:
+            seen = self._seen[key] = _Seen(Client(*key))
+        seen.client.connections += 1
+        seen.client.requests += row["requests"]
+        seen.client.encrypted += row["status"] == "encrypted"
+        self._of[(row["capture"], row["connection"])] = key
+        for use in row["apis"]:
+            if use["api_key"] is not None:
+                pair = (use["api_key"], use["api_version"])
+                seen.uses[pair] = seen.uses.get(pair, 0) + use["requests"]
+        for one in row["broker_apis"] or ():
+            newest = seen.limited.get(one["api_key"], -1)
+            seen.limited[one["api_key"]] = max(newest, one["max_version"])
+
+    def result(self) -> Audit:
+        """The verdicts on what was added so far."""
+        for at, formats in self._formats.items():
+            key = self._of.get(at)
+            if key is not None:
+                mine = self._seen[key].client.formats
+                for form, count in formats.items():
+                    mine[form] = mine.get(form, 0) + count
+        self._formats.clear()
+        made = [self._judged(seen) for seen in self._seen.values()]
+        order = list(VERDICTS)
+        made.sort(key=lambda one: (order.index(one.verdict), -one.requests, one.host, str(one.client_ids)))
+        return Audit(self.target, made)
+
+    # -- verdicts
+
+    def _judged(self, seen: _Seen) -> Client:
+        client = seen.client
+        client.uses = [
+            Use(api, version, count, self._served(api)) for (api, version), count in sorted(seen.uses.items())
+        ]
+        client.reasons, client.advice = [], None
+        if any(use.api_key in _BROKERS_ONLY for use in client.uses) or any(
+            one is not None and _OF_BROKERS.fullmatch(one) for one in client.client_ids
+        ):
+            client.verdict = "broker"
+            return client
+        refused: list[Use] = []
+        limited: list[Use] = []
+        for use in client.uses:
+            served = self._accepted.get(use.api_key, NO_VERSIONS)
+            # Brokers answer any version of ApiVersions in one that they have (KIP-511).
+            if use.api_key == ApiKey.API_VERSIONS or use.api_version in served:
+                continue
+            if served and use.api_version > served.high and client.negotiates:
+                continue  # of brokers that say so, it takes an older one
+            (limited if self._may_do_better(use, client, seen) else refused).append(use)
+        client.reasons = [self._said(use) for use in refused[:_MOST_REASONS]]
+        old = sorted({magic for source, magic, _ in client.formats if source == "produce" and magic < _MAGIC})
+        if old and self._takes_batches_only:
+            client.reasons.append(
+                f"it sends records in format {' and '.join(f'v{magic}' for magic in old)}: {self.target} takes v2 only"
+            )
+        if client.reasons:
+            client.verdict = "breaks"
+            client.advice = self._advice(client, refused)
+        elif limited:
+            client.verdict = "unknown"
+            client.reasons = [
+                f"{self._said(use)}{', but the broker had no newer one' if use.served else ''}"
+                for use in limited[:_MOST_REASONS]
+            ]
+            needed = self._needed(limited)
+            client.advice = f"capture it at a broker that serves {needed}" if needed else "see what it does without"
+        elif client.encrypted:
+            client.verdict = "unknown"
+            client.reasons = [f"{client.encrypted} connections over TLS were not decrypted"]
+            client.advice = "give a key log (--keylog)"
+        else:
+            client.verdict = "works"
+        return client
+
+    @property
+    def _takes_batches_only(self) -> bool:
+        """Whether brokers of the target refuse message sets: those of 4.x do (KIP-724)."""
+        return self._accepted[ApiKey.PRODUCE].low >= _BATCHES
+
+    def _served(self, api: int) -> str | None:
+        found = self._accepted.get(api, NO_VERSIONS)
+        return str(found) if found else None
+
+    def _may_do_better(self, use: Use, client: Client, seen: _Seen) -> bool:
+        """Whether a client that asks brokers may use another version with those of the target."""
+        served = self._accepted.get(use.api_key, NO_VERSIONS)
+        if not client.negotiates or not served:
+            # An API that is newer than the target: a client that asks knows that it is not there.
+            return client.negotiates and self._is_newer(use)
+        newest = seen.limited.get(use.api_key)
+        # What the target refuses as too old was the broker's newest, or else the client has none that is newer.
+        return newest is None or newest <= use.api_version
+
+    def _is_newer(self, use: Use) -> bool:
+        """Whether only releases after the target serve this API."""
+        names = versions.releases()
+        after = names[names.index(self.target) + 1 :]
+        return any(use.api_key in versions.accepted(name) for name in after)
+
+    def _said(self, use: Use) -> str:
+        served = f"serves v{use.served}" if use.served else "does not have this API"
+        return f"{use.api_name} v{use.api_version} ({use.requests}): {self.target} {served}"
+
+    def _needed(self, uses: Iterable[Use]) -> str:
+        return ", ".join(
+            f"{use.api_name} v{self._accepted[use.api_key].low}+" for use in uses if use.api_key in self._accepted
+        )
+
+    def _advice(self, client: Client, refused: list[Use]) -> str:
+        if client.software_name == _JAVA and self._takes_batches_only:
+            return "upgrade the Java client to 2.1 or later (KIP-896)"
+        gone = sorted({use.api_name for use in refused if use.served is None})
+        since = self._since(refused)
+        if since is None and not gone:
+            since = "0.11"  # the first with record batches
+        said = [f"do without {', '.join(gone)}"] if gone else []
+        if since:
+            said.append(
+                f"where its version is pinned ({_PINS}), let it ask the brokers; else upgrade to a client that speaks "
+                f"Kafka {since} or later"
+            )
+        return "; ".join(said)
+
+    def _since(self, refused: Iterable[Use]) -> str | None:
+        """The first release that has a version of each of these APIs that the target serves."""
+        names = versions.releases()
+        latest = -1
+        for use in refused:
+            served = self._accepted.get(use.api_key)
+            if served is None:
+                continue
+            first = next(
+                k for k, name in enumerate(names) if served & versions.accepted(name).get(use.api_key, NO_VERSIONS)
+            )
+            latest = max(latest, first)
+        return names[latest] if latest >= 0 else None
+
+
+_PINS: Final = "api_version, broker.version.fallback, api.version.request=false"
+_MAGIC: Final = 2
+_BATCHES: Final = 3
+"""Produce takes record batches only from this version on."""
+
+
+def of_tables(tables: Iterable[tuple[str, pa.RecordBatch]], target: str = DEFAULT_TARGET) -> Audit:
+    """The audit of pairs of a table's name and a batch, as ``kwire.capture.read(tables=...)`` gives them."""
+    auditor = Auditor(target)
+    for name, batch in tables:
+        if name == "connections":
+            auditor.add_connections(batch)
+        elif name == "records":
+            auditor.add_records(batch)
+    return auditor.result()
+
+
+# --- what a person is shown -------------------------------------------------------------------------------------------
+
+
+def _ids(row: showing.Row) -> str:
+    return ", ".join("null" if one is None else showing.readable(one) for one in row["client_ids"]) or "-"
+
+
+def _software(row: showing.Row) -> str:
+    said = [showing.readable(row[name]) for name in ("software_name", "software_version") if row[name]]
+    return " ".join(said) or "-"
+
+
+def _formats(row: showing.Row) -> str:
+    said = dict.fromkeys(
+        f"v{one['magic']} {one['compression'] or '?'}" for one in row["formats"] if one["source"] == "produce"
+    )
+    return ", ".join(said) or "-"
+
+
+def _reasons(row: showing.Row) -> str:
+    return "; ".join(row["reasons"]) or "-"
+
+
+SHOWN: Final = (
+    Column("verdict", showing.plain("verdict")),
+    Column("client", showing.plain("client_host"), shrink=9),
+    Column("client_ids", _ids, shrink=10),
+    Column("software", _software, shrink=8),
+    Column("requests", showing.plain("requests"), right=True),
+    Column("sends", _formats, shrink=7),
+    Column("why", _reasons, shrink=30),
+    Column("what to do", showing.plain("advice"), shrink=20),
+)
+"""The columns of a terminal and of a page."""
+
+
+def summary(audit: Audit) -> list[str]:
+    """What an audit says, in a few sentences."""
+    counts = audit.counts()
+    said = ", ".join(f"{count} {_PLURALS[word]}" for word, count in counts.items() if count)
+    return [f"Brokers of Kafka {audit.target}: {said or 'no client was seen'}."]
+
+
+_PLURALS: Final = {"breaks": "would break", "unknown": "unknown", "works": "would work", "broker": "brokers"}
