@@ -605,6 +605,13 @@ def many_sets(names: Iterable[bytes], records: bytes) -> bytes:
     return talk(sized(request(0, 3, body)))
 
 
+def many_partitions(topic: bytes, count: int, records: bytes) -> bytes:
+    """Produce v3 with one topic and the same record set in so many partitions."""
+    sets = b"".join(struct.pack(">ii", k, len(records)) + records for k in range(count))
+    body = struct.pack(">hhii", -1, 0, 1000, 1) + text(topic) + struct.pack(">i", count) + sets
+    return talk(sized(request(0, 3, body)))
+
+
 def _captures() -> Iterator[Attack]:
     def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ("frames", "messages")) -> Attack:
         return Attack(f"capture: {name}", "capture", make, readers)
@@ -898,6 +905,17 @@ def _events() -> Iterator[Attack]:
             record(headers=headers((b"ttl", b"1" * 4000), (b"creation-time", b"1" * 4000), (b"qos", b"1" * 4000))) * 80,
             80,
         ),
+    )
+
+    yield Attack(
+        "Hono: one device on many partitions",
+        "capture",
+        lambda: many_partitions(
+            b"hono.telemetry.t",
+            8_000,
+            batch(record(headers=headers((b"device_id", b"d"), (b"content-type", b"a/b"))), 1),
+        ),
+        ("hono",),
     )
 
 

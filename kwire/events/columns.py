@@ -156,14 +156,15 @@ class _Headers:
         return made
 
 
-def _together(clean: Mask, columns: list[pa.Array], type_: pa.DataType, rows: list[Any]) -> pa.Array:
-    """A struct array of the clean rows from columns, and of the others from ``rows``, in their order."""
+def _together(clean: Mask, columns: list[pa.Array], type_: pa.DataType, slow: pa.Array) -> pa.Array:
+    """A struct array of the clean rows from columns, and of the others from ``slow``, in their order."""
+    if len(clean) and not clean.any():
+        return slow
     fast = pa.StructArray.from_arrays(
         [one.cast(f.type) for one, f in zip(columns, type_, strict=True)], fields=[*type_]
     )
     if clean.all():
         return fast
-    slow = pa.array(rows, type_)
     place = np.where(clean, np.cumsum(clean) - 1, clean.sum() + np.cumsum(~clean) - 1)
     return pa.concat_arrays([fast.filter(pa.array(clean)), slow]).take(pa.array(place))
 
@@ -224,7 +225,8 @@ def cloudevents(headers: pa.Array, value: pa.Array, magic: pa.Array | None = Non
     nothing = pa.nulls(found.rows, pa.string())
     made = {**columns, "data": value, "extensions": extensions, "error": nothing}
     made["mode"] = pa.array(np.full(found.rows, "binary", object), pa.string())
-    return _together(clean, [made[name] for name in ce.COLUMNS], CLOUDEVENT, _each(clean, headers, value, magic))
+    others = pa.array(_each(clean, headers, value, magic), CLOUDEVENT)
+    return _together(clean, [made[name] for name in ce.COLUMNS], CLOUDEVENT, others)
 
 
 def _plain_name(name: str) -> bool:
@@ -292,9 +294,14 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
     judged, in ms since 1970.
     """
     found = _Headers(headers)
-    tenant = pc.utf8_slice_codeunits(topic, len(hono.TOPIC_PREFIX))
     is_message = _mask(pc.starts_with(topic, hono.TOPIC_PREFIX))
-    clean = is_message & _mask(pc.not_equal(tenant, "")) & _there(value)
+    tenant = _tenants(topic, is_message)
+    has_tenant = _mask(pc.greater(pc.binary_length(tenant), 0))
+    clean = has_tenant & _there(value)
+    for name in hono.MANDATORY:
+        clean &= found.column(name)[1] == 1
+    if not clean.any():
+        return _messages(~clean, is_message, tenant, key, headers, value, now)
     got: dict[str, pa.Array] = {}
     given: dict[str, Mask] = {}
     for name in hono.HEADERS:
@@ -331,9 +338,16 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
         pc.multiply(until, 1000),
         none,
     ]
-    rows = pa.array(~clean)
-    slow = zip(*(one.filter(rows).to_pylist() for one in (topic, key, headers, value, now)), strict=True)
-    return _together(clean, columns, HONO_MESSAGE, [_message(*one) for one in slow])
+    return _together(clean, columns, HONO_MESSAGE, _messages(~clean, is_message, tenant, key, headers, value, now))
+
+
+def _tenants(topic: pa.Array, is_message: Mask) -> pa.Array:
+    """What stands behind the prefix of telemetry topics; null for other topics."""
+    # The prefix is ASCII: what is behind it is UTF-8 as well.
+    texts = pc.binary_replace_slice(topic.filter(pa.array(is_message)), 0, len(hono.TOPIC_PREFIX), "")
+    if is_message.all():
+        return texts
+    return texts.take(pa.array(np.cumsum(is_message) - 1, mask=~is_message))
 
 
 def _numbers(values: pa.Array, name: str) -> tuple[pa.Array, Mask]:
@@ -355,17 +369,54 @@ def _numbers(values: pa.Array, name: str) -> tuple[pa.Array, Mask]:
     return pa.array(np.where(good, made, 0), pa.int64(), mask=~good), good
 
 
-def _message(
-    topic: str | None, key: bytes | None, headers: Any, value: bytes | None, now: int
-) -> dict[str, Any] | None:
-    message = hono.read(topic, key, _pairs(headers), value)
-    if message is None:
-        return None
-    created, until = message.creation_time, message.connected_until
-    made = {name: getattr(message, name) for name in HONO_MESSAGE.names if name != "expired"}
-    return made | {
-        "creation_time": None if created is None else created * 1000,
-        "connected_until": None if until is None else until * 1000,
-        "expired": None if now is None else hono.expired(created, message.ttl, now),
-        "violations": [one._asdict() for one in message.violations],
+def _messages(
+    chosen: Mask, is_message: Mask, tenant: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array
+) -> pa.Array:
+    """The chosen records, read one by one. Names of tenants, which may be long, are not looked at again."""
+    if not chosen.all():
+        rows = pa.array(chosen)
+        tenant, key, headers, value, now = (one.filter(rows) for one in (tenant, key, headers, value, now))
+        is_message = is_message[chosen]
+    named = _mask(pc.greater(pc.binary_length(tenant), 0)).tolist()
+    columns_ = (key.to_pylist(), headers.to_pylist(), _there(value).tolist())
+    each = zip(is_message.tolist(), named, *columns_, strict=True)
+    nothing = hono.Message("")
+    found = [
+        hono.read(_SOME_TENANT if name else hono.TOPIC_PREFIX, key_, _pairs(pairs), b"" if there else None) or nothing
+        if is_one
+        else nothing
+        for is_one, name, key_, pairs, there in each
+    ]
+    violations = [violation for one in found for violation in one.violations]
+    texts = pa.StructArray.from_arrays(
+        [pa.array([getattr(one, name) for one in violations], pa.string()) for name in ("rule", "detail")],
+        fields=[*VIOLATIONS.value_type],
+    )
+    ends = np.cumsum([0, *(len(one.violations) for one in found)]).astype(np.int32)
+
+    def of(name: str) -> pa.Array:
+        return pa.array([getattr(one, name) for one in found], HONO_MESSAGE.field(name).type)
+
+    def time(name: str) -> pa.Array:
+        numbers = pa.array([getattr(one, name) for one in found], pa.int64())
+        return pc.multiply(numbers, 1000).cast(TIMESTAMP)
+
+    columns = {
+        "tenant": tenant,
+        **{name: of(name) for name in ("device_id", "content_type", "content_encoding", "qos", "ttd", "ttl")},
+        "creation_time": time("creation_time"),
+        "connected_until": time("connected_until"),
+        "expired": pa.array(
+            [
+                None if at is None else hono.expired(one.creation_time, one.ttl, at)
+                for one, at in zip(found, now.to_pylist(), strict=True)
+            ],
+            pa.bool_(),
+        ),
+        "violations": pa.ListArray.from_arrays(pa.array(ends), texts, type=VIOLATIONS),
     }
+    nulls = pa.array(~is_message)
+    return pa.StructArray.from_arrays([columns[f.name] for f in HONO_MESSAGE], fields=[*HONO_MESSAGE], mask=nulls)
+
+
+_SOME_TENANT: Final = hono.TOPIC_PREFIX + "t"

@@ -25,9 +25,11 @@ Rules kept here:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from kwire.events import media
@@ -93,6 +95,10 @@ OTHER_KEY: Final = "the key is not the device id"
 NO_VALUE: Final = "the value is null"
 
 
+MOST_PLACES: Final = 16
+"""Partitions and producers of one device that are named. Each further one names those before it again."""
+
+
 class Violation(NamedTuple):
     """A rule, one of ``RULES``, and a sentence about the record."""
 
@@ -156,7 +162,7 @@ def read(
     message = Message(topic[len(TOPIC_PREFIX) :])
     wrong = message.violations
     if not message.tenant:
-        wrong.append(Violation("bad_topic", NO_TENANT))
+        wrong.append(_NO_TENANT)
     given: dict[str, bytes | None] = {}
     repeated = set()
     for name, content in headers:
@@ -165,29 +171,42 @@ def read(
         elif name in HEADERS:
             given[name] = content
     found: dict[str, Any] = {}
-    for name in HEADERS:
+    for name in HEADERS if given else MANDATORY:
         if name in repeated:
-            wrong.append(Violation("repeated_header", f"{name} {TWICE}"))
+            wrong.append(_said("repeated_header", name, TWICE))
         if name not in given:
             if name in MANDATORY:
-                wrong.append(Violation("missing_header", f"{name} {MISSING}"))
+                wrong.append(_said("missing_header", name, MISSING))
             continue
         made, words = _header(name, given[name])
         if words is not None:
-            wrong.append(Violation("bad_header", f"{name} {words}"))
+            wrong.append(_said("bad_header", name, words))
         else:
             found[name.replace("-", "_")] = made
     for name, made in found.items():
         setattr(message, name, made)
     if "creation-time" not in given and ("ttd" in given or "ttl" in given):
-        wrong.append(Violation("creation_time_missing", NO_CREATION_TIME))
+        wrong.append(_NO_CREATION_TIME)
     if key is None:
-        wrong.append(Violation("key_is_not_device_id", NO_KEY))
+        wrong.append(_NO_KEY)
     elif message.device_id is not None and key != message.device_id.encode():
-        wrong.append(Violation("key_is_not_device_id", OTHER_KEY))
+        wrong.append(_OTHER_KEY)
     if value is None:
-        wrong.append(Violation("no_value", NO_VALUE))
+        wrong.append(_NO_VALUE)
     return message
+
+
+@functools.cache
+def _said(rule: str, header: str, words: str) -> Violation:
+    """A violation by one of the document's headers; there are few of them, so each is made once."""
+    return Violation(rule, f"{header} {words}")
+
+
+_NO_TENANT: Final = Violation("bad_topic", NO_TENANT)
+_NO_CREATION_TIME: Final = Violation("creation_time_missing", NO_CREATION_TIME)
+_NO_KEY: Final = Violation("key_is_not_device_id", NO_KEY)
+_OTHER_KEY: Final = Violation("key_is_not_device_id", OTHER_KEY)
+_NO_VALUE: Final = Violation("no_value", NO_VALUE)
 
 
 def _header(name: str, value: bytes | None) -> tuple[Any, str | None]:
@@ -216,11 +235,12 @@ class Devices:
     """The rules over several messages: a device stays on one partition and with one producer.
 
     Keeps a few values per device; for traffic that is larger than memory there is ``kwire.spark.hono_violations``.
+    Of one device, ``MOST_PLACES`` partitions and producers are told apart; more of them are said once.
     """
 
     def __init__(self) -> None:
-        self._partitions: dict[tuple[str, str], set[int]] = {}
-        self._producers: dict[tuple[str, str], set[str]] = {}
+        self._partitions: dict[tuple[str, str], list[Any]] = {}
+        self._producers: dict[tuple[str, str], list[Any]] = {}
 
     def see(self, message: Message, partition: int | None, producer: str | None) -> list[Violation]:
         """The rules that this message breaks: its device was seen on another partition, or from another producer.
@@ -230,29 +250,39 @@ class Devices:
         """
         if message.device_id is None:
             return []
-        device = (message.tenant, message.device_id)
-        wrong = []
-        if partition is not None:
-            partitions = self._partitions.setdefault(device, set())
-            if partition not in partitions:
-                partitions.add(partition)
-                if len(partitions) > 1:
-                    wrong.append(Violation("two_partitions", on_partitions(sorted(partitions))))
-        if producer is not None:
-            producers = self._producers.setdefault(device, set())
-            if producer not in producers:
-                producers.add(producer)
-                if len(producers) > 1:
-                    wrong.append(Violation("two_producers", from_producers(sorted(producers))))
+        wrong = self.saw(message.tenant, message.device_id, partition, producer)
         message.violations += wrong
+        return wrong
+
+    def saw(self, tenant: str, device_id: str, partition: int | None, producer: str | None) -> list[Violation]:
+        """``see`` for a device by its names."""
+        wrong = []
+        for rule, seen, new, sentence in (
+            ("two_partitions", self._partitions, partition, on_partitions),
+            ("two_producers", self._producers, producer, from_producers),
+        ):
+            if new is None:
+                continue
+            known = seen.setdefault((tenant, device_id), [])
+            if new in known or len(known) > MOST_PLACES:
+                continue
+            known.append(new)
+            if len(known) > 1:
+                wrong.append(Violation(rule, sentence(sorted(known))))
         return wrong
 
 
 def on_partitions(partitions: Iterable[int]) -> str:
     """The sentence about a device on several partitions."""
-    return f"the device is on partitions {', '.join(map(str, partitions))}"
+    return f"the device is on partitions {_enough(map(str, partitions))}"
 
 
 def from_producers(producers: Iterable[str]) -> str:
     """The sentence about a device with several producers."""
-    return f"the device has the producers {', '.join(producers)}"
+    return f"the device has the producers {_enough(producers)}"
+
+
+def _enough(names: Iterable[str]) -> str:
+    """Names with commas between them, as many of them as ``MOST_PLACES``."""
+    every = [*islice(names, MOST_PLACES + 1)]
+    return ", ".join([*every[:MOST_PLACES], "..."] if len(every) > MOST_PLACES else every)

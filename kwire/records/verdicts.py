@@ -28,7 +28,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 
 from kwire.limits import BEYOND
 from kwire.records.crc import WRONG_CHECKSUM
-from kwire.records.portions import portions
+from kwire.records.portions import MOST_BYTES, portions
 
 __all__ = [
     "CORRUPT",
@@ -114,19 +114,19 @@ class Portion(NamedTuple):
     order: Ints
 
 
-def shared_out(costs: Ints, rows: int, *places: Any) -> Iterator[Portion]:
+def shared_out(costs: Ints, rows: int, *places: Any, most: int = MOST_BYTES) -> Iterator[Portion]:
     """``rows`` and the problems behind them, shared out to batches of a size that Arrow can hold.
 
-    ``costs``: about the bytes of text that each row and then each problem will have; ``places`` as for ``among``, in
-    which rows and problems are both in order.
+    ``costs``: about the bytes of text that each row and then each problem will have, ``most``: those of a batch;
+    ``places`` as for ``among``, in which rows and problems are both in order.
     """
     if len(costs) == rows:
-        for first, last in portions(costs):
+        for first, last in portions(costs, most=most):
             yield Portion(slice(first, last), slice(0, 0), np.zeros(0, np.int64))
         return
     order = np.lexsort(places[::-1])
     told = 0
-    for first, last in portions(costs[order]):
+    for first, last in portions(costs[order], most=most):
         part = order[first:last]
         of_problem = part >= rows
         count = int(np.count_nonzero(of_problem))

@@ -160,6 +160,14 @@ def _violation(condition: Column, rule: str, detail: str | Column) -> Column:
     return sql.when(condition, sql.struct(sql.lit(rule).alias("rule"), said.alias("detail")))
 
 
+def _named(names: Column) -> Column:
+    """Names with commas between them, as ``kwire.events.hono`` writes them."""
+    more = sql.when(sql.size(names) > hono.MOST_PLACES, sql.array(sql.lit("..."))).otherwise(
+        sql.array().cast("array<string>")
+    )
+    return sql.array_join(sql.concat(sql.slice(names, 1, hono.MOST_PLACES), more), ", ")
+
+
 def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None) -> DataFrame:
     """The Hono telemetry messages among records: one row for each record of a telemetry topic.
 
@@ -237,14 +245,12 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
             _violation(
                 sql.size("partitions") > 1,
                 "two_partitions",
-                sql.concat(
-                    sql.lit(hono.on_partitions([])), sql.array_join(sql.col("partitions").cast("array<string>"), ", ")
-                ),
+                sql.concat(sql.lit(hono.on_partitions([])), _named(sql.col("partitions").cast("array<string>"))),
             ),
             _violation(
                 sql.size("producers") > 1,
                 "two_producers",
-                sql.concat(sql.lit(hono.from_producers([])), sql.array_join("producers", ", ")),
+                sql.concat(sql.lit(hono.from_producers([])), _named(sql.col("producers"))),
             ),
         )
     )

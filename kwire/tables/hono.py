@@ -1,7 +1,8 @@
 """The table ``hono``: the records of a capture that are telemetry messages of Eclipse Hono, one row per message.
 
-Messages are read by the row, because their devices are remembered; ``kwire.spark.hono_messages`` has the same columns.
-Records that are no message are left out. Rules kept here:
+Messages are read by the column (``kwire.events.columns``); where their devices are is looked at once for each that a
+batch shows anew. ``kwire.spark.hono_messages`` has the same columns. Records that are no message are left out. Rules
+kept here:
 
 - A message that goes against the document is a row with ``violations`` and ``error``; one in a record whose ``status``
   is not ``ok`` has ``error`` alone.
@@ -13,17 +14,18 @@ Records that are no message are left out. Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.events import hono
-from kwire.events.columns import HONO_MESSAGE
-from kwire.tables import showing
+from kwire.events.columns import HONO_MESSAGE, VIOLATIONS, hono_messages
+from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Run
-from kwire.tables.meanings import PLACE_FIELDS, OfRecords, rows_of, said
-from kwire.tables.showing import Column, Row
+from kwire.tables.meanings import PLACE_FIELDS, OfRecords, renamed, said
+from kwire.tables.showing import Column
 
 __all__ = ["SCHEMA", "TABLE"]
 
@@ -53,30 +55,83 @@ class _Maker(OfRecords):
         self._devices: hono.Devices = run.memory.setdefault("hono", hono.Devices())
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist(list(self._rows(records)), schema=self.schema)
+        controls = pc.fill_null(records.column("is_control"), False)
+        of_hono = pc.fill_null(pc.starts_with(records.column("topic"), hono.TOPIC_PREFIX), False)
+        kept = pc.and_not(of_hono, controls)
+        if not pc.all(kept).as_py():
+            records = records.filter(kept)
+        each = {renamed(name): records.column(name) for name in records.schema.names}
+        captured = records.column("frame_timestamp").cast(pa.int64()).to_numpy()
+        now = pa.array(captured // 1000)
+        found = hono_messages(each["topic"], each["key"], each["headers"], each["value"], now)
+        messages = dict(zip(HONO_MESSAGE.names, found.flatten(), strict=True))
+        sound = pc.equal(records.column("status"), "ok")
+        violations = messages["violations"]
+        if not pc.all(sound).as_py():
+            # Of what may be damaged, nothing is said.
+            violations = pc.if_else(sound, violations, pa.scalar([], VIOLATIONS))
+        violations = self._with_devices(violations, messages, each, sound)
+        error = _sentences(violations)
+        if not pc.all(sound).as_py():
+            texts = zip(error.to_pylist(), *(each[one].to_pylist() for one in ("status", "error")), strict=True)
+            error = pa.array([said(*one) for one in texts], pa.string())
+        made = each | messages | {"violations": violations, "error": error}
+        return columns.filled(self.schema, made.__getitem__)
 
-    def _rows(self, records: pa.RecordBatch) -> Iterator[Row]:
-        for row in rows_of(records):
-            headers = [(one["key"], one["value"]) for one in row.pop("headers") or ()]
-            message = hono.read(row["topic"], row.pop("key"), headers, row.pop("value"))
-            status, error = row.pop("status"), row.pop("error")
-            if row.pop("is_control") or message is None:
-                continue
-            if status == "ok":
-                producer = row["producer_id"]
-                known = producer is not None and producer >= 0
-                self._devices.see(message, row["partition"], f"producer id {producer}" if known else None)
-            else:
-                message.violations.clear()
-            created = message.creation_time
-            row |= {field.name: getattr(message, field.name) for field in HONO_MESSAGE if hasattr(message, field.name)}
-            row["creation_time"] = None if created is None else created * 1000
-            row["expired"] = hono.expired(created, message.ttl, row["frame_timestamp"] // 1000)
-            until = message.connected_until
-            row["connected_until"] = None if until is None else until * 1000
-            row["violations"] = [one._asdict() for one in message.violations]
-            row["error"] = said(message.error, status, error)
-            yield row
+    def _with_devices(
+        self, violations: pa.Array, messages: dict[str, pa.Array], each: dict[str, pa.Array], sound: pa.Array
+    ) -> pa.Array:
+        """``violations`` and those of messages whose device was seen elsewhere."""
+        known = np.flatnonzero(pc.and_(sound, messages["device_id"].is_valid()).to_numpy(False))
+        if not len(known):
+            return violations
+        rows = pa.array(known)
+        tenant, device = (messages[one].take(rows).dictionary_encode() for one in ("tenant", "device_id"))
+        partition = each["partition"].take(rows)
+        producer = each["producer_id"].take(rows)
+        keys = np.stack(
+            [
+                tenant.indices.to_numpy(),
+                device.indices.to_numpy(),
+                pc.fill_null(partition.cast(pa.int64()), -1).to_numpy(),
+                pc.fill_null(producer, -1).to_numpy(),
+            ]
+        )
+        # Each combination where it comes first; the others say nothing new.
+        _, first = np.unique(keys, axis=1, return_index=True)
+        first.sort()
+        more: dict[int, list[hono.Violation]] = {}
+        for at in first.tolist():
+            sender = producer[at].as_py()
+            wrong = self._devices.saw(
+                tenant[at].as_py(),
+                device[at].as_py(),
+                partition[at].as_py(),
+                f"producer id {sender}" if sender is not None and sender >= 0 else None,
+            )
+            if wrong:
+                more[int(known[at])] = wrong
+        return _joined(violations, more) if more else violations
+
+
+def _joined(violations: pa.Array, more: dict[int, list[hono.Violation]]) -> pa.Array:
+    """``violations`` with those of ``more``, by row, at the ends of their lists."""
+    added = [wrong for row in sorted(more) for wrong in more[row]]
+    behind = np.repeat(sorted(more), [len(more[row]) for row in sorted(more)])
+    lengths = pc.list_value_length(violations).to_numpy()
+    of_row = np.concatenate([np.repeat(np.arange(len(violations)), lengths), behind])
+    texts = pa.array([one._asdict() for one in added], VIOLATIONS.value_type)
+    values = pa.concat_arrays([violations.flatten(), texts]).take(pa.array(np.argsort(of_row, kind="stable")))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=len(violations)))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), values, type=VIOLATIONS)
+
+
+def _sentences(violations: pa.Array) -> pa.Array:
+    """What the violations of each row say, separated by semicolons; null where there are none."""
+    lengths: Any = pc.list_value_length(violations).to_numpy()
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    details = pa.ListArray.from_arrays(pa.array(ends), violations.flatten().field("detail"))
+    return pc.if_else(pa.array(lengths > 0), pc.binary_join(details, "; "), pa.scalar(None, pa.string()))
 
 
 TABLE: Final = CaptureTable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,13 +13,15 @@ from kwire.tables.definition import Maker, Run
 from kwire.tables.records import SCHEMA as RECORDS
 from kwire.tables.records import Records
 
-__all__ = ["PLACE_FIELDS", "OfRecords", "renamed", "rows_of", "said"]
+__all__ = ["PLACE_FIELDS", "OfRecords", "renamed", "said"]
 
 PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name)) for name in PLACE)
 """``PLACE`` of ``kwire.events.columns`` as Arrow fields, under the names that they have here."""
 
-MOST_ROWS: Final = 1 << 16
+MOST_ROWS: Final = 1 << 13
 """Records that are read at once: those that are not taken apart by the column become Python objects."""
+MOST_BYTES: Final = 8 << 20
+"""Bytes of text in the rows of records that are made at once: what is made of them has the same names again."""
 
 _NAMES: Final = {RENAMED.get(name, name): name for name in PLACE}
 
@@ -36,7 +38,7 @@ class OfRecords(Maker):
         self.schema = schema
         place = (_NAMES[one] for one in schema.names if one in _NAMES)
         columns = dict.fromkeys([*place, *needed])
-        self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run)
+        self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run, MOST_BYTES)
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that some records give."""
@@ -54,15 +56,3 @@ def said(own: str | None, status: str, error: str | None) -> str | None:
         return own
     record = f"record {status}" if error is None else f"record {status}: {error}"
     return record if own is None else f"{own}; {record}"
-
-
-def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch of records, with the names that their columns have here."""
-    # Times beyond year 9999, which a record can have, are no datetime: they stay integers.
-    plain = [
-        column.cast(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else column.to_pylist()
-        for column in batch.columns
-    ]
-    names = [renamed(name) for name in batch.schema.names]
-    for values in zip(*plain, strict=True):
-        yield dict(zip(names, values, strict=True))

@@ -30,6 +30,7 @@ from kwire.limits import BEYOND
 from kwire.log.internal import with_redacted
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
@@ -138,9 +139,11 @@ _OTHER_TEXT: Final = 48
 
 
 class Records(Maker):
-    """Makes the rows; ``schema_`` has the columns that are wanted."""
+    """Makes the rows; ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
+    has."""
 
-    def __init__(self, schema_: pa.Schema, run: Run) -> None:
+    def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES) -> None:
+        self._most = most
         self._name = run.name
         self._limits = run.limits
         self._redacts = not run.secrets and "value" in schema_.names
@@ -187,7 +190,7 @@ class Records(Maker):
         hides: Array,
     ) -> Iterator[pa.RecordBatch]:
         """The batches of some records and of what is told among them. ``hides``: sets whose values may be secret."""
-        from kwire.records.portions import MOST_BYTES, text_size
+        from kwire.records.portions import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
         own = {name: found.batch.column(name) for name in self._decoded}
@@ -199,7 +202,7 @@ class Records(Maker):
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
         n_rows = len(found.set_index)
-        if not told and n_rows * place.most <= MOST_BYTES:
+        if not told and n_rows * place.most <= self._most:
             # As good as always.
             index = found.set_index.astype(np.int64)
             yield columns.filled(self._schema, (place.columns(index, place.of_job[index]) | own).__getitem__)
@@ -211,7 +214,7 @@ class Records(Maker):
         index = np.where(order == _LAST, -1, order)
         costs = place.costs(index)
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
-        for part in shared_out(costs, n_rows, row, order):
+        for part in shared_out(costs, n_rows, row, order, most=self._most):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
             made = place.columns(index[good], row[good])
             made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}

@@ -227,6 +227,14 @@ def test_two_producers_for_one_device_are_reported() -> None:
     assert devices.see(read(), 0, "b") == [Violation("two_producers", "the device has the producers a, b")]
 
 
+def test_a_device_on_ever_more_partitions_is_not_named_ever_longer() -> None:
+    devices = Devices()
+    said = [devices.saw("t", "d", partition, None) for partition in range(1000)]
+    assert [len(one) for one in said] == [0, *[1] * hono.MOST_PLACES, *[0] * (999 - hono.MOST_PLACES)]
+    (last,) = said[hono.MOST_PLACES]
+    assert last.detail == f"the device is on partitions {', '.join(map(str, range(hono.MOST_PLACES)))}, ..."
+
+
 def test_devices_of_different_tenants_are_different() -> None:
     devices = Devices()
     for tenant in ("t", "u"):
