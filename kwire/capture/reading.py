@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
+from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels import engine
@@ -50,7 +51,7 @@ class Reading:
     UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once. ``live``: the
     source is read once for each window, and whatever it gives is dealt with, so that frames come as the capture grows.
     ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
-    the secrets of its connections that speak TLS.
+    the secrets of its connections that speak TLS. ``part``: of which whole this is a part.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -68,8 +69,11 @@ class Reading:
         progress: Callable[[int], None] | None = None,
         name: str = "",
         keys: KeyLog | None = None,
+        part: Part | None = None,
     ) -> None:
-        self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
+        make = Tracker if part is None else part.tracker
+        self.tracker = make(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
+        self._part = part
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
@@ -95,6 +99,8 @@ class Reading:
                 raise self._named(error) from None
             yield frames
             window = self._window
+        if self._part is not None and self._part.left is not None:
+            yield tracker.finish(self._part.going_on(tracker))
         if tracker.error is not None:
             raise self._named(tracker.error)
 

@@ -40,6 +40,7 @@ _LEAST_HEAD: Final = 20
 
 _CONNECTION: Final = {
     "number": _COUNT,
+    "first_order": _ORDER,
     "family": (4, 6),
     "a_port": _PORT,
     "b_port": _PORT,

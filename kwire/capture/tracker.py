@@ -30,7 +30,7 @@ import base64
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,11 +51,13 @@ from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     CONNECTION,
     FRAME,
+    PACKET,
     ROOM,
     SEGMENT,
     STREAM,
     WAITING,
     Role,
+    joined,
     moved,
 )
 from kwire.kernels.names import LONGEST_NAME, NameTable
@@ -65,12 +67,14 @@ from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
 from kwire.tls import KeyLog
 
-__all__ = ["STATE", "Connection", "Tracker"]
+__all__ = ["PART_BITS", "STATE", "Connection", "Packets", "Tracker"]
 
 MOST_HELD: Final = 256 << 20
 """Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
+PART_BITS: Final = 32
+"""Bits of the numbers of connections and frames that are counted within a part; those above it say which part."""
 _FIRST_WAITING: Final = 64
 """Requests for which there is room at first; a power of 2, as all sizes of that table are."""
 
@@ -134,6 +138,20 @@ _OTHER: Final = {Count.UDP: "UDP", Count.NOT_TCP: "other protocols of IP", Count
 """What every capture has, and what is told where nothing else was found."""
 
 
+class Packets(NamedTuple):
+    """Packets of a capture."""
+
+    data: Array
+    packets: Array
+    """Table of PACKET: they stand in ``data``."""
+    clock: Array
+    """For each packet the latest time that was seen up to it."""
+    slots: Array
+    """For each packet the slot of its connection, -1 for none."""
+    first_order: int
+    """The number of the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A connection of the capture so far. ``opener`` is the end that opened it, where that was seen."""
@@ -155,6 +173,10 @@ class Tracker:
     ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``keys`` are the secrets of
     connections that speak TLS, besides those that the capture itself holds.
 
+    ``part``: what is fed is this one of several that follow each other (``kwire.capture.across``). Numbers are then
+    those of the whole: they begin at ``part << PART_BITS``, and that of a connection has its first packet in the lower
+    bits. What is unfinished at the end is left, until ``finish``.
+
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
     ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
@@ -167,8 +189,12 @@ class Tracker:
         ports: Iterable[int] | None = None,
         vxlan_ports: Iterable[int] | None = None,
         keys: KeyLog | None = None,
+        part: int | None = None,
     ) -> None:
         self.error: CaptureError | None = None
+        self.window: Packets | None = None
+        """What the latest window had, until the next is fed. Of a part only."""
+        self._part = part
         self._ports = _ports(ports)
         self._vxlan = _ports(vxlan_ports)
         self._counts: Array = np.zeros(len(Count), np.int64)
@@ -201,7 +227,7 @@ class Tracker:
         self._ended = False
         self._now = 0
         self._packets = 0
-        self._frames = 0
+        self._frames = 0 if part is None else part << PART_BITS
         self._brokers: dict[tuple[int, ...], int] = {}
         """Hosts and ports of brokers, and the packet that told it."""
 
@@ -218,6 +244,7 @@ class Tracker:
         """
         if self._ended:
             raise ValueError("the capture has ended")
+        self.window = None
         engine = choose(len(data))
         final = final or broken is not None
         fresh = np.frombuffer(data, np.uint8)
@@ -247,7 +274,7 @@ class Tracker:
         self.error = error
         self._ended = final or error is not None
         self._rest = buf[pos:].copy()
-        return self._through(buf, packets, engine)
+        return self._through(buf, packets, engine, self._ended and self._part is None)
 
     def _nothing(self) -> Frames:
         return self._given(np.empty(0, FRAME), np.empty(0, np.int64), np.empty(0, np.uint8))
@@ -262,14 +289,36 @@ class Tracker:
         rows = rows.take(place[np.argsort(rows["time"][place], kind="stable")])
         return Frames(rows, data, self._known.connections, names.names, names.pool)
 
-    def _through(self, buf: Array, packets: Array, engine: Engine) -> Frames:
-        """From the packets of ``buf`` to frames; what is left becomes the new ``_held`` and ``_segments``."""
-        final = self._ended
+    def feed_packets(self, window: Packets) -> Frames:
+        """The frames that become complete with some packets of a capture, which were taken out of it (``window``).
+
+        Between two calls of ``feed``, or in place of them all: this capture has no file of its own then.
+        """
+        data = np.concatenate([self._held, np.frombuffer(window.data, np.uint8)])
+        packets = joined([window.packets])
+        packets["off"] += len(self._held)
+        return self._through(data, packets, choose(len(data)), False, window.clock)
+
+    def finish(self, left: Iterable[int] = ()) -> Frames:
+        """Deals with everything that is unfinished as if the capture ended here, but for the connections ``left``, by
+        their numbers: these go on in a later part."""
+        left = np.fromiter(left, np.int64)
+        known = self._known
+        slots = np.flatnonzero(np.isin(known.connections["number"][: known.n_connections], left))
+        known.connections["role"][slots] = Role.OTHER
+        self._segments = joined([self._segments[~np.isin(self._segments["stream"] >> 1, slots)]])
+        self._ended = True
+        return self._through(self._held.copy(), np.empty(0, PACKET), choose(len(self._held)), True)
+
+    def _through(self, buf: Array, packets: Array, engine: Engine, final: bool, shown: Array | None = None) -> Frames:
+        """From the packets of ``buf`` to frames; what is left becomes the new ``_held`` and ``_segments``.
+
+        ``shown``: what the clock showed at each packet, where that is known from elsewhere."""
         # What is unfinished is copied from part to part. Where it is too much, each stream gets an equal share.
         ration = roles.LARGEST_FRAME + 4
         if len(self._held) > MOST_HELD:
             ration = max(LEAST_RATION, MOST_HELD // max(1, len(np.unique(self._segments["stream"]))))
-        clock = np.maximum(np.maximum.accumulate(packets["time"]), self._now)
+        clock = np.maximum(np.maximum.accumulate(packets["time"] if shown is None else shown), self._now)
         first_order = self._packets
         self._packets += len(packets)
         if len(clock):
@@ -277,10 +326,12 @@ class Tracker:
         room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
         moved(self._segments, room)
         n_segments, used, k = len(self._segments), len(buf), 0
+        known_before = self._known.n_connections
+        slots = np.full(len(packets), -1, np.int64)
         while True:
             segments, self._known, read, fragment = tracking.tcp_segments(
                 buf, packets[k:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
-                first_order + k, engine,
+                first_order + k, slots[k:], engine,
             )  # fmt: skip
             k += read
             if fragment is None:
@@ -291,6 +342,10 @@ class Tracker:
         fresh = segments[len(self._segments) :]
         fresh["clock"] = clock[fresh["order"] - first_order]
         connections, table = self._known.connections, self._known.streams
+        if self._part is not None:
+            began = slice(known_before, self._known.n_connections)
+            connections["number"][began] = connections["first_order"][began] + (self._part << PART_BITS)
+            self.window = Packets(buf, packets, clock, slots, first_order)
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
         if self._encrypted is None:
@@ -480,6 +535,29 @@ class Tracker:
             )
         return notes
 
+    # -- parts of a whole
+
+    def take_over(self, now: int, brokers: Iterable[Sequence[int]], fragments: Any) -> None:
+        """Takes over what earlier parts knew besides connections, as ``common`` gave it there."""
+        self._now = max(self._now, now)
+        for end in brokers:
+            self._brokers.setdefault(tuple(end), -1)
+        if fragments is not None:
+            self._fragments.restore(fragments)
+
+    def common(self) -> dict[str, Any]:
+        """What is known besides connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
+        return {
+            "now": self._now,
+            "brokers": sorted(map(list, self._brokers)),
+            "fragments": self._fragments.state(),
+        }
+
+    def rows(self) -> tuple[Array, Array]:
+        """The rows of CONNECTION so far, and those of STREAM, two for each; they are the tracker's own."""
+        count = self._known.n_connections
+        return self._known.connections[:count], self._known.streams[: 2 * count]
+
     # -- state out and in
 
     def save(self, connections: Iterable[int] | None = None) -> pa.Table:
@@ -611,10 +689,11 @@ class Tracker:
         _fill(table[1 : 2 * count : 2], saved.column("b_to_a"))
         if not whole:
             # Packets are counted anew: what there was came before all of them.
-            connections["number"][:count] = np.arange(count)
-            connections["closed_order"] = connections["settled_order"] = connections["begun_order"] = table[
-                "order"
-            ] = table["end_order"] = -1
+            if self._part is None:
+                connections["number"][:count] = np.arange(count)
+            for name in ("first_order", "closed_order", "settled_order", "begun_order"):
+                connections[name] = -1
+            table["order"] = table["end_order"] = -1
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [

@@ -217,6 +217,8 @@ class Connection(Row):
 
     number: int
     """Its number in the tables: connections are numbered in the order in which they appear."""
+    first_order: int
+    """Its first packet; -1 where that was in an earlier capture."""
     family: int
     """4 or 6."""
     a_high: int

@@ -254,9 +254,10 @@ def _role_by_ports(ports: Array, a_port: int, b_port: int) -> int:
 
 
 @kernel
-def _begin(header: Any, slot: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
+def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any, ba: Any) -> None:
     """Fills the rows of a new connection, and of its two streams."""
     conn.number = slot
+    conn.first_order = order
     conn.family = header.family
     conn.a_high = header.src_high
     conn.a_low = header.src_low
@@ -547,7 +548,7 @@ def _connection(
     slot = int64(n_connections)
     lookup[place] = slot
     finder.latest = slot
-    _begin(header, slot, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
+    _begin(header, slot, order, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
     return slot, int64(0)
 
 
@@ -576,11 +577,12 @@ def _take(
     n_segments: int,
     first_order: int,
     headers: Array,
+    slots: Array,
 ) -> tuple[int, int, int, bool]:
     """``tcp_segments`` from packet ``k`` until a table is full: (packets read, n_segments, n_connections, whether the
     next packet is a fragment).
 
-    ``headers`` is room for one: where the fragment is stands there.
+    ``headers`` is room for one: where the fragment is stands there. ``slots`` gets the connection of each packet.
     """
     header = headers[0]
     finder = finders[0]
@@ -595,6 +597,7 @@ def _take(
         if found == Count.FRAGMENT:
             return k, n_segments, n_connections, True
         order = first_order + k
+        slots[k] = -1
         k += 1
         counts[Count.PACKETS] += 1
         if found != Count.PACKETS:
@@ -603,6 +606,7 @@ def _take(
         slot, side = _connection(header, order, connections, streams, lookup, finder, n_connections, ports)
         if slot < 0:
             continue
+        slots[k - 1] = slot
         if slot == n_connections:
             n_connections += 1
         conn = connections[slot]
@@ -636,12 +640,14 @@ def tcp_segments(
     segments: Array,
     n_segments: int,
     first_order: int,
+    slots: Array,
     engine: Engine,
 ) -> tuple[Array, Known, int, Fragment | None]:
     """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
     ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
-    (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. Returns
+    (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. ``slots``
+    has a place for each packet and gets the slot of its connection, -1 for none. Returns
     (segments, known, how many packets were read, a fragment), the tables as they are after growing. It stops in front
     of a packet that is a fragment, and says where that is: it has to be joined with others first.
     """
@@ -654,7 +660,7 @@ def tcp_segments(
         connections, streams, lookup, finder, n_connections = known = _with_room(known, engine)
         k, n_segments, n_connections, stopped = engine(_take)(
             buf, packets, k, ports, vxlan, connections, streams, lookup, finder, n_connections, counts, segments,
-            n_segments, first_order, headers,
+            n_segments, first_order, headers, slots,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)
     fragment = Fragment(*(int(headers[name][0]) for name in Fragment._fields)) if stopped else None

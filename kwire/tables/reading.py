@@ -17,6 +17,7 @@ from kwire.tables.definition import CaptureTable, Maker, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.capture.parts import Part
     from kwire.capture.reading import Source
     from kwire.tls import KeyLog
 
@@ -47,12 +48,13 @@ def read(
     secrets: bool = False,
     payloads: bool = False,
     keys: KeyLog | None = None,
+    part: Part | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
     ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
-    from one capture to the next: a dict that is empty before the first and given again with each. The rest and the
-    errors are those of ``kwire.capture.read``.
+    from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
+    is that part of a whole. The rest and the errors are those of ``kwire.capture.read``.
     """
     run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets, payloads=payloads)
     makers: dict[str, Maker] = {}
@@ -68,6 +70,7 @@ def read(
         progress=progress,
         name=name,
         keys=keys,
+        part=part,
     )
     return _batches(reading, makers, name, on_note)
 

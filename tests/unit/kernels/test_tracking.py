@@ -60,6 +60,7 @@ class Capture:
             np.empty(0, SEGMENT),
             0,
             self.order,
+            np.empty(len(table), np.int64),
             self.engine,
         )
         assert (read, fragment) == (len(table), None)

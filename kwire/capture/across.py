@@ -1,0 +1,548 @@
+"""Connections across files: what each file needs to know of those before it, found out for all files at once.
+
+Captures are rotated in the middle of connections. To read a file as the part of a whole that it is, the state of its
+connections at the end of the file before is needed, which depends on the file before that. Reading all of them one
+after the other would be the way without any parallel work. Here it is done in three steps:
+
+1. ``scan`` reads each file alone, whatever comes before it, and makes no rows. What it gives are the **edges** of each
+   connection: its state at the end of the file, and its **head**: the packets from its first in this file up to where
+   its state is likely to be the true one (a response to a request of this file was found).
+2. ``Chain`` goes from file to file with edges only. The true state at the end of one file is restored and fed the head
+   of the next. If that leads to the very state that the scan had at the end of the head, then the scan went on as the
+   truth does, and the state at its end is true. If not, the earlier file is right: the connection's part of the later
+   file is read again, from the true state. So nothing rests on a likely guess.
+3. Each file is decoded as a ``Part``, with the true states of its connections: the rows are those of one file that was
+   never cut.
+
+Steps 1 and 3 are done for each file on its own, in any order and anywhere; step 2 for each connection on its own, as
+long as the files come in order of time.
+
+Rules kept here:
+
+- Two states are compared without what does not matter to what follows: numbers of packets, which end is called A, how
+  often sequence numbers wrapped around, and whether the beginning of the connection was seen, once its role is known.
+- Of a connection that cannot be told from inside of the file (its role is known from earlier files only, or one
+  direction was captured) the whole part of the file is read again. Where it is known not to be Kafka, it is not.
+- Bytes of a head that were dealt with at its end are sent only where a frame may begin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.parts import Part, ends, latest
+from kwire.capture.reading import Reading
+from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
+from kwire.errors import CaptureError
+from kwire.kernels.layouts import ABSENT, CONNECTION, PACKET, Role, Status
+from kwire.kernels.tracking import LATEST_SYN
+
+if TYPE_CHECKING:
+    from kwire.capture.frames import Frames
+    from kwire.capture.reading import Source
+    from kwire.tls import KeyLog
+
+__all__ = ["EDGES", "Chain", "Link", "Scan", "scan"]
+
+Array = Any
+
+SCAN_WINDOW: Final = 1 << 20
+"""Bytes that are read at once: heads end where a window does."""
+LONGEST_HEAD: Final = 1 << 20
+"""Bytes of packets of one connection, after which its head ends whatever is known then."""
+MOST_HEADS: Final = 64 << 20
+"""Bytes of the heads of all connections of a file. Beyond that none is kept, and files are read again where needed."""
+
+_HEAD: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("order", pa.int64(), nullable=False),
+                pa.field("time", pa.int64(), nullable=False),
+                pa.field("clock", pa.int64(), nullable=False),
+                pa.field("link", pa.int64(), nullable=False),
+                pa.field("bytes", pa.binary(), nullable=False),
+            ]
+        ),
+        nullable=False,
+    )
+)
+
+EDGES: Final = pa.schema(
+    [
+        pa.field("ends", pa.binary(), nullable=False),
+        pa.field("began", pa.bool_(), nullable=False),
+        pa.field("head", _HEAD, nullable=False),
+        pa.field("agreed", pa.binary()),
+        pa.field("a_next", pa.int64(), nullable=False),
+        pa.field("b_next", pa.int64(), nullable=False),
+        *STATE,
+    ]
+)
+"""What ``scan`` knows of a connection of one file.
+
+``ends``: what it is called in all files (``parts.ends``). ``began``: its first packet here was the SYN of the end that
+opens it. ``head``: its packets up to where its state had the digest ``agreed`` (null: no head was kept); there
+``a_next`` and ``b_next`` were the positions up to which its streams, A to B and B to A, had been read. The other
+columns are its state at the end of the file.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end."""
+
+    edges: pa.Table
+    common: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Head:
+    """The head of a connection, as far as it was read."""
+
+    slot: int
+    began: bool = False
+    only: bool = True
+    """Whether these ports were used once in this file."""
+    packets: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+    open: bool = True
+    agreed: bytes | None = None
+    next: tuple[int, int] = (-1, -1)
+
+
+def scan(
+    source: Source,
+    *,
+    ports: Iterable[int] | None = None,
+    vxlan_ports: Iterable[int] | None = None,
+    keys: KeyLog | None = None,
+    seen: Callable[[Frames], None] | None = None,
+    window: int = SCAN_WINDOW,
+) -> Scan:
+    """The edges of one file, which is read alone. ``seen`` is called with the frames of each window.
+
+    A file that is damaged or no capture at all has the edges of what stands before the damage: what is wrong with it is
+    told when it is decoded.
+    """
+    reading = Reading(source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, window=window, part=Part(left=None))
+    tracker = reading.tracker
+    heads: dict[bytes, _Head] = {}
+    of_slot: list[_Head] = []
+    try:
+        for frames in reading:
+            if seen is not None:
+                seen(frames)
+            _note_heads(tracker, frames, heads, of_slot)
+    except CaptureError:
+        pass
+    rows, _ = tracker.rows()
+    if not len(rows):
+        return Scan(EDGES.empty_table(), tracker.common())
+    last = latest(rows)
+    unsettled = [one.slot for one in heads.values() if one.open]
+    _agree(tracker, unsettled, of_slot)
+    keys_ = [key for key in last if not _is_over(tracker, heads[key], last[key])]
+    state = tracker.save(int(rows["number"][last[key]]) for key in keys_)
+    # States come in order of their slots.
+    keys_.sort(key=last.__getitem__)
+    found = [heads[key] for key in keys_]
+    columns = {
+        "ends": pa.array(keys_, pa.binary()),
+        "began": pa.array([one.began for one in found], pa.bool_()),
+        "head": pa.array([one.packets for one in found], _HEAD),
+        "agreed": pa.array([one.agreed for one in found], pa.binary()),
+        "a_next": pa.array([one.next[0] for one in found], pa.int64()),
+        "b_next": pa.array([one.next[1] for one in found], pa.int64()),
+    }
+    made = [columns[name] if name in columns else state.column(name).combine_chunks() for name in EDGES.names]
+    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common())
+
+
+def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_slot: list[_Head]) -> None:
+    """Takes in what a window had: new connections, packets of heads, and which heads end here."""
+    window = tracker.window
+    if window is None:
+        return
+    rows, streams = tracker.rows()
+    first_new = len(of_slot)
+    for slot, (key, _) in enumerate(ends(rows[first_new:]), first_new):
+        head = _Head(slot, began=_began(rows[slot], streams[2 * slot : 2 * slot + 2]))
+        if key in heads:
+            # Another connection on the same ports. What became of the one before is not asked any more.
+            head.open = heads[key].open = head.only = False
+            heads[key].packets, heads[key].agreed = [], None
+        elif head.began:
+            head.open = False
+        heads[key] = head
+        of_slot.append(head)
+    is_open = np.fromiter((one.open for one in of_slot), bool, len(of_slot))
+    if not is_open.any():
+        return
+    wanted = np.flatnonzero((window.slots >= 0) & is_open[window.slots])
+    packets = window.packets[wanted]
+    first_order = window.first_order
+    for k, slot, off, size, time, link, clock in zip(
+        wanted.tolist(),
+        window.slots[wanted].tolist(),
+        packets["off"].tolist(),
+        packets["captured"].tolist(),
+        packets["time"].tolist(),
+        packets["link"].tolist(),
+        window.clock[wanted].tolist(),
+        strict=True,
+    ):
+        head = of_slot[slot]
+        data = window.data[off : off + size].tobytes()
+        head.packets.append({"order": first_order + k, "time": time, "clock": clock, "link": link, "bytes": data})
+        head.size += size
+    paired = (frames["status"] == Status.OK) & (frames["response"] == 1) & (frames["latency"] != ABSENT)
+    answered = np.unique(frames["slot"][paired])
+    candidates = np.flatnonzero(is_open)
+    if sum(one.size for one in heads.values()) > MOST_HEADS:
+        for slot in candidates.tolist():
+            of_slot[slot].open, of_slot[slot].packets, of_slot[slot].size = False, [], 0
+        return
+    role = rows["role"][candidates]
+    synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
+    settled = (np.isin(candidates, answered) & synced) | (role == Role.OTHER) | (role == Role.ENCRYPTED)
+    settled |= np.fromiter((of_slot[slot].size > LONGEST_HEAD for slot in candidates.tolist()), bool, len(candidates))
+    _agree(tracker, candidates[settled].tolist(), of_slot)
+
+
+def _began(row: Any, streams: Array) -> bool:
+    """Whether the end that sent the first packet opened the connection with it."""
+    return bool(row["opener"] == 0 and streams["start"][0] >= 0)
+
+
+def _is_over(tracker: Tracker, head: _Head, slot: int) -> bool:
+    """Whether a connection began and ended in this file: no other file needs to know of it."""
+    rows, streams = tracker.rows()
+    both = streams[2 * slot : 2 * slot + 2]
+    ended = (both["end"] >= 0) & (both["next"] >= both["end"])
+    return head.began and head.only and bool(rows["closed"][slot] == 1 or ended.all())
+
+
+def _agree(tracker: Tracker, slots: Iterable[int], of_slot: list[_Head]) -> None:
+    """Ends the heads of some connections, and notes the state that they have here."""
+    chosen = sorted(slots)
+    if not chosen:
+        return
+    rows, _ = tracker.rows()
+    for slot, row in zip(chosen, tracker.save(rows["number"][chosen].tolist()).to_pylist(), strict=True):
+        head = of_slot[slot]
+        head.open = False
+        head.agreed = _digest(row)
+        head.next = row["a_to_b"]["next"], row["b_to_a"]["next"]
+
+
+# --- whether two states are the same to what follows ------------------------------------------------------------------
+
+_SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUESTS): int(Role.A_REQUESTS)}
+_READABLE: Final = tuple(_SWAPPED)
+_SEQUENCE: Final = (1 << 32) - 1
+_WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
+
+
+def _b_is_less(connection: Mapping[str, int]) -> bool:
+    a, b = ([connection[f"{end}_{name}"] for name in ("high", "low", "port")] for end in "ab")
+    return b < a
+
+
+def _digest(row: Mapping[str, Any]) -> bytes:
+    """A digest of what matters, in a row of ``STATE``, to what becomes of the connection."""
+    return hashlib.blake2b(repr(_essence(row)).encode(), digest_size=16).digest()
+
+
+def _essence(row: Mapping[str, Any]) -> Any:
+    connection = row["connection"]
+    swap = _b_is_less(connection)
+    role = connection["role"]
+    kind = _SWAPPED.get(role, role) if swap else role
+    known = [kind, connection["closed"]]
+    streams = [row["b_to_a"], row["a_to_b"]] if swap else [row["a_to_b"], row["b_to_a"]]
+    if role not in _READABLE and role != Role.UNKNOWN:
+        return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
+    known += [connection["raw_tokens"], connection["first_id"] < 0, row["client_id"], row["tls"]]
+    if role == Role.UNKNOWN:
+        opener = connection["opener"]
+        known += [1 - opener if swap and opener >= 0 else opener, *(_wrapped(one["start"]) for one in streams)]
+    ways = [
+        (
+            one["synced"],
+            max(0, one["skipped"]),
+            *(_wrapped(one[name]) for name in ("reference", "next", "end", "acked")),
+            *(one[name] for name in ("time", "latest", "clock")),
+        )
+        for one in streams
+    ]
+    waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"]]
+    held = sorted(
+        (one["side"] ^ swap, _wrapped(one["pos"]), one["len"], one["time"], one["clock"], one["bytes"] or b"")
+        for one in row["segments"]
+    )
+    return [*known, ways, waiting, held]
+
+
+def _wrapped(position: int) -> int:
+    """A position without how often sequence numbers wrapped around before it."""
+    return position & _SEQUENCE if position >= 0 else -1
+
+
+# --- from file to file ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What ``Chain`` found out for one file.
+
+    ``state``: the connections that came before and are in this file again, with the states that they have before it.
+    ``gone_on``: for those, the place of the file that they were in last.
+    """
+
+    state: pa.Table
+    gone_on: Mapping[bytes, int]
+
+
+class Chain:
+    """The true states of connections, from file to file: ``add`` takes the edges of one file after the other.
+
+    Any choice of connections can have a chain of its own. It remembers the states of its connections (some 1 kB each,
+    and what is unfinished), but not of those that have ended. ``read_again`` counts the connections whose part of a
+    file had to be.
+    """
+
+    def __init__(
+        self,
+        *,
+        ports: Iterable[int] | None = None,
+        vxlan_ports: Iterable[int] | None = None,
+        keys: KeyLog | None = None,
+    ) -> None:
+        self._how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys}
+        self._known: pa.Table = STATE.empty_table()
+        self._place_of: dict[bytes, int] = {}
+        """By the ends of the connections of ``_known``, in their order: the file that each was in last."""
+        self.joined = 0
+        """Connections that went on from one file to another, whose states were found to agree."""
+        self.read_again = 0
+
+    def add(
+        self,
+        place: int,
+        edges: pa.Table,
+        common: Mapping[str, Any],
+        again: Callable[[], AbstractContextManager[Source]],
+    ) -> Link:
+        """Goes on to the next file. ``edges`` are those of its scan, or of some of its connections; ``common`` is what
+        is known at the end of all files before it (empty: nothing); ``again`` opens it, as a context."""
+        names = edges.column("ends").to_pylist()
+        rows_of = {key: row for row, key in enumerate(self._place_of)}
+        before = [key for key in names if key in rows_of]
+        given = _stated(_taken(self._known, [rows_of[key] for key in before]), common)
+        link = Link(given, {key: self._place_of[key] for key in before})
+        true: dict[bytes, dict[str, Any]] = {}
+        if before:
+            true = self._gone_on(place, edges, given, common, again)
+        states = edges.select(STATE.names)
+        base = place << PART_BITS
+        new = []
+        for key, row in zip(names, _rows(states, [key not in true for key in names]), strict=True):
+            if row is not None:
+                row["connection"]["number"] = base | max(0, row["connection"]["first_order"])
+            new.append(true[key] if row is None else row)
+        kept = [(key, row) for key, row in zip(names, new, strict=True) if not _has_ended(row)]
+        going = [key for key in self._place_of if key not in set(names)]
+        old = _taken(self._known, [rows_of[key] for key in going])
+        self._known = pa.concat_tables([old, pa.Table.from_pylist([row for _, row in kept], STATE)]).combine_chunks()
+        self._place_of = {key: self._place_of[key] for key in going} | {key: place for key, _ in kept}
+        return link
+
+    def _tracker(self, place: int, state: pa.Table, common: Mapping[str, Any]) -> Tracker:
+        return Part(place=place, state=state, common=common, left=None).tracker(**self._how)
+
+    def _gone_on(
+        self,
+        place: int,
+        edges: pa.Table,
+        given: pa.Table,
+        common: Mapping[str, Any],
+        again: Callable[[], AbstractContextManager[Source]],
+    ) -> dict[bytes, dict[str, Any]]:
+        """The true states, at the end of a file, of connections that came before it, whose states were ``given``."""
+        row_of = {key: row for row, key in enumerate(edges.column("ends").to_pylist())}
+        before = [key for key, _ in ends(_connections(given))]
+        mine = _taken(edges, [row_of[key] for key in before])
+        found: dict[bytes, dict[str, Any]] = {}
+        doubtful: list[bytes] = []
+        at_head = self._fed(place, given, mine, common)
+        scanned = mine.to_pylist()
+        for key, edge, was in zip(before, scanned, given.to_pylist(), strict=True):
+            if edge["began"]:
+                if _is_another(was, edge):
+                    edge["connection"]["number"] = place << PART_BITS | max(0, edge["connection"]["first_order"])
+                    found[key] = {name: edge[name] for name in STATE.names}
+                else:
+                    doubtful.append(key)
+                continue
+            true = at_head[key]
+            if edge["agreed"] is not None and _digest(true) == edge["agreed"]:
+                found[key] = _moved_on(true, edge, place)
+                self.joined += 1
+            elif _is_let_go(true, edge):
+                found[key] = _moved_on(true, edge, place)
+            else:
+                doubtful.append(key)
+        if doubtful:
+            found |= self._read_again(place, given, doubtful, common, again)
+        return found
+
+    def _fed(
+        self, place: int, given: pa.Table, edges: pa.Table, common: Mapping[str, Any]
+    ) -> dict[bytes, dict[str, Any]]:
+        """The states to which the heads of a file lead from those that are true before it."""
+        tracker = self._tracker(place, given, common)
+        packets = sorted(
+            (one for head in edges.column("head").to_pylist() for one in head), key=lambda one: one["order"]
+        )
+        table = np.zeros(len(packets), PACKET)
+        for name in ("time", "link"):
+            table[name] = [one[name] for one in packets]
+        table["captured"] = [len(one["bytes"]) for one in packets]
+        table["off"] = np.cumsum(table["captured"]) - table["captured"]
+        clock = np.array([one["clock"] for one in packets], np.int64)
+        data = np.frombuffer(b"".join(one["bytes"] for one in packets), np.uint8)
+        tracker.feed_packets(Packets(data, table, clock, table["link"], 0))
+        return _latest_states(tracker)
+
+    def _read_again(
+        self,
+        place: int,
+        given: pa.Table,
+        doubtful: list[bytes],
+        common: Mapping[str, Any],
+        again: Callable[[], AbstractContextManager[Source]],
+    ) -> dict[bytes, dict[str, Any]]:
+        self.read_again += len(doubtful)
+        part = Part(place=place, state=given, common=common, left=None)
+        with again() as source:
+            reading = Reading(source, **self._how, part=part)
+            try:
+                for _ in reading:
+                    pass
+            except CaptureError:
+                pass
+        states = _latest_states(reading.tracker)
+        return {key: states[key] for key in doubtful}
+
+
+def _stated(rows: pa.Table, common: Mapping[str, Any]) -> pa.Table:
+    said = {"version": STATE_VERSION, "now": common.get("now", 0)}
+    return rows.replace_schema_metadata({"kwire": json.dumps(said)})
+
+
+def _taken(table: pa.Table, rows: list[int]) -> pa.Table:
+    return table.take(pa.array(rows, pa.int64()))
+
+
+def _connections(states: pa.Table) -> Array:
+    rows = np.zeros(states.num_rows, CONNECTION)
+    structs = states.column("connection").combine_chunks()
+    for name in CONNECTION.names:
+        rows[name] = structs.field(name).to_numpy()
+    return rows
+
+
+def _rows(states: pa.Table, wanted: list[bool]) -> list[dict[str, Any] | None]:
+    chosen = iter(states.filter(pa.array(wanted, pa.bool_())).to_pylist())
+    return [next(chosen) if one else None for one in wanted]
+
+
+def _latest_states(tracker: Tracker) -> dict[bytes, dict[str, Any]]:
+    """The rows of STATE of the last connection on each pair of ports."""
+    rows, _ = tracker.rows()
+    last = sorted(latest(rows).items(), key=lambda one: one[1])
+    saved = tracker.save(int(rows["number"][slot]) for _, slot in last)
+    # States are in order of slots.
+    return dict(zip([key for key, _ in last], saved.to_pylist(), strict=True))
+
+
+def _has_ended(row: Mapping[str, Any]) -> bool:
+    """Whether nothing of a connection is to be expected, nor unfinished."""
+    ended = all(row[way]["end"] >= 0 and row[way]["next"] >= row[way]["end"] for way in ("a_to_b", "b_to_a"))
+    return ended or bool(row["connection"]["closed"])
+
+
+def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
+    """Whether a connection of a file, of which the first packet was a SYN, is another than the one before on its
+    ports. See ``tracking._begins_another``."""
+    start = edge["a_to_b"]["start"]
+    a = [edge["connection"][f"a_{name}"] for name in ("high", "low", "port")]
+    same_way = [was["connection"][f"a_{name}"] for name in ("high", "low", "port")] == a
+    stream, other = (was["a_to_b"], was["b_to_a"]) if same_way else (was["b_to_a"], was["a_to_b"])
+    if stream["start"] >= 0:
+        return _wrapped(stream["start"]) != _wrapped(start)
+    if stream["reference"] >= 0:
+        ahead = (start - 1 - stream["reference"]) & _SEQUENCE
+        return bool(ahead <= _SEQUENCE + 1 - LATEST_SYN)
+    return bool(other["start"] < 0 <= other["reference"])
+
+
+def _is_let_go(true: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
+    """Whether a connection is known to be none that is read: what this file has of it changes nothing."""
+    return true["connection"]["role"] in (Role.OTHER, Role.ENCRYPTED) and true["tls"] is None
+
+
+def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """The true state at the end of a file: that of its scan, as seen from the ``true`` one at the end of the head."""
+    end = {name: edge[name] for name in STATE.names}
+    connection, before = dict(end["connection"]), true["connection"]
+    streams = [dict(end["a_to_b"]), dict(end["b_to_a"])]
+    nexts = [edge["a_next"], edge["b_next"]]
+    turned = [before[f"a_{name}"] for name in ("high", "low", "port")] != [
+        connection[f"a_{name}"] for name in ("high", "low", "port")
+    ]
+    if turned:
+        streams.reverse()
+        nexts.reverse()
+        connection["role"] = _SWAPPED.get(connection["role"], connection["role"])
+        if connection["opener"] >= 0:
+            connection["opener"] = 1 - connection["opener"]
+        for name in ("high", "low", "port"):
+            connection[f"a_{name}"], connection[f"b_{name}"] = connection[f"b_{name}"], connection[f"a_{name}"]
+    shifts = []
+    for one, way, at in zip(streams, ("a_to_b", "b_to_a"), nexts, strict=True):
+        shift = true[way]["next"] - at if at >= 0 <= true[way]["next"] else 0
+        shift -= shift & _SEQUENCE
+        for name in ("reference", "start", "next", "end", "acked"):
+            one[name] += shift if one[name] >= 0 else 0
+        if one["start"] < 0:
+            one["start"] = true[way]["start"]
+        shifts.append(shift)
+    segments = []
+    for segment in end["segments"]:
+        side = segment["side"] ^ turned
+        segments.append(segment | {"side": side, "pos": segment["pos"] + shifts[side]})
+    new = before["first_order"] >= 0
+    connection["number"] = place << PART_BITS | connection["first_order"] if new else before["number"]
+    for name in ("by_broker", "first_id"):
+        connection[name] = before[name]
+    connection["given_up"] += before["given_up"]
+    if connection["opener"] < 0:
+        connection["opener"] = before["opener"]
+    if before["role"] not in _READABLE and before["role"] != Role.UNKNOWN:
+        connection["role"], connection["told"] = before["role"], before["told"]
+        end |= {"waiting": [], "segments": []}
+        segments = []
+    end |= {"connection": connection, "a_to_b": streams[0], "b_to_a": streams[1], "segments": segments}
+    end["client_id"] = end["client_id"] if end["client_id"] is not None else true["client_id"]
+    return end

@@ -1,0 +1,86 @@
+"""One part of a whole: a file of several that follow each other, with what the parts before it know.
+
+``Part`` is what ``Reading`` needs to give the frames that this part has of the whole. ``kwire.capture.across`` finds it
+out for many parts at once, without reading one after the other.
+
+What a connection is called in all parts is its ``ends``: addresses and ports of both, the lesser one first, whichever
+of them sent the first packet.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kwire.capture.tracker import Tracker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kwire.tls import KeyLog
+
+__all__ = ["Part", "ends", "latest"]
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a whole, and what is known before it is read.
+
+    ``place``: which one, from 0; later parts have larger numbers. ``state``: the connections that came before and are
+    in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part;
+    None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
+    before; ``topics``: names of topics by id.
+    """
+
+    place: int = 0
+    state: pa.Table | None = None
+    left: frozenset[bytes] | None = frozenset()
+    common: Mapping[str, Any] = field(default_factory=dict)
+    topics: Mapping[bytes, str] = field(default_factory=dict)
+
+    def tracker(
+        self,
+        *,
+        ports: Iterable[int] | None = None,
+        vxlan_ports: Iterable[int] | None = None,
+        keys: KeyLog | None = None,
+    ) -> Tracker:
+        """A tracker that is where this part begins. Raises what ``Tracker`` and ``Tracker.restore`` do."""
+        made = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, part=self.place)
+        if self.state is not None:
+            made.restore(self.state)
+        if self.common:
+            made.take_over(self.common["now"], self.common["brokers"], self.common["fragments"])
+        return made
+
+    def going_on(self, tracker: Tracker) -> Iterator[int]:
+        """The numbers of the connections that go on in a later part."""
+        if self.left:
+            rows, _ = tracker.rows()
+            for key, slot in latest(rows).items():
+                if key in self.left:
+                    yield int(rows["number"][slot])
+
+
+_NUMBERS = ("family", "a_high", "a_low", "a_port", "b_high", "b_low", "b_port")
+_END = struct.Struct(">qqH")
+
+
+def ends(rows: Array) -> list[tuple[bytes, bool]]:
+    """What the connections in rows of CONNECTION are called, and whether B is the lesser one of their ends."""
+    made = []
+    for family, a_high, a_low, a_port, b_high, b_low, b_port in zip(
+        *(rows[name].tolist() for name in _NUMBERS), strict=True
+    ):
+        a, b = _END.pack(a_high, a_low, a_port), _END.pack(b_high, b_low, b_port)
+        made.append((bytes([family]) + (b + a if b < a else a + b), b < a))
+    return made
+
+
+def latest(rows: Array) -> dict[bytes, int]:
+    """The last row of each connection, by its ends: ports are used again."""
+    return {key: slot for slot, (key, _) in enumerate(ends(rows))}

@@ -1,0 +1,195 @@
+"""Captures that were cut into files, put together again: the rows are those of the one that was not cut."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_captures import exchange
+from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
+from valid import valid
+
+from kwire.capture.across import Chain, scan
+from kwire.capture.parts import Part
+from kwire.errors import CaptureError
+from kwire.tables.reading import read
+from kwire.testing import packets
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NOT_COMPARED = ("capture", "connection", "frame")
+"""Numbers are those of files; what they say is looked at on its own."""
+
+Row = dict[str, Any]
+
+
+def parts_of(files: Sequence[bytes], **options: Any) -> tuple[list[Part], Chain]:
+    """What each of the files is to know of the others."""
+    scans = [scan(io.BytesIO(one), **options) for one in files]
+    chain = Chain(**options)
+    links, common = [], {}
+    seen: list[Any] = []
+    for place, (data, one) in enumerate(zip(files, scans, strict=True)):
+        seen.append(common)
+        links.append(chain.add(place, one.edges, common, lambda data=data: contextlib.closing(io.BytesIO(data))))
+        common = together(common, one.common)
+    left: list[set[bytes]] = [set() for _ in files]
+    for link in links:
+        for key, place in link.gone_on.items():
+            left[place].add(key)
+    made = [
+        Part(place=place, state=link.state, left=frozenset(left[place]), common=seen[place])
+        for place, link in enumerate(links)
+    ]
+    return made, chain
+
+
+def together(before: Any, here: Any) -> Any:
+    if not before:
+        return here
+    brokers = sorted({*map(tuple, before["brokers"]), *map(tuple, here["brokers"])})
+    return {"now": max(before["now"], here["now"]), "brokers": brokers, "fragments": here["fragments"]}
+
+
+def rows_of(files: Sequence[bytes], table: str, columns: Sequence[str] | None = None, **options: Any) -> list[Row]:
+    parts, _ = parts_of(files, **options)
+    found = []
+    for data, part in zip(files, parts, strict=True):
+        for _, batch in read(io.BytesIO(data), {table: columns}, part=part, **options):
+            valid([batch])
+            found += batch.to_pylist()
+    return found
+
+
+def cut(data: bytes, at: Iterable[int]) -> list[bytes]:
+    """A capture as several, cut before these packets."""
+    whole = packets.read(data)
+    places = [0, *at, len(whole)]
+    return [packets.write_pcap(whole[a:b], nano=True) for a, b in itertools.pairwise(places)]
+
+
+def uncut(data: bytes, table: str, **options: Any) -> list[Row]:
+    whole = packets.write_pcap(packets.read(data), nano=True)
+    return [row for _, batch in read(io.BytesIO(whole), {table: None}, **options) for row in batch.to_pylist()]
+
+
+def compared(rows: Iterable[Row]) -> list[str]:
+    return sorted(repr({name: value for name, value in row.items() if name not in NOT_COMPARED}) for row in rows)
+
+
+def check(data: bytes, at: Sequence[int], table: str = "frames", expected: list[Row] | None = None) -> None:
+    found = rows_of(cut(data, at), table)
+    expected = uncut(data, table) if expected is None else expected
+    assert compared(found) == compared(expected)
+
+
+# --- golden captures --------------------------------------------------------------------------------------------------
+
+CUTS = {
+    "kafka-4.3-kraft-java/share.pcap": 9,
+    "kafka-4.3-kraft-brokers/quorum.pcap": 7,
+    "kafka-3.9-zk-auth/mechanisms.pcap": 8,
+    "kafka-4.3-kraft-kafka-python/unpinned.pcap": 10,
+    "kafka-4.4-kraft-raw/every-version.pcap": 30,
+}
+"""Into how many files each is cut here."""
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_capture_in_files_has_the_frames_of_the_whole(name: str) -> None:
+    data = (GOLDEN / name).read_bytes()
+    count = len(packets.read(data))
+    check(data, [count * k // CUTS[name] for k in range(1, CUTS[name])])
+
+
+def test_a_capture_may_be_cut_at_any_packet() -> None:
+    data = (GOLDEN / "kafka-4-telemetry/refusals.pcap").read_bytes()
+    count = len(packets.read(data))
+    expected = uncut(data, "frames")
+    for at in range(1, count, 5):
+        check(data, [at], expected=expected)
+
+
+def test_connections_have_one_number_in_all_files_and_frames_are_numbered_in_order() -> None:
+    data = (GOLDEN / "kafka-4.3-kraft-java/share.pcap").read_bytes()
+    files = cut(data, [100, 200, 300])
+    found, expected = rows_of(files, "frames"), uncut(data, "frames")
+    assert len({row["frame"] for row in found}) == len(found)
+    of_whole, numbers = ({} for _ in range(2))
+    for rows, of in ((expected, of_whole), (found, numbers)):
+        for row in rows:
+            of.setdefault((row["client_host"], row["client_port"]), set()).add(row["connection"])
+    assert all(len(one) == 1 for one in numbers.values())
+    assert {key: len(one) for key, one in of_whole.items()} == {key: len(one) for key, one in numbers.items()}
+    in_order = [sorted(rows, key=lambda row: row["frame"]) for rows in (found, expected)]
+    assert [repr(row["timestamp"]) + repr(row["size"]) for row in in_order[0]] == [
+        repr(row["timestamp"]) + repr(row["size"]) for row in in_order[1]
+    ]
+
+
+# --- captures made for it ---------------------------------------------------------------------------------------------
+
+
+def test_what_was_seen_before_leads_to_the_same_state_and_nothing_is_read_again() -> None:
+    connection = exchange(count=40)
+    files = cut(pcap(connection.packets), [21, 43, 60])
+    parts, chain = parts_of(files)
+    assert (chain.joined, chain.read_again) == (3, 0)
+    assert [part.state.num_rows for part in parts] == [0, 1, 1, 1]
+    assert [len(part.left) for part in parts] == [1, 1, 1, 0]
+
+
+def test_a_frame_may_reach_over_several_files() -> None:
+    connection = exchange(count=1)
+    body = sized(produce(2, 1, b"x" * 3000))
+    for at in range(0, len(body), 400):
+        connection.send_raw(body[at : at + 400])
+    connection.answer(produce_answer(2))
+    data = pcap(connection.packets)
+    for cuts in ([6, 8, 10], [7, 8, 9, 10, 11], [5, 12]):
+        check(data, cuts)
+
+
+def test_the_earlier_file_is_right_where_a_later_one_begins_with_what_looks_like_frames() -> None:
+    # The records of this request are requests themselves: read alone, the second file begins with one.
+    inner = sized(metadata(77)) * 8
+    connection = exchange(count=1)
+    outer = sized(produce(2, 1, inner))
+    at = outer.index(inner)
+    connection.send_raw(outer[:at]).send_raw(outer[at:]).answer(produce_answer(2)).send(metadata(3)).answer(
+        metadata_answer(3)
+    )
+    data = pcap(connection.packets)
+    place = next(k for k, one in enumerate(packets.read(data)) if inner in one.data)
+    files = cut(data, [place])
+    alone = [row for _, batch in read(io.BytesIO(files[1]), {"frames": None}) for row in batch.to_pylist()]
+    assert 77 in [row["correlation_id"] for row in alone]
+    _, chain = parts_of(files)
+    assert chain.read_again == 1
+    check(data, [place])
+
+
+def test_ports_may_be_used_again_in_a_later_file() -> None:
+    first = exchange(count=2)
+    again = exchange(Connection(client_isn=77_000_000, broker_isn=5).open(), 2)
+    data = pcap([*first.packets, *again.packets])
+    count = len(packets.read(data))
+    for at in range(1, count):
+        check(data, [at])
+
+
+def test_what_is_no_capture_or_damaged_leaves_the_others_as_they_are() -> None:
+    connection = exchange(count=6)
+    files = cut(pcap(connection.packets), [10])
+    damaged = files[0] + b"\xff" * 40
+    parts, _ = parts_of([damaged, b"nothing", files[1]])
+    found = []
+    for data, part in zip([damaged, b"nothing", files[1]], parts, strict=True):
+        with contextlib.suppress(CaptureError):
+            for _, batch in read(io.BytesIO(data), {"frames": None}, part=part):
+                found += batch.to_pylist()
+    assert compared(found) == compared(uncut(pcap(connection.packets), "frames"))
