@@ -33,6 +33,7 @@ from kwire.spark.events import (
     hono_producers,
     hono_violations,
 )
+from kwire.spark.export import export
 from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
 from kwire.spark.source import KwireDataSource, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
@@ -49,6 +50,7 @@ __all__ = [
     "decode_records",
     "decode_request",
     "decode_response",
+    "export",
     "hono_message",
     "hono_messages",
     "hono_producers",

@@ -36,7 +36,7 @@ from kwire.capture.compressed import decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 
-__all__ = ["EVERY", "Choice", "File", "find", "instant", "visible"]
+__all__ = ["EVERY", "Choice", "File", "filesystem_of", "find", "instant", "visible"]
 
 CAPTURE_NAME = re.compile(
     r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
@@ -159,7 +159,7 @@ def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible, choice: 
 
 
 def _find(path: str, wanted: Callable[[str], bool], recursive: bool) -> list[File]:
-    filesystem, root, prefix = _filesystem(path)
+    filesystem, root, prefix = filesystem_of(path)
     info = filesystem.get_file_info(root)
     if info.type == fs.FileType.File:
         return [File(filesystem, info.path, prefix + info.path, info.size, True, info.mtime)]
@@ -215,7 +215,7 @@ def _public(path: str) -> tuple[str, set[str]]:
     return f"{scheme}://{rest}", {form for one in secrets for form in (one, unquote(one)) if one}
 
 
-def _filesystem(path: str) -> tuple[Any, str, str]:
+def filesystem_of(path: str) -> tuple[Any, str, str]:
     """The file system of ``path``, the path in it, and what stands before such a path in a file's name."""
     if path.startswith("file:/") and not path.startswith("file://"):
         path = "file://" + path[5:]  # as Spark's catalog writes it

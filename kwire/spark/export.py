@@ -1,0 +1,343 @@
+"""A table of captures or log segments as files of Parquet, written by Spark's workers without rows of the JVM.
+
+``df.write.parquet`` takes every batch from Python into the JVM, makes rows of it and columns again. Here a task reads
+its part of the input as the data source does and writes what comes, as Arrow has it; Spark only says which task does
+what.
+
+Rules kept here:
+
+- A task writes below ``OUTPUT/_temporary/RUN``, in a folder of its attempt. When all are done the driver moves the
+  files of the attempts that Spark took into place, and writes ``_SUCCESS``: a task that is repeated, or runs twice,
+  counts once, and a run that fails leaves nothing. The driver gets the names of files and numbers, no rows.
+- A task holds no more than ``CHUNK`` bytes of columns, besides what reading takes; what has more becomes several files.
+- Values that become names of folders come from the wire: they are escaped as in URIs.
+- The rows are those of the data source, ``bad_file`` among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
+
+from kwire.errors import KwireError, MissingExtraError
+from kwire.spark.files import filesystem_of
+from kwire.spark.source import BAD_FILE, PATHS, TABLE, FileReader, KwireDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+__all__ = ["CHUNK", "FORMATS", "MODES", "Exported", "export", "session_for"]
+
+Format = Literal["parquet", "delta"]
+Mode = Literal["error", "append", "overwrite"]
+FORMATS: Final[tuple[Format, ...]] = ("parquet", "delta")
+MODES: Final[tuple[Mode, ...]] = ("error", "append", "overwrite")
+
+CHUNK: Final = 256 << 20
+"""Bytes of columns that become a file of one partition, or one of each."""
+_WRITTEN: Final = pa.list_(
+    pa.struct([("file", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64()), ("bad_files", pa.int64())])
+)
+"""What a task says of each of its files."""
+TIME, DATE = "timestamp", "date"
+_TEMPORARY: Final = "_temporary"
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_FOLDERS: Final = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
+"""Types of columns whose values can be names of folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written: files, rows, bytes, and how many of the rows stand for files that could not be read."""
+
+    files: int
+    rows: int
+    bytes: int
+    bad_files: int
+
+
+def export(
+    spark: SparkSession,
+    paths: str | Sequence[str],
+    output: str,
+    *,
+    table: str = "frames",
+    partition_by: Sequence[str] = (),
+    form: Format = "parquet",
+    mode: Mode = "error",
+    columns: Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Exported:
+    """Writes the ``table`` of what ``paths`` stand for into the folder ``output``, a path or a URI.
+
+    ``partition_by``: columns whose values become folders, ``topic=orders`` (Hive's form; null is
+    ``__HIVE_DEFAULT_PARTITION__``); ``date`` is the day of ``timestamp``, UTC. ``columns``: those that are wanted, all
+    by default. ``options`` are those of the data source. ``mode``: where ``output`` has files already, ``error``
+    refuses, ``append`` adds to them, ``overwrite`` takes their place once everything is written. The ``form`` ``delta``
+    makes a table of Delta Lake of the files, with the package ``deltalake``.
+
+    Raises ``KwireError`` for what cannot be asked for, and for an ``output`` that is not empty.
+    """
+    source = KwireDataSource(
+        {**{name: str(value) for name, value in (options or {}).items()}, TABLE: table, PATHS: _as_json(paths)}
+    )
+    schema = source.schema()
+    if columns is not None:
+        missing = [name for name in columns if name not in schema.names]
+        if missing:
+            raise KwireError(f"the table {table} has no column {missing[0]!r}: {', '.join(schema.names)}")
+        needed = (TIME if name == DATE and DATE not in schema.names else name for name in partition_by)
+        schema = type(schema)([schema[name] for name in dict.fromkeys((*columns, *needed)) if name in schema.names])
+    reader = source.reader(schema)
+    _check(reader, table, partition_by, form, mode)
+    filesystem, root, _ = filesystem_of(output)
+    before = _contents(filesystem, root)
+    if before and mode == "error":
+        raise KwireError(f"{output} is not empty: mode append adds to what is there, overwrite takes its place")
+    run = uuid4().hex[:12]
+    temporary = f"{root}/{_TEMPORARY}/{run}"
+    plan = _Plan(reader, tuple(reader.partitions()), tuple(partition_by), filesystem, temporary, run)
+    filesystem.create_dir(temporary, recursive=True)
+    try:
+        count = len(plan.parts)
+        tasks = spark.range(0, count, 1, count).select(sql.explode(_udf(plan.write)("id")).alias("made"))
+        written: list[Any] = tasks.select("made.*").collect()
+        if not written:
+            written = list(plan.write_empty())
+        if mode == "overwrite" and form == "parquet":
+            for info in before:
+                (filesystem.delete_dir if info.type == fs.FileType.Directory else filesystem.delete_file)(info.path)
+        moved = _move(filesystem, [row["file"] for row in written], temporary, root, flat=form == "delta")
+    finally:
+        with suppress(OSError):
+            filesystem.delete_dir(f"{root}/{_TEMPORARY}")
+    if form == "delta":
+        _commit_delta(output, plan, mode, list(zip(moved, (row["bytes"] for row in written), strict=True)))
+    else:
+        with filesystem.open_output_stream(f"{root}/_SUCCESS"):
+            pass
+    return Exported(
+        files=len(written),
+        rows=sum(row["rows"] for row in written),
+        bytes=sum(row["bytes"] for row in written),
+        bad_files=sum(row["bad_files"] for row in written),
+    )
+
+
+def session_for(name: str, master: str | None) -> SparkSession:
+    """The session that there is, or one of this name, on ``master`` where Spark's settings are not to say."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).config("spark.log.level", "ERROR")
+    return (builder if master is None else builder.master(master)).getOrCreate()
+
+
+def _udf(write: Callable[[pa.Array], pa.Array]) -> Callable[..., Column]:
+    # The functions of whole partitions (mapInArrow) need pandas.
+    made: Callable[..., Column] = arrow_udf(write, from_arrow_type(_WRITTEN))  # type: ignore[call-overload]
+    return made
+
+
+def _as_json(paths: str | Sequence[str]) -> str:
+    import json
+
+    return json.dumps([paths] if isinstance(paths, str) else list(paths))
+
+
+def _check(reader: FileReader, table: str, partition_by: Sequence[str], form: str, mode: str) -> None:
+    if form not in FORMATS:
+        raise KwireError(f"no format {form!r}: {' or '.join(FORMATS)}")
+    if mode not in MODES:
+        raise KwireError(f"no mode {mode!r}: {', '.join(MODES)}")
+    if form == "delta":
+        try:
+            import deltalake  # noqa: F401
+        except ImportError as missing:
+            raise MissingExtraError("the format delta", "delta") from missing
+    for name in partition_by:
+        if name == DATE and TIME in reader.schema.names:
+            continue
+        if name not in reader.schema.names:
+            raise KwireError(f"the table {table} has no column {name!r}: {', '.join(reader.schema.names)}")
+        if reader.schema[name].dataType.simpleString() not in (
+            "string",
+            "int",
+            "bigint",
+            "smallint",
+            "tinyint",
+            "boolean",
+        ):
+            raise KwireError(f"the column {name!r} cannot be the name of a folder: it is neither text nor a number")
+    if len(partition_by) >= len(reader.schema.names):
+        raise KwireError("every column would be the name of a folder: one at least has to be left for the files")
+
+
+def _contents(filesystem: Any, root: str) -> list[Any]:
+    found = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return [info for info in found if info.base_name != _TEMPORARY]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a task needs to know."""
+
+    reader: FileReader
+    parts: tuple[Any, ...]
+    partition_by: tuple[str, ...]
+    filesystem: Any
+    temporary: str
+    run: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are read, and ``date`` where it is a folder."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(self.reader.schema, timezone="UTC")
+        dated = DATE in self.partition_by and DATE not in schema.names
+        return schema.append(pa.field(DATE, pa.date32())) if dated else schema
+
+    def write(self, numbers: pa.Array) -> pa.Array:
+        """Writes the parts of these ``numbers``; gives what was written for each."""
+        return pa.array([list(self._write(number)) for number in numbers.to_pylist()], _WRITTEN)
+
+    def _write(self, number: int) -> Iterator[dict[str, Any]]:
+        attempt = f"{self.temporary}/{number:05}-{uuid4().hex[:8]}"
+        for chunk, batches in enumerate(_chunks(self.reader.read(self.parts[number]))):
+            yield from self._write_chunk(batches, attempt, f"part-{number:05}-{chunk:03}-{self.run}")
+
+    def _write_chunk(self, batches: list[pa.RecordBatch], attempt: str, name: str) -> Iterator[dict[str, Any]]:
+        from pyarrow import dataset
+
+        made: list[dict[str, Any]] = []
+
+        def visit(file: Any) -> None:
+            made.append({"file": file.path, "rows": file.metadata.num_rows, "bytes": file.size, "bad_files": 0})
+
+        parquet = dataset.ParquetFileFormat()
+        folders = None
+        if self.partition_by:
+            folders = dataset.partitioning(
+                pa.schema([self.schema.field(one) for one in self.partition_by]), flavor="hive"
+            )
+        dataset.write_dataset(
+            [self._dated(batch) for batch in batches],
+            attempt,
+            schema=self.schema,
+            filesystem=self.filesystem,
+            format=parquet,
+            file_options=parquet.make_write_options(compression="zstd"),
+            partitioning=folders,
+            # One file of a chunk may be several, where there are more folders than can be open.
+            basename_template=f"{name}-{{i}}.parquet",
+            existing_data_behavior="overwrite_or_ignore",
+            max_partitions=1 << 20,
+            file_visitor=visit,
+            use_threads=False,
+        )
+        if made:
+            made[0]["bad_files"] = sum(_bad_files(batch) for batch in batches)
+        yield from made
+
+    def _dated(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_columns == len(self.schema):
+            return batch
+        return pa.RecordBatch.from_arrays([*batch.columns, batch.column(TIME).cast(pa.date32())], schema=self.schema)
+
+    def write_empty(self) -> Iterator[dict[str, Any]]:
+        """A file without rows, so that there is one to read the columns from."""
+        from pyarrow import parquet
+
+        left = [field for field in self.schema if field.name not in self.partition_by]
+        path = f"{self.temporary}/empty/part-00000-{self.run}.parquet"
+        self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+        parquet.write_table(pa.schema(left).empty_table(), path, filesystem=self.filesystem)
+        yield {"file": path, "rows": 0, "bytes": self.filesystem.get_file_info(path).size, "bad_files": 0}
+
+
+def _bad_files(batch: pa.RecordBatch) -> int:
+    import pyarrow.compute as pc
+
+    if "status" not in batch.schema.names:
+        return 0
+    return pc.sum(pc.equal(batch.column("status"), BAD_FILE)).as_py() or 0
+
+
+def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        size += batch.nbytes
+        if size >= CHUNK:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _move(
+    filesystem: Any, files: Sequence[str], temporary: str, root: str, *, flat: bool
+) -> list[tuple[str, list[str]]]:
+    """Moves files into ``root``: where each is below it, and the folders that say the values of columns.
+
+    ``flat``: not into these folders.
+    """
+    moved = []
+    made: set[str] = set()
+    for number, file in enumerate(files):
+        # Below the folder of the attempt.
+        *folders, name = file[len(temporary) + 1 :].split("/")[1:]
+        below = f"{number:06}-{name}" if flat else "/".join((*folders, name))
+        folder = f"{root}/{below}".rpartition("/")[0]
+        if folder not in made:
+            filesystem.create_dir(folder, recursive=True)
+            made.add(folder)
+        filesystem.move(file, f"{root}/{below}")
+        moved.append((below, folders))
+    return moved
+
+
+def _commit_delta(output: str, plan: _Plan, mode: Mode, files: Sequence[tuple[tuple[str, list[str]], int]]) -> None:
+    """Makes the files part of a table of Delta Lake. Its log names them, and the values that their rows have in common:
+    so no folder has a name that was made of a value, which not every reader of the log takes back to what it was."""
+    from deltalake import DeltaTable, Schema
+    from deltalake.transaction import AddAction, RemoveAction
+
+    schema = Schema.from_arrow(plan.schema)
+    by = list(plan.partition_by)
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(
+            path=below,
+            size=size,
+            partition_values={name: _value(one) for name, one in (folder.split("=", 1) for folder in folders)},
+            modification_time=0,
+            data_change=True,
+            stats="{}",
+        )
+        for (below, folders), size in files
+    ]
+    table = (
+        DeltaTable(output)
+        if DeltaTable.is_deltatable(output)
+        else DeltaTable.create(output, schema=schema, partition_by=by)
+    )
+    table.create_write_transaction(
+        actions, mode="overwrite" if mode == "overwrite" else "append", schema=schema, partition_by=by
+    )
+
+
+def _value(folder: str) -> str | None:
+    return None if folder == _NULL else unquote(folder)
