@@ -4,8 +4,9 @@
     [--json OUT]
 
 The captures are made here, in memory: Produce requests over several connections and their responses, on Ethernet, in
-segments of 1,448 bytes. A row is a record in ``records`` and a frame in ``frames`` and ``messages``. Rounds of all
-cases are interleaved; figures are medians. ``--stages`` says where the time goes, ``--threads`` reads several
+segments of 1,448 bytes; and in one case small requests, heartbeats, offset commits and metadata. A row is a record in
+``records`` and a frame in ``frames`` and ``messages``. ``objects`` is ``messages`` with bodies as Python objects, as
+small captures are read, of eight megabytes. Rounds of all cases are interleaved; figures are medians. ``--stages`` says where the time goes, ``--threads`` reads several
 captures at once (kernels run without the GIL). ``script`` is what one would write without kwire: a loop over
 packets with ``struct``, and kafka-python for the records; it gets one frame order, no lost packets, and the port.
 """
@@ -24,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from kafka.record.memory_records import MemoryRecords
 
@@ -31,13 +33,16 @@ import kwire
 from kwire import capture, messages
 from kwire.capture.reading import WINDOW
 from kwire.kernels import framing, packets, programs, streams, tracking
-from kwire.kernels.engine import MACHINE, Engine, using
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.kernels.records import read_records, scan
 from kwire.records import Codec, Record, encode
+from kwire.tables import messages as table_of_messages
 
 MSS = 1448
 PORT = 9092
 CONNECTIONS = 8
+PAIRS = 64
+"""Different requests of a capture."""
 
 
 @dataclass
@@ -63,21 +68,13 @@ def record_set(some: random.Random, count: int, size: int, magic: int, codec: Co
     return encode(made, magic=magic, compression=codec)
 
 
-def case(
-    name: str,
-    megabytes: int,
-    *,
-    per_batch: int,
-    size: int = 100,
-    magic: int = 2,
-    codec: Codec = "none",
-    disorder: bool = False,
-) -> Case:
-    """A capture of about so many megabytes, with ``per_batch`` records of ``size`` bytes in each request."""
-    some = random.Random(1)
+def produced(
+    some: random.Random, per_batch: int, size: int, magic: int, codec: Codec
+) -> tuple[list[bytes], list[bytes]]:
+    """Produce requests and their responses, with ``per_batch`` records of ``size`` bytes."""
     version = 9 if magic == 2 else 2
     requests, answers = [], []
-    for k in range(64):
+    for k in range(PAIRS):
         records = record_set(some, per_batch, size, magic, codec)
         topic = {"name": "orders", "partition_data": [{"index": k % 4, "records": records}]}
         body = messages.ProduceRequest.from_dict({"acks": -1, "timeout_ms": 1000, "topic_data": [topic]})
@@ -88,6 +85,59 @@ def case(
                 messages.ProduceResponse.from_dict({"responses": [done]}), api_version=version, correlation_id=0
             )
         )
+    return requests, answers
+
+
+def small(some: random.Random) -> tuple[list[bytes], list[bytes]]:
+    """What consumers ask all day, and the answers: heartbeats, offset commits of 16 partitions, metadata of 6."""
+    requests, answers = [], []
+    topics = [f"shop.orders.{some.randrange(1 << 16):x}" for _ in range(4)]
+    for k in range(PAIRS):
+        member = {"group_id": "billing", "generation_id": 7, "member_id": f"consumer-{k}-{some.randrange(1 << 64):x}"}
+        topic = topics[k % 4]
+        if k % 8 == 7:
+            asked: Any = messages.MetadataRequest.from_dict({"topics": [{"name": topic}]})
+            partitions = [
+                {"partition_index": n, "leader_id": n % 3, "replica_nodes": [0, 1, 2], "isr_nodes": [0, 1, 2]}
+                for n in range(6)
+            ]
+            brokers = [{"node_id": n, "host": f"broker-{n}.example.com", "port": PORT} for n in range(3)]
+            told = {"brokers": brokers, "topics": [{"name": topic, "partitions": partitions}]}
+            answered: Any = messages.MetadataResponse.from_dict(told)
+            version = 9
+        elif k % 2:
+            offsets = [{"partition_index": n, "committed_offset": some.randrange(1 << 40)} for n in range(16)]
+            asked = messages.OffsetCommitRequest.from_dict(
+                {
+                    "group_id": "billing",
+                    "generation_id_or_member_epoch": 7,
+                    "member_id": member["member_id"],
+                    "topics": [{"name": topic, "partitions": offsets}],
+                }
+            )
+            done = [{"partition_index": n} for n in range(16)]
+            answered = messages.OffsetCommitResponse.from_dict({"topics": [{"name": topic, "partitions": done}]})
+            version = 8
+        else:
+            asked, answered, version = messages.HeartbeatRequest.from_dict(member), messages.HeartbeatResponse(), 4
+        requests.append(kwire.encode_request(asked, api_version=version, correlation_id=0, client_id="billing-1"))
+        answers.append(kwire.encode_response(answered, api_version=version, correlation_id=0))
+    return requests, answers
+
+
+def case(
+    name: str,
+    megabytes: int,
+    *,
+    per_batch: int = 0,
+    size: int = 100,
+    magic: int = 2,
+    codec: Codec = "none",
+    disorder: bool = False,
+) -> Case:
+    """A capture of about so many megabytes: Produce requests (``produced``), or without records what is ``small``."""
+    some = random.Random(1)
+    requests, answers = produced(some, per_batch, size, magic, codec) if per_batch else small(some)
     ends = [[1000, 1000] for _ in range(CONNECTIONS)]
     now = [1_700_000_000_000_000]
     packets: list[bytes] = []
@@ -116,7 +166,7 @@ def case(
     while total < megabytes << 20:
         number += 1
         for connection in range(CONNECTIONS):
-            pick = some.randrange(64)
+            pick = some.randrange(PAIRS)
             asked = bytearray(requests[pick])
             asked[4:8] = struct.pack(">i", number)
             send(connection, 0, struct.pack(">i", len(asked)) + asked)
@@ -140,6 +190,7 @@ CASES: dict[str, dict[str, Any]] = {
     "magic 1, 20 messages/set": {"per_batch": 20, "magic": 1},
     "100 records/batch, lz4": {"per_batch": 100, "codec": "lz4"},
     "100 records/batch, zstd": {"per_batch": 100, "codec": "zstd"},
+    "small requests": {},
 }
 
 
@@ -154,6 +205,12 @@ def messages_of(one: Case, window: int) -> int:
         for batch in capture.read(io.BytesIO(one.data), "messages", window=window):
             rows += batch.num_rows
     return rows
+
+
+def by_objects(one: Case, window: int) -> int:
+    """The same with bodies as objects."""
+    with mock.patch.object(table_of_messages, "choose", lambda size: PYTHON):
+        return messages_of(one, window)
 
 
 def script(one: Case) -> int:
@@ -258,31 +315,32 @@ def main() -> None:
         one = case(title, args.size, **options)
         times: dict[str, list[float]] = {}
         for _ in range(args.rounds):
-            for name in ("frames", "records"):
+            for name in ("frames", "messages", "records"):
+                if name == "records" and not one.records:
+                    continue
                 begin = time.perf_counter()
                 rows = table(one, name, window)
                 times.setdefault(name, []).append(time.perf_counter() - begin)
                 assert rows == (one.records if name == "records" else one.frames), (one.name, name, rows)
-            if args.threads > 1:
+            if args.threads > 1 and one.records:
                 begin = time.perf_counter()
                 with ThreadPoolExecutor(args.threads) as pool:
                     list(pool.map(table, [one] * args.threads, ["records"] * args.threads, [window] * args.threads))
                 times.setdefault("threads", []).append((time.perf_counter() - begin) / args.threads)
-        # Bodies are decoded one by one in Python: eight megabytes say enough.
         few = Case(one.name, one.data[: 8 << 20], 0, 0)
         begin = time.perf_counter()
-        rows = messages_of(few, window)
+        rows = by_objects(few, window)
         spent = time.perf_counter() - begin
         found: dict[str, Any] = {}
         for name, taken in times.items():
             median = statistics.median(taken)
-            count = one.frames if name == "frames" else one.records
+            count = one.frames if name in ("frames", "messages") else one.records
             found[name] = {"MB/s": len(one.data) / 1e6 / median, "ns/row": median / count * 1e9}
-        found["messages"] = {"MB/s": len(few.data) / 1e6 / spent, "ns/row": spent / rows * 1e9}
+        found["objects"] = {"MB/s": len(few.data) / 1e6 / spent, "ns/row": spent / rows * 1e9}
         print(f"{one.name} ({len(one.data) / 1e6:.0f} MB, {one.frames:,} frames, {one.records:,} records)")
         for name, figures in found.items():
             print(f"  {name:10} {figures['MB/s']:8.0f} MB/s {figures['ns/row']:10.0f} ns/row")
-        if args.script:
+        if args.script and one.records:
             part = case(title, 3, **{**options, "disorder": False})
             begin = time.perf_counter()
             assert script(part) == part.records
@@ -290,7 +348,7 @@ def main() -> None:
             rate = len(part.data) / 1e6 / spent
             found["script"] = {"MB/s": rate, "ns/row": spent / part.records * 1e9}
             print(f"  {'script':10} {rate:8.1f} MB/s {spent / part.records * 1e9:10.0f} ns/row")
-        if args.stages:
+        if args.stages and one.records:
             found["stages"] = stages(one, window)
             whole = sum(found["stages"].values())
             for name, seconds in found["stages"].items():
