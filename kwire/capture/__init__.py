@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kwire.capture.reading import Source
     from kwire.tls import KeyLog
 
-__all__ = ["read"]
+__all__ = ["read", "schema_of"]
 
 
 @overload
@@ -42,6 +42,8 @@ def read(
     limits: Limits = ...,
     secrets: bool = ...,
     payloads: bool = ...,
+    api: str | None = ...,
+    direction: str | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
@@ -60,6 +62,8 @@ def read(
     limits: Limits = ...,
     secrets: bool = ...,
     payloads: bool = ...,
+    api: str | None = ...,
+    direction: str | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
@@ -78,6 +82,8 @@ def read(
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
     payloads: bool = False,
+    api: str | None = None,
+    direction: str | None = None,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
@@ -95,9 +101,10 @@ def read(
     end. ``on_note`` is called after the last batch with sentences about what was left out (fragments without the
     others, tunnels and link types that are not read). ``limits`` bounds what reading may use. ``secrets``: passwords,
     tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``payloads``: in the table
-    ``messages`` a ``body`` has its record sets, in base64, and not only their size. ``keylog``: the secrets of
-    connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such
-    connections are decrypted.
+    ``messages`` a ``body`` has its record sets, in base64, and not only their size. ``api`` and ``direction``
+    (``"request"`` or ``"response"``): the table ``messages`` has these only, and ``body`` is a struct (``schema_of``).
+    ``keylog``: the secrets of connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that
+    ``SSLKEYLOGFILE`` named; such connections are decrypted.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
@@ -138,6 +145,8 @@ def read(
         limits=limits,
         secrets=secrets,
         payloads=payloads,
+        api=api,
+        direction=direction,
         keys=KeyLog.of(keylog),
     )
     return found if tables is not None else _without_name(found)
@@ -146,3 +155,20 @@ def read(
 def _without_name(found: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     for _, batch in found:
         yield batch
+
+
+def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
+    """The fields of a body, as the columns of a struct that all versions of an API share.
+
+    ``api`` is a name (``"OffsetCommit"``) or a key, ``direction`` ``"request"`` or ``"response"``. A field that a
+    version lacks is null there. Integers have the type that holds them, bytes are binary, uuids Kafka's text form, an
+    ``error_code`` is its name, and a record set its size (``struct<bytes: bigint>``), or with ``payloads`` binary.
+    Raises ``ValueError`` for an API or direction that there is not.
+    """
+    try:
+        from kwire.tables import reading
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("schemas of bodies", "capture") from None
+        raise
+    return reading.schema_of(api, direction, payloads=payloads)

@@ -24,7 +24,7 @@ import numpy as np
 from kwire.errors import DecodeError
 from kwire.kernels.engine import MACHINE, choose
 from kwire.kernels.judging import left_over
-from kwire.kernels.layouts import ABSENT, Reason, Status
+from kwire.kernels.layouts import ABSENT, Reason, Status, taken
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
@@ -159,6 +159,11 @@ class Frames:
         status: Array = self.table["status"].copy()
         status[self.left_over > 0] = Status.TRAILING
         return status
+
+    def chosen(self, rows: Array) -> Frames:
+        """Some of them: the frames with these numbers, or a column that says which."""
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return Frames(taken(self.table, rows), self.data, self._connections, self._names, self._pool)
 
     @property
     def numbers(self) -> Array:

@@ -140,6 +140,12 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
     )
+    parser.add_argument(
+        "--api", metavar="NAME", help="messages of this API only, with bodies as structs (implies --table messages)"
+    )
+    parser.add_argument(
+        "--direction", choices=("request", "response"), help="with --api: which of the two (default: request)"
+    )
     add_limits(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
 
@@ -154,11 +160,13 @@ def run(args: argparse.Namespace) -> int:
     segments = _segments(files)
     if segments and args.keylog:
         args.parser.error("--keylog is for captures")
-    if segments and args.payloads:
-        args.parser.error("--payloads is for captures")
+    if segments and (args.payloads or args.api):
+        args.parser.error(f"{'--payloads' if args.payloads else '--api'} is for captures")
     if segments:
         return _decode_segments(files, segments, args)
-    wanted = args.table or []
+    if args.direction and not args.api:
+        args.parser.error("--direction goes with --api")
+    wanted = args.table or (["messages"] if args.api else [])
     if args.deep or args.check_indexes or not set(wanted) <= set(tables.names(tables.CAPTURE)):
         args.parser.error("--deep, --check-indexes and --table batches are for log segments")
     if args.as_ is not None:
@@ -172,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--columns is for one table")
     try:
         from kwire.cli.output import open_output
-        from kwire.tables.reading import of_capture
+        from kwire.tables.reading import chosen_table
     except ModuleNotFoundError as missing:
         if missing.name in ("numpy", "pyarrow"):
             raise MissingExtraError("kwire decode", "capture") from None
@@ -187,7 +195,11 @@ def run(args: argparse.Namespace) -> int:
         outputs: dict[str, Output] = {}
         for name in wanted:
             path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
-            shown, schema = _chosen(of_capture(name), args.columns)
+            try:
+                table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
+            except ValueError as wrong:
+                args.parser.error(str(wrong))
+            shown, schema = _chosen(table, args.columns)
             outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema, live=live))
         for file in files:
             try:
@@ -201,6 +213,11 @@ def run(args: argparse.Namespace) -> int:
                 report(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _direction(args: argparse.Namespace) -> str | None:
+    """Which messages of ``--api`` are wanted."""
+    return args.direction or "request" if args.api else None
 
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Sequence[Column], pa.Schema]:
@@ -312,6 +329,8 @@ def _decode(
             limits=args.limits,
             secrets=args.secrets,
             payloads=args.payloads,
+            api=args.api,
+            direction=_direction(args),
             keys=keys,
         )
         for table, batch in found:

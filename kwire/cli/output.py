@@ -85,7 +85,7 @@ class JsonLinesOutput(Output):
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
         for row in rows_of(batch):
-            if "body" not in row:
+            if not isinstance(row.get("body", {}), str | None):
                 self._write(self._encode(row))
                 continue
             # The body is JSON already; it goes in as it is, as the last member.

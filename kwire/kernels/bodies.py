@@ -45,6 +45,7 @@ __all__ = [
     "Pool",
     "TextJob",
     "Write",
+    "unbase64",
     "write",
 ]
 
@@ -207,6 +208,9 @@ _DIGITS: Final = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uin
 _POWERS: Final = np.array([10**n for n in range(19)], np.int64)
 _LEAST: Final = np.frombuffer(b"-9223372036854775808", np.uint8).copy()
 _BASE64: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8).copy()
+_SIXES: Final = np.zeros(256, np.uint8)
+"""The six bits of each character."""
+_SIXES[_BASE64] = np.arange(64)
 _HALVES: Final = np.stack((np.repeat(_BASE64, 64), np.tile(_BASE64, 64)), 1).reshape(-1).copy()
 """Both characters of each 12 bits."""
 _URL_SAFE: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8).copy()
@@ -227,6 +231,7 @@ _BACKSLASH: Final = int64(ord("\\"))
 _COMMA: Final = int64(ord(","))
 _OPEN: Final = int64(ord("["))
 _CLOSE: Final = int64(ord("]"))
+_OPEN_BRACE: Final = int64(ord("{"))
 _CLOSE_BRACE: Final = int64(ord("}"))
 _PAD: Final = int64(ord("="))
 _MINUS: Final = int64(ord("-"))
@@ -437,6 +442,38 @@ def _base64(buf: Array, at: int, length: int, out: Array, n: int) -> int:
         n += 4
     out[n] = _QUOTE
     return n + 1
+
+
+@kernel
+def unbase64(texts: Array, places: Array, out: Array, ends: Array) -> int:
+    """Texts in base64, one behind the other with ``places`` between them, as bytes: how many. ``ends`` (int32) gets the
+    places between those. A text that begins with a brace is no base64, and stays as it is."""
+    n = int64(0)
+    for row in range(places.shape[0] - 1):
+        pos, end = int64(places[row]), int64(places[row + 1])
+        if pos < end and texts[pos] == _OPEN_BRACE:
+            copy(texts, pos, out, n, end - pos)
+            n += end - pos
+        else:
+            while pos + 4 <= end:
+                bits = (
+                    int64(_SIXES[texts[pos]]) << 18
+                    | int64(_SIXES[texts[pos + 1]]) << 12
+                    | int64(_SIXES[texts[pos + 2]]) << 6
+                    | int64(_SIXES[texts[pos + 3]])
+                )
+                out[n] = bits >> 16
+                out[n + 1] = (bits >> 8) & 255
+                out[n + 2] = bits & 255
+                n += 3
+                pos += 4
+            if int64(places[row]) < end:
+                if texts[end - 1] == _PAD:
+                    n -= 1
+                if texts[end - 2] == _PAD:
+                    n -= 1
+        ends[row + 1] = n
+    return n
 
 
 @kernel

@@ -135,6 +135,14 @@ def joined(tables: Sequence[Any]) -> Any:
     return made
 
 
+def taken(table: Any, rows: Any) -> Any:
+    """A table of some rows of another."""
+    lump = np.dtype((np.void, table.dtype.itemsize))
+    made = np.empty(len(rows), table.dtype)
+    made.view(lump)[:] = np.ascontiguousarray(table).view(lump)[rows]
+    return made
+
+
 class Role(IntEnum):
     """What a connection is."""
 

@@ -35,7 +35,7 @@ from kwire.spark.events import (
 )
 from kwire.spark.export import export
 from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
-from kwire.spark.source import KwireDataSource, table_schema
+from kwire.spark.source import KwireDataSource, schema_of, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ __all__ = [
     "hono_producers",
     "hono_violations",
     "register",
+    "schema_of",
     "sql_functions",
     "table_schema",
 ]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kwire.spark.files import Choice, File
     from kwire.tls import KeyLog
 
-__all__ = ["BAD_FILE", "KwireDataSource", "table_schema"]
+__all__ = ["BAD_FILE", "KwireDataSource", "schema_of", "table_schema"]
 
 BAD_FILE = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
@@ -66,7 +66,7 @@ properties of the table that are no options: owner, provider, location."""
 
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
 VXLAN_PORTS = "vxlan_ports"
-PAYLOADS = "payloads"
+PAYLOADS, API, DIRECTION = "payloads", "api", "direction"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
@@ -74,7 +74,7 @@ KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
 
 KNOWN: Final = (
-    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, KEYLOG),
+    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
     *(GLOB, RECURSIVE, AFTER, BEFORE, PATH),
 )
 
@@ -87,6 +87,19 @@ def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> Stru
     Raises ``KwireError`` for a table or format that there is not.
     """
     return _spark_schema(_table(table, form, deep=deep))
+
+
+def schema_of(api: str, direction: str, *, payloads: bool = False) -> StructType:
+    """The struct that holds a body of one message, in all its versions: ``kwire.capture.schema_of`` for Spark.
+
+    For ``from_json(body, schema_of("OffsetCommit", "request"))`` of texts that ``messages`` or ``decode_request`` gave,
+    and for tables of one's own. Raises ``ValueError`` for an API or direction that there is not.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from kwire import capture
+
+    return from_arrow_schema(capture.schema_of(api, direction, payloads=payloads))
 
 
 def _spark_schema(table: Table, *, asked: bool = False) -> StructType:
@@ -129,6 +142,8 @@ class Options:
     limits: Limits
     secrets: bool
     payloads: bool
+    api: str | None
+    direction: str | None
     keylog: str | None
     paths: tuple[str, ...]
     choice: Choice
@@ -158,6 +173,11 @@ class Options:
         payloads = _flag(options.get(PAYLOADS, "false"), PAYLOADS)
         if form == LOG and payloads:
             raise KwireError("the option 'payloads' is for captures")
+        api, direction = options.get(API), options.get(DIRECTION)
+        if form == LOG and (api is not None or direction is not None):
+            raise KwireError(f"the option '{API if api is not None else DIRECTION}' is for captures")
+        if form == CAPTURE:
+            _of_capture(table, api, direction, payloads)
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
         from kwire.spark.files import Choice
 
@@ -168,12 +188,26 @@ class Options:
             before=_instant(options.get(BEFORE.lower()), BEFORE),
         )
         return cls(
-            form, table, ports, vxlan_ports, deep, limits, secrets, payloads, options.get(KEYLOG), tuple(paths), choice
+            form=form,
+            table=table,
+            ports=ports,
+            vxlan_ports=vxlan_ports,
+            deep=deep,
+            limits=limits,
+            secrets=secrets,
+            payloads=payloads,
+            api=api,
+            direction=direction,
+            keylog=options.get(KEYLOG),
+            paths=tuple(paths),
+            choice=choice,
         )
 
     @property
     def definition(self) -> Table:
         """The table that was asked for."""
+        if self.api is not None:
+            return _of_capture(self.table, self.api, self.direction, self.payloads)
         return _table(self.table, self.form, deep=self.deep)
 
     @property
@@ -184,6 +218,15 @@ class Options:
 
         # Of segments a folder's name says nothing: those of Kafka's own topics begin with "_".
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
+
+
+def _of_capture(table: str, api: str | None, direction: str | None, payloads: bool) -> Table:
+    from kwire.tables.reading import chosen_table
+
+    try:
+        return chosen_table(table, api, direction, payloads=payloads)
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
 
 
 def _flag(text: str, option: str) -> bool:
@@ -230,7 +273,8 @@ class KwireDataSource(DataSource):
 
     With ``option("format", "log")`` log segments; ``option("deep", True)`` decodes the records of Kafka's own topics.
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
-    ``option("payloads", True)`` keeps the record sets in bodies.
+    ``option("payloads", True)`` keeps the record sets in bodies, ``option("api", "OffsetCommit")`` with
+    ``option("direction", "request")`` makes structs of those of one message.
     Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
@@ -288,7 +332,7 @@ def _read(stream: Any, table: Table, file: File, columns: list[str], options: Op
     from kwire import capture
 
     terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "keylog": _keys(options.keylog)}
-    terms["payloads"] = options.payloads
+    terms |= {"payloads": options.payloads, "api": options.api, "direction": options.direction}
     return capture.read(stream, table.name, name=file.name, **terms)
 
 

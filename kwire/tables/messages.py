@@ -12,6 +12,7 @@ and all others are as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,8 +36,9 @@ from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import SCHEMA as FRAMES
 from kwire.tables.frames import STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.showing import Column
+from kwire.tables.typed import DIRECTIONS, Typed, body_type, message_of
 
-__all__ = ["SCHEMA", "TABLE"]
+__all__ = ["SCHEMA", "TABLE", "typed"]
 
 Array = Any
 
@@ -54,10 +56,20 @@ _ESCAPED: Final = 6
 _DECODED: Final = frozenset(("body", "status", "error"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The messages of a table with typed bodies."""
+
+    api: int
+    response: int
+    typed: Typed
+
+
 class _Maker(Maker):
-    def __init__(self, schema: pa.Schema, run: Run) -> None:
+    def __init__(self, schema: pa.Schema, run: Run, kind: _Kind | None = None) -> None:
         self._capture = Capture(run.name)
-        self._shown = Shown(run.secrets, run.payloads)
+        self._shown = Shown(run.secrets, run.payloads, kind is not None)
+        self._kind = kind
         self._texts: Bodies | None = None
         self._limits = run.limits
         self._schema = schema
@@ -68,6 +80,8 @@ class _Maker(Maker):
         """The users in the tokens of these frames, by row."""
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        if self._kind is not None:
+            frames = frames.chosen((frames["api"] == self._kind.api) & (frames["response"] == self._kind.response))
         costs = text_sizes(self._capture, frames)
         if self._names_users:
             self._users = dict(_users(frames))
@@ -95,7 +109,7 @@ class _Maker(Maker):
 
     def _rest(self, frames: Frames, part: Part, costs: Array, statuses: Array) -> Iterator[pa.RecordBatch]:
         """The rows of a part, with the bodies that are not written yet."""
-        bodies: dict[int, str | None] = {}
+        bodies: dict[int, Any] = {}
         errors: dict[int, str] = {}
         rows = part.declined
         about = (frames[name][rows].tolist() for name in ("response", "api", "version"))
@@ -103,7 +117,8 @@ class _Maker(Maker):
         for row, *of_frame in zip(rows.tolist(), *about, strict=True):
             try:
                 bodies[row], left = self._body(frames.bytes_of(row), *of_frame)
-                size = text_size(bodies[row])
+                # Of values, there is no text to count: their bytes say enough.
+                size = text_size(bodies[row]) if self._kind is None else int(frames["seen"][row])
                 if left:
                     errors[row] = sentence(Reason.TRAILING, left)
                     statuses[row] = Status.TRAILING
@@ -137,23 +152,28 @@ class _Maker(Maker):
         costs: Array,
         statuses: Array,
         errors: dict[int, str],
-        bodies: dict[int, str | None],
+        bodies: dict[int, Any],
         part: Part,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the frames from ``begin`` on and before ``end``."""
         for low, high in portions(costs[begin:end]):
             first, last = begin + low, begin + high
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
-            texts = partial(_texts, bodies, part, first, last)
+            texts = partial(_texts if self._kind is None else self._structs, bodies, part, first, last)
             yield columns.filled(self._schema, partial(self._column, made, texts, first, last))
+
+    def _structs(self, bodies: dict[int, Any], part: Part, first: int, last: int) -> pa.Array:
+        assert self._kind is not None
+        return self._kind.typed.column(part.column(first, last), bodies, first)
 
     def _column(self, made: FrameColumns, texts: Callable[[], pa.Array], first: int, last: int, name: str) -> pa.Array:
         if name == "sasl_user":
             return pa.array([self._users.get(row) for row in range(first, last)], pa.string())
         return texts() if name == "body" else made.column(name)
 
-    def _body(self, data: bytes, response: int, api: int, version: int) -> tuple[str | None, int]:
-        """The body of a frame as JSON, where that is wanted, and how many bytes follow it.
+    def _body(self, data: bytes, response: int, api: int, version: int) -> tuple[Any, int]:
+        """The body of a frame as JSON (or as values, where they become columns), where that is wanted, and how many
+        bytes follow it.
 
         Raises ``KwireError`` for one that cannot be decoded.
         """
@@ -168,6 +188,8 @@ class _Maker(Maker):
         if not self._writes:
             return None, left
         values, size = described(body, version, self._shown), len(data)
+        if self._kind is not None:
+            return values, left
         # Before there is text: each of them may be as large as all others.
         del body, data
         return self._text(values, size), left
@@ -249,3 +271,21 @@ TABLE: Final = CaptureTable(
         Column("body", showing.plain("body"), shrink=30),
     ),
 )
+
+
+def typed(api: str, direction: str, *, payloads: bool = False) -> CaptureTable:
+    """The table of the requests or responses of one API, in which ``body`` is a struct (``kwire.tables.typed``).
+
+    Raises ``ValueError`` for an API or direction that there is not.
+    """
+    message = message_of(api, direction)
+    type_ = body_type(message, payloads=payloads)
+    body = pa.field("body", type_)
+    kind = _Kind(message.api_key or 0, DIRECTIONS.index(direction), Typed(type_))
+    shown = [showing.whole(body) if one.title == "body" else one for one in TABLE.shown]
+    return replace(
+        TABLE,
+        schema=pa.schema([body if one.name == "body" else one for one in SCHEMA]),
+        maker=partial(_Maker, kind=kind),
+        shown=shown,
+    )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kwire.capture.reading import Source
     from kwire.tls import KeyLog
 
-__all__ = ["of_capture", "read"]
+__all__ = ["chosen_table", "of_capture", "read", "schema_of"]
 
 
 def of_capture(name: str) -> CaptureTable:
@@ -30,6 +30,28 @@ def of_capture(name: str) -> CaptureTable:
         if name in names(kind):
             return table(name, kind)
     raise ValueError(f"no table {name!r}: there are {', '.join((*names(CAPTURE), *names(EVENTS)))}")
+
+
+def chosen_table(name: str, api: str | None, direction: str | None, *, payloads: bool = False) -> CaptureTable:
+    """The table ``name``; with ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
+    if api is None and direction is None:
+        return of_capture(name)
+    if name != "messages":
+        raise ValueError(f"api and direction are for the table messages, not {name}")
+    if api is None or direction is None:
+        raise ValueError("api and direction go together: they say of which message a body is")
+    from kwire.tables.messages import typed
+
+    return typed(api, direction, payloads=payloads)
+
+
+def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
+    """``kwire.capture.schema_of``."""
+    import pyarrow as pa
+
+    from kwire.tables.typed import body_type, message_of
+
+    return pa.schema(list(body_type(message_of(api, direction), payloads=payloads)))
 
 
 def read(
@@ -47,6 +69,8 @@ def read(
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
     payloads: bool = False,
+    api: str | None = None,
+    direction: str | None = None,
     keys: KeyLog | None = None,
     part: Part | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -59,7 +83,7 @@ def read(
     run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets, payloads=payloads)
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():
-        definition = of_capture(one)
+        definition = chosen_table(one, api, direction, payloads=payloads)
         makers[one] = definition.maker(definition.chosen(columns), run)
     reading = Reading(
         source,

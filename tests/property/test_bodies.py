@@ -5,10 +5,14 @@ The kernel may decline a frame; what it writes is right to the character. What i
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,8 +26,10 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import FRAME
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.describe import Shown, described
+from kwire.protocol.error_codes import error_name
 from kwire.schema import model
 from kwire.tables.bodies import Bodies
+from kwire.tables.typed import Typed, body_type
 from kwire.testing import layouts, messages, mutations
 
 EXHAUSTIVE = settings.get_current_profile_name() == "exhaustive"
@@ -152,3 +158,48 @@ def test_this_layout(layout: tuple[model.Message, int], engine: Engine, data: st
         for one, found in zip(made, texts(made, shown, engine), strict=True):
             if found is not None:
                 assert found == by_objects(one, shown)
+
+
+def as_column(value: Any, fields: Sequence[model.Field], structs: Mapping[str, model.Struct], payloads: bool) -> Any:
+    """What ``to_dict`` gave, as a typed body has it."""
+    out: dict[str, Any] = {}
+    for field in fields:
+        inner = field.type.element if isinstance(field.type, model.Array) else field.type
+        found = value.get(field.name)
+        many = isinstance(field.type, model.Array)
+        made = []
+        for one in (found if many else [found]) if found is not None else []:
+            if isinstance(inner, model.StructRef):
+                made.append(as_column(one, structs[inner.name].fields, structs, payloads))
+            elif isinstance(one, UUID):
+                made.append(base64.urlsafe_b64encode(one.bytes)[:22].decode())
+            elif isinstance(one, str):
+                made.append(one.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+            elif field.name == "error_code":
+                made.append(error_name(one) or str(one))
+            elif inner == model.Primitive("records") and not payloads:
+                made.append({"bytes": len(one)})
+            else:
+                made.append(one)
+        out[field.name] = None if found is None else made if many else made[0]
+    return out
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 50)
+def test_a_typed_body_has_what_to_dict_gives(engine: Engine, data: st.DataObject) -> None:
+    message, version = data.draw(layouts(), label="layout")
+    payloads = data.draw(st.booleans(), label="payloads")
+    drawn = [data.draw(messages(message, version), label="message") for _ in range(3)]
+    made = [frame(message, version, one) for one in drawn]
+    shown = Shown(secrets=True, payloads=payloads, typed=True)
+    typed = Typed(body_type(message, payloads=payloads))
+    parts = []
+    for part in Bodies(shown, DEFAULT_LIMITS).text(frames_of(made), np.arange(len(made)), engine):
+        values = {row: described(drawn[row], version, shown) for row in part.declined.tolist()}
+        parts.append(typed.column(part.column(part.first, part.last), values, part.first))
+    column = pa.concat_arrays(parts)
+    column.validate(full=True)
+    expected = [as_column(one.to_dict(version), message.fields, message.structs, payloads) for one in drawn]
+    assert column.to_pylist() == expected
+    assert typed.of_values([described(one, version, shown) for one in drawn]).to_pylist() == expected

@@ -522,3 +522,18 @@ def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path) -
         assert program.wait(timeout=60) == 0
     with io.BytesIO(b"".join(packets)) as whole:
         assert len(out.read_text().splitlines()) == sum(one.num_rows for one in kwire.capture.read(whole)) > 0
+
+
+def test_messages_of_one_api_have_bodies_as_structs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert cli.main(["decode", str(CAPTURE), "--api", "Produce", "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows
+    assert {(row["api_name"], row["direction"]) for row in rows} == {("Produce", "request")}
+    assert rows[0]["body"]["topic_data"][0]["partition_data"][0]["records"]["bytes"] > 0
+    out = tmp_path / "produced.parquet"
+    assert cli.main(["decode", str(CAPTURE), "--api", "Produce", "--format", "parquet", "-o", str(out)]) == 0
+    fields = pq.read_schema(out).field("body").type
+    assert [one.name for one in fields] == kwire.capture.schema_of("Produce", "request").names
+    with pytest.raises(SystemExit):
+        cli.main(["decode", str(CAPTURE), "--api", "Nope"])
+    assert "no API 'Nope'" in capsys.readouterr().err
