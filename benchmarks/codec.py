@@ -1,6 +1,6 @@
 """Message codecs against each other: kwire, kafka-python 3, kio, and construct (plain and compiled).
 
-    python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--only TEXT] [--json OUT]
+    python benchmarks/codec.py [--rounds 7] [--seconds 0.05] [--only TEXT] [--frames] [--json OUT]
 
 - kwire: what a user of kwire gets, generated Python from the schemas. All figures are relative to it.
 - kafka-python: the messages of the client library kafka-python 3, in pure Python.
@@ -16,6 +16,10 @@ long the other library takes: above 1 kwire is faster. The last rows are geometr
 
 Values vary within a message (lengths, topics, offsets), and each case has several messages that are taken in turn, so
 that nothing which is learnt from one message is all that is measured.
+
+With ``--frames`` kwire reads and writes whole frames, header and body, by the functions that users call
+(``kwire.decode_request`` and its sisters), and the others the bare bodies: one case more, Heartbeat, shows what a
+header costs.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from uuid import UUID
 
 import _construct_messages
 
+import kwire
 from kwire import messages
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
@@ -175,12 +180,18 @@ CASES: list[tuple[Callable[[random.Random, int], WireMessage], str, tuple[int, .
 ]
 
 
-def cases() -> list[Case]:
-    """All cases, the same in every run."""
+def _heartbeat(rnd: random.Random, version: int) -> WireMessage:
+    return messages.HeartbeatRequest(
+        group_id=_word(rnd), generation_id=rnd.randint(0, 99), member_id=_word(rnd, 30, 50)
+    )
+
+
+def cases(frames: bool = False) -> list[Case]:
+    """All cases, the same in every run; with ``frames`` the one whose header is as long as its body too."""
     rnd = random.Random(20260101)
     return [
         Case(name, version, [make(rnd, version) for _ in range(VARIANTS)])
-        for make, name, versions in CASES
+        for make, name, versions in [*CASES, *([(_heartbeat, "HeartbeatRequest", (0, 4))] if frames else [])]
         for version in versions
     ]
 
@@ -188,6 +199,25 @@ def cases() -> list[Case]:
 # --- the libraries --------------------------------------------------------------------------------------------------
 
 Codec = tuple[Callable[[bytes], Any], Callable[[Any], Any]]
+
+
+def kwire_frames(case: Case) -> Codec:
+    version, key = case.version, case.values[0].SCHEMA.api_key
+    assert key is not None
+
+    def decode(data: bytes) -> Any:
+        return kwire.decode_request(data).body
+
+    def decode_response(data: bytes) -> Any:
+        return kwire.decode_response(data, api_key=key, api_version=version).body
+
+    def encode(value: Any) -> bytes:
+        return kwire.encode_request(value, api_version=version, correlation_id=7, client_id="benchmark")
+
+    def encode_response(value: Any) -> bytes:
+        return kwire.encode_response(value, api_version=version, correlation_id=7)
+
+    return (decode, encode) if case.values[0].SCHEMA.kind == "request" else (decode_response, encode_response)
 
 
 def kwire_codec(case: Case) -> Codec:
@@ -306,14 +336,19 @@ def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: int, seconds: float) -> dict[str, Any]:
+def run_case(
+    case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: int, seconds: float, frames: bool
+) -> dict[str, Any]:
     layout = model.layout(case.values[0].SCHEMA, case.version)
     codec = registry.codec(case.values[0].SCHEMA, case.version)
-    encoded = [codec.encode(value) for value in case.values]
+    bodies = [codec.encode(value) for value in case.values]
+    ours = kwire_frames(case) if frames else kwire_codec(case)
+    whole = [ours[1](value) for value in case.values]
     decoding: dict[str, Callable[[], None]] = {}
     encoding: dict[str, Callable[[], None]] = {}
     codecs: dict[str, Codec] = {}
-    for name, make in {"kwire": kwire_codec, **libraries}.items():
+    for name, make in {"kwire": lambda case: ours, **libraries}.items():
+        encoded = whole if name == "kwire" else bodies
         try:
             decode, encode = make(case)
         except (ImportError, LookupError, AttributeError):
@@ -321,7 +356,11 @@ def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: 
         codecs[name] = decode, encode
         read = reader_of(decode(encoded[0]), layout)
 
-        def decode_all(decode: Callable[[bytes], Any] = decode, read: Callable[[Any], None] = read) -> None:
+        def decode_all(
+            decode: Callable[[bytes], Any] = decode,
+            read: Callable[[Any], None] = read,
+            encoded: list[bytes] = encoded,
+        ) -> None:
             for data in encoded:
                 read(decode(data))
 
@@ -329,6 +368,7 @@ def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: 
     # Decoding first: the objects that encoding needs, of all libraries, would be in the way of the collector.
     decoded = measure(decoding, rounds, seconds)
     for name, (decode, encode) in codecs.items():
+        encoded = whole if name == "kwire" else bodies
         objects = [decode(data) for data in encoded]
         if name == "kafka-python":
             for one in objects:
@@ -344,7 +384,7 @@ def run_case(case: Case, libraries: dict[str, Callable[[Case], Codec]], rounds: 
         encoding[name] = encode_all
     return {
         "label": case.label,
-        "bytes": sum(map(len, encoded)) // len(encoded),
+        "bytes": sum(map(len, bodies)) // len(bodies),
         "decode": {name: value / VARIANTS for name, value in decoded.items()},
         "encode": {name: value / VARIANTS for name, value in measure(encoding, rounds, seconds).items()},
     }
@@ -355,6 +395,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.05, help="time per library, case and round")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--frames", action="store_true", help="whole frames for kwire, bare bodies for the others")
     parser.add_argument("--json", help="write the figures there as well")
     args = parser.parse_args()
     libraries = LIBRARIES
@@ -373,10 +414,10 @@ def main() -> None:
     )
     print(head)
     results = []
-    for case in cases():
+    for case in cases(args.frames):
         if args.only not in case.label:
             continue
-        result = run_case(case, libraries, args.rounds, args.seconds)
+        result = run_case(case, libraries, args.rounds, args.seconds, args.frames)
         results.append(result)
         row = f"{result['label']:26}{result['bytes']:>8}  "
         for way in ("decode", "encode"):

@@ -40,6 +40,7 @@ __all__ = [
     "LONGEST_GUESS",
     "MOST_SHAPES",
     "BeyondError",
+    "Frame",
     "Guesses",
     "RetryError",
     "Variant",
@@ -281,6 +282,24 @@ class Variant(NamedTuple):
 PLAIN: Final = Variant()
 
 
+class Frame(NamedTuple):
+    """What stands in front of a message, for code that reads and writes both.
+
+    ``constants`` are fields of the header that are the same in all its frames, ``told`` what a frame as an object has
+    beside ``header`` and ``body``, ``most`` the bytes up to which nothing needs to be counted. The header has no
+    tagged fields that are known.
+    """
+
+    header: model.StructLayout
+    constants: dict[str, int]
+    told: dict[str, int]
+    most: int
+
+    def arguments(self) -> list[str]:
+        """The other fields of the header, in wire order."""
+        return [field.name for field in self.header.fields if field.name not in self.constants]
+
+
 class _Decoder(_Source):
     """Emits the body of ``decode(data, pos)``."""
 
@@ -335,7 +354,8 @@ class _Decoder(_Source):
     def flush(self) -> None:
         if self.run:
             format_ = "".join(code for code, _ in self.run)
-            targets = ", ".join(target for _, target in self.run)
+            named = [target for _, target in self.run if target]
+            targets = ", ".join(named)
             if format_ == "B":
                 self.add(f"{targets} = data[{self.at()}]")
                 self.ahead += 1
@@ -343,7 +363,7 @@ class _Decoder(_Source):
                 size = struct.calcsize(">" + format_)
                 reader = f"u_{_describe(format_)}"
                 self.globals[reader] = struct.Struct(">" + format_).unpack_from
-                comma = "," if len(self.run) == 1 else ""
+                comma = "," if len(named) == 1 else ""
                 self.add(f"{targets}{comma} = {reader}(data, {self.at()})")
                 self.ahead += size
             self.run = []
@@ -697,6 +717,27 @@ class _Decoder(_Source):
                     self.add(f"{unknown}[{tag}] = data[pos:{end}]", f"pos = {end}")
             self.add(f"if {unknown}: {one}.unknown_tagged_fields = {unknown}")
 
+    def frame(self, frame: Frame, layout: model.StructLayout) -> None:
+        header = frame.header
+        self.add(f"h = new(C_{header.name})", f"o = new(C_{layout.name})")
+        for field in header.fields:
+            if field.name in frame.constants:
+                self.add(f"h.{field.name} = {frame.constants[field.name]}")
+                self.run.append((f"{field.min_size}x", ""))
+            else:
+                self.value(field, f"h.{field.name}")
+        if header.flexible:
+            # Tags are odd in a header. Of a name of their own: the message's first byte may come in the same call.
+            tags = self.name("t")
+            self.fixed("B", tags)
+            self.after.append(f"if {tags}: retry()")
+        self.defaults(header, "h")
+        self.add("h.unknown_tagged_fields = None")
+        self.struct(layout, "o")
+        self.flush()
+        self.add(f"if {self.at()} != end: retry()", "f = new(C_frame)", "f.header = h", "f.body = o")
+        self.add(*(f"f.{name} = {value}" for name, value in frame.told.items()), "return f")
+
 
 def decoder_source(
     layout: model.StructLayout,
@@ -704,6 +745,7 @@ def decoder_source(
     globals_: dict[str, Any],
     guesses: Guesses | None = None,
     variant: Variant = PLAIN,
+    frame: Frame | None = None,
 ) -> str:
     """Source of ``decode(data: bytes, pos: int) -> (object, position after it)``; its constants go to ``globals_``.
 
@@ -712,13 +754,20 @@ def decoder_source(
     ``guesses`` are expected lengths of inner arrays (see ``Guesses``). Where a layout can use guesses, the source calls
     ``plain(site, objects)`` with what was decoded without one, or against a wrong one; the caller puts that name
     into ``globals_``.
+
+    With a ``frame`` it is the source of ``decode(data: bytes) -> frame``: a header stands in front of the message, the
+    first numbers of the message come with its last ones, and nothing may be left behind the message.
     """
     emitter = _Decoder(globals_, structs, guesses, variant)
-    emitter.add(f"o = new(C_{layout.name})")
-    emitter.struct(layout, "o")
-    emitter.flush()
-    emitter.add(f"return o, {emitter.at()}")
-    head = ["def decode(data, pos, left):" if variant.counted else "def decode(data, pos):"]
+    if frame is None:
+        head = ["def decode(data, pos, left):" if variant.counted else "def decode(data, pos):"]
+        emitter.add(f"o = new(C_{layout.name})")
+        emitter.struct(layout, "o")
+        emitter.flush()
+        emitter.add(f"return o, {emitter.at()}")
+    else:
+        head = ["def decode(data):", "    end = len(data)", f"    if end > {frame.most}: retry()", "    pos = 0"]
+        emitter.frame(frame, layout)
     if emitter.views:
         head.append("    view = memoryview(data)")
     if emitter.guesses:
@@ -955,11 +1004,26 @@ class _Encoder(_Source):
             self.add(f"{self.writer}(b'\\x00')")
 
 
-def encoder_source(layout: model.StructLayout, structs: dict[str, type[WireStruct]], globals_: dict[str, Any]) -> str:
-    """Source of ``encode(o) -> bytes``; its constants go to ``globals_``."""
+def encoder_source(
+    layout: model.StructLayout,
+    structs: dict[str, type[WireStruct]],
+    globals_: dict[str, Any],
+    frame: Frame | None = None,
+) -> str:
+    """Source of ``encode(o) -> bytes``; its constants go to ``globals_``.
+
+    With a ``frame``, the header is written in front of the message: ``frame.arguments()`` are further arguments.
+    """
     emitter = _Encoder(globals_, structs)
     emitter.add("parts = []", "w = parts.append")
+    arguments = ["o"]
+    if frame is not None:
+        arguments += frame.arguments()
+        for field in frame.header.fields:
+            emitter.value(field, str(frame.constants.get(field.name, field.name)))
+        if frame.header.flexible:
+            emitter.fixed("B", "0")
     emitter.struct(layout, "o")
     emitter.flush()
     emitter.add("return b''.join(parts)")
-    return "def encode(o):\n" + "\n".join(emitter.lines) + "\n"
+    return f"def encode({', '.join(arguments)}):\n" + "\n".join(emitter.lines) + "\n"

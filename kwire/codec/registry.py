@@ -30,6 +30,7 @@ from kwire.schema import model
 __all__ = [
     "IMPLEMENTATIONS",
     "Codec",
+    "FrameCodec",
     "Implementation",
     "codec",
     "message_class",
@@ -82,8 +83,6 @@ class CompiledCodec(Codec):
     """
 
     __slots__ = (
-        "_decode",
-        "_encode",
         "_generation",
         "_guesses",
         "_limits",
@@ -94,10 +93,14 @@ class CompiledCodec(Codec):
         "_structs",
         "_uncounted",
         "_variants",
+        "read",
+        "write",
     )
 
-    _decode: Callable[[bytes, int], tuple[Any, int]]
-    _encode: Callable[[Any], bytes]
+    read: Callable[..., Any]
+    """The generated decoder, or what compiles it first. It may raise any of ``emit.FAILURES``."""
+    write: Callable[..., bytes]
+    """The generated encoder, likewise."""
 
     ENOUGH: ClassVar[int] = 64
     """So many elements of a site, read without a guess or against a wrong one, are reason for a new guess."""
@@ -106,8 +109,8 @@ class CompiledCodec(Codec):
     def __init__(self, message: model.Message, version: int) -> None:
         super().__init__(message, version)
         self._structs = _structs(message)
-        self._decode = self._first_decode
-        self._encode = self._first_encode
+        self.read = self._first_decode
+        self.write = self._first_encode
         self._guesses: emit.Guesses = {}
         self._plain: dict[int, Counter[tuple[int, ...]]] = {}
         self._misses = 0
@@ -119,17 +122,17 @@ class CompiledCodec(Codec):
         """Other limits than the default that were given last, and up to which length nothing is counted then."""
         self._variants: dict[emit.Variant, Callable[[bytes, int, int], tuple[Any, int]]] = {}
 
-    def _first_decode(self, data: bytes, pos: int) -> tuple[Any, int]:
+    def _first_decode(self, *arguments: Any) -> Any:
         with self._lock:
-            if self._decode == self._first_decode:
+            if self.read == self._first_decode:
                 self._uncounted = costs.uncounted(self.layout, DEFAULT_LIMITS)
-                self._decode = self._compile("decode", self._decoder_source)
-            decode = self._decode
-        return decode(data, pos)
+                self.read = self._compile("decode", self._decoder_source)
+            decode = self.read
+        return decode(*arguments)
 
-    def _first_encode(self, value: Any) -> bytes:
-        self._encode = self._compile("encode", self._encoder_source)
-        return self._encode(value)
+    def _first_encode(self, *arguments: Any) -> bytes:
+        self.write = self._compile("encode", self._encoder_source)
+        return self.write(*arguments)
 
     def _decoder_source(self, globals_: dict[str, Any], variant: emit.Variant = emit.PLAIN) -> str:
         return emit.decoder_source(self.layout, self._structs, globals_, self._guesses, variant)
@@ -173,7 +176,7 @@ class CompiledCodec(Codec):
     def _renew(self) -> None:
         self._misses = 0
         self._generation += 1
-        self._decode = self._first_decode
+        self.read = self._first_decode
         self._variants = {}
 
     def _guess(self, site: int, counter: Counter[tuple[int, ...]]) -> None:
@@ -195,7 +198,7 @@ class CompiledCodec(Codec):
         size = len(data)
         try:
             if size <= self._uncounted and (limits is None or limits is DEFAULT_LIMITS):
-                made, end = self._decode(data, pos)
+                made, end = self.read(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
             if end == size:
@@ -208,7 +211,7 @@ class CompiledCodec(Codec):
         size = len(data)
         try:
             if size <= self._uncounted and (limits is None or limits is DEFAULT_LIMITS):
-                made, end = self._decode(data, pos)
+                made, end = self.read(data, pos)
             else:
                 made, end = self._counted(data, pos, limits)
             if end <= size:
@@ -226,7 +229,7 @@ class CompiledCodec(Codec):
             # A layout is found by all that it has: not for each message.
             known = self._limits = limits, costs.uncounted(self.layout, limits)
         if not lenient and len(data) <= known[1]:
-            return self._decode(data, pos)
+            return self.read(data, pos)  # type: ignore[no-any-return]
         variant = emit.Variant(counted=True, lenient=lenient)
         decode = self._variants.get(variant)
         if decode is None:
@@ -259,9 +262,51 @@ class CompiledCodec(Codec):
             given = type(value).__qualname__
             raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
         try:
-            return self._encode(value)
+            return self.write(value)
         except emit.FAILURES:
             return tracked.encode(self.layout, self.label, value)
+
+
+class FrameCodec(CompiledCodec):
+    """Reads and writes a header and the message behind it by one generated function, where nothing is odd.
+
+    ``read(data)`` gives an object of the class ``made``: it has ``header``, ``body`` and the names of ``told``, which
+    are set as they are. ``write(message, *rest)`` gives a frame of ``message``, which must be of its class.
+    ``constants`` are the fields of the header that are the same in all these frames, ``rest`` are the others, in wire
+    order.
+
+    Both raise any of ``emit.FAILURES`` for what they leave to the codecs of header and message, one after the other:
+    these word the errors, read strings that are not UTF-8 and tags in headers, and count objects where there may be
+    too many.
+    """
+
+    __slots__ = ("_frame", "_made", "_parts")
+
+    def __init__(
+        self,
+        message: model.Message,
+        version: int,
+        header: Codec,
+        made: type,
+        *,
+        constants: dict[str, int],
+        told: dict[str, int],
+    ) -> None:
+        super().__init__(message, version)
+        self._made = made
+        self._parts = {**_structs(message), **_structs(header.message)}
+        most = min(costs.uncounted(one, DEFAULT_LIMITS) for one in (header.layout, self.layout))
+        self._frame = emit.Frame(header.layout, constants, told, most)
+
+    def _compile(self, name: str, generate: Callable[[dict[str, Any]], str], kind: str = "") -> Any:
+        return super()._compile(name, generate, f"{kind}, whole frame")
+
+    def _decoder_source(self, globals_: dict[str, Any], variant: emit.Variant = emit.PLAIN) -> str:
+        globals_ |= {**emit.namespace(self._parts), "C_frame": self._made, "plain": globals_["plain"]}
+        return emit.decoder_source(self.layout, self._parts, globals_, self._guesses, variant, self._frame)
+
+    def _encoder_source(self, globals_: dict[str, Any]) -> str:
+        return emit.encoder_source(self.layout, self._structs, globals_, self._frame)
 
 
 class ReferenceCodec(Codec):

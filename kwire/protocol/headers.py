@@ -7,7 +7,10 @@ A frame is the bytes after the 4-byte size. The rules of headers (Kafka protocol
   reads it does not know yet what the broker speaks.
 - A broker that does not know the ApiVersions version answers in v0 with error code 35; ``decode_response`` falls back.
 
-Objects here are what ``kwire.decode_request`` and its sisters take and return.
+Objects here are what ``kwire.decode_request`` and its sisters take and return. Header and body are read, and written,
+by one generated function (``registry.FrameCodec``), which is found by what a frame begins with. Whatever that cannot
+do is done in two steps (``_request_in_steps`` and its sisters), header and body each by the codec of its own: they
+say what is wrong, and where.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kwire import schema
-from kwire.codec import registry
+from kwire.codec import emit, registry
 from kwire.codec.objects import WireMessage
 from kwire.codec.registry import Implementation
 from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
-from kwire.limits import Limits
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema.keys import ApiKey
+from kwire.schema.model import Message
 
 __all__ = [
     "API_VERSIONS",
@@ -121,6 +125,14 @@ def _read(codec: registry.Codec, data: bytes, pos: int, limits: Limits | None, t
     return body, len(data) - end
 
 
+# What reads and writes in one step: by the first four bytes of a request, by (API key, version) of a response, and by
+# (class, version) of what is written.
+_requests: Final[dict[bytes, registry.FrameCodec]] = schema.kept()
+_responses: Final[dict[tuple[int, int], registry.FrameCodec]] = schema.kept()
+_written_requests: Final[dict[tuple[type, int], registry.FrameCodec]] = schema.kept()
+_written_responses: Final[dict[tuple[type, int], registry.FrameCodec]] = schema.kept()
+
+
 def decode_request(
     frame: bytes | bytearray | memoryview,
     *,
@@ -134,10 +146,50 @@ def decode_request(
     allowed: ``trailing=True`` counts them in ``Request.trailing``. Raises ``UnsupportedVersionError`` for an unknown
     API key or version, ``LimitError`` for a body that is beyond a limit, ``DecodeError`` for bad bytes.
     """
-    data = _as_bytes(frame)
+    data = frame if frame.__class__ is bytes else bytes(frame)
+    if implementation == "compiled" and (limits is None or limits is DEFAULT_LIMITS):
+        try:
+            return _requests[data[:4]].read(data)  # type: ignore[no-any-return]
+        except emit.FAILURES:
+            pass
+    return _request_in_steps(data, implementation, limits, trailing)
+
+
+def _request_in_steps(
+    data: bytes, implementation: Implementation, limits: Limits | None, trailing: bool = False
+) -> Request:
     header, pos = decode_request_header(data, implementation=implementation, limits=limits)
     codec = registry.request_codec(header.request_api_key, header.request_api_version, implementation)
+    if data[:4] not in _requests:
+        whole = _request_frame(codec.message, codec.version)
+        if whole is not None:
+            _requests[data[:4]] = whole
     return Request(header, *_read(codec, data, pos, limits, trailing))
+
+
+def _request_frame(message: Message, version: int) -> registry.FrameCodec | None:
+    """Reads and writes this request with its header; None where that is not one of Kafka's own."""
+    assert message.api_key is not None
+    header = registry.codec(schema.message("RequestHeader"), request_header_version(message.api_key, version))
+    fields = [one.name for one in header.layout.fields]
+    if fields not in (_HEADER_FIELDS[:3], _HEADER_FIELDS) or header.layout.tagged:
+        return None
+    constants = {"request_api_key": message.api_key, "request_api_version": version}
+    return registry.FrameCodec(message, version, header, Request, constants=constants, told={"trailing": 0})
+
+
+_HEADER_FIELDS: Final = ["request_api_key", "request_api_version", "correlation_id", "client_id"]
+
+
+def _response_frame(message: Message, version: int) -> registry.FrameCodec | None:
+    """Reads and writes this response with its header; None where that is not one of Kafka's own."""
+    assert message.api_key is not None
+    header = registry.codec(schema.message("ResponseHeader"), response_header_version(message.api_key, version))
+    if [one.name for one in header.layout.fields] != ["correlation_id"] or header.layout.tagged:
+        return None
+    return registry.FrameCodec(
+        message, version, header, Response, constants={}, told={"api_version": version, "trailing": 0}
+    )
 
 
 def decode_response(
@@ -154,7 +206,23 @@ def decode_response(
     An ApiVersions answer with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511).
     ``limits``, ``trailing`` and errors are those of ``decode_request``.
     """
-    data = _as_bytes(frame)
+    data = frame if frame.__class__ is bytes else bytes(frame)
+    if implementation == "compiled" and (limits is None or limits is DEFAULT_LIMITS):
+        try:
+            return _responses[api_key, api_version].read(data)  # type: ignore[no-any-return]
+        except emit.FAILURES:
+            pass
+    return _response_in_steps(data, api_key, api_version, implementation, limits, trailing)
+
+
+def _response_in_steps(
+    data: bytes,
+    api_key: int,
+    api_version: int,
+    implementation: Implementation,
+    limits: Limits | None,
+    trailing: bool = False,
+) -> Response:
     version = response_header_version(api_key, api_version)
     header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(
         data, 0, limits
@@ -163,6 +231,10 @@ def decode_response(
     found = problem = None
     try:
         codec = registry.response_codec(api_key, api_version, implementation)
+        if (api_key, api_version) not in _responses:
+            whole = _response_frame(codec.message, api_version)
+            if whole is not None:
+                _responses[api_key, api_version] = whole
         body, left = _read(codec, data, pos, limits, trailing)
         found = Response(header, body, api_version, left)
         if not left or not fallback:
@@ -198,9 +270,24 @@ def encode_request(
     implementation: Implementation = "compiled",
 ) -> bytes:
     """The frame (without its 4-byte size) of a request. Raises ``EncodeError``."""
+    if implementation == "compiled":
+        try:
+            return _written_requests[type(body), api_version].write(body, correlation_id, client_id)
+        except emit.FAILURES:
+            pass
+    return _encode_request_in_steps(body, api_version, correlation_id, client_id, implementation)
+
+
+def _encode_request_in_steps(
+    body: object, api_version: int, correlation_id: int, client_id: str | None, implementation: Implementation
+) -> bytes:
     message, api_key = _body(body, "request")
     codec = _for_encoding(message, api_version, implementation)
     version = request_header_version(api_key, api_version)
+    if version > 0 and (type(message), api_version) not in _written_requests:
+        whole = _request_frame(message.SCHEMA, api_version)
+        if whole is not None:
+            _written_requests[type(message), api_version] = whole
     schema_ = schema.message("RequestHeader")
     header: Any = registry.message_class(schema_)()
     header.request_api_key = api_key
@@ -215,12 +302,27 @@ def encode_response(
     body: object, *, api_version: int, correlation_id: int, implementation: Implementation = "compiled"
 ) -> bytes:
     """The frame (without its 4-byte size) of a response. Raises ``EncodeError``."""
+    if implementation == "compiled":
+        try:
+            return _written_responses[type(body), api_version].write(body, correlation_id)
+        except emit.FAILURES:
+            pass
+    return _encode_response_in_steps(body, api_version, correlation_id, implementation)
+
+
+def _encode_response_in_steps(
+    body: object, api_version: int, correlation_id: int, implementation: Implementation
+) -> bytes:
     message, api_key = _body(body, "response")
     codec = _for_encoding(message, api_version, implementation)
+    version = response_header_version(api_key, api_version)
+    if (type(message), api_version) not in _written_responses:
+        whole = _response_frame(message.SCHEMA, api_version)
+        if whole is not None:
+            _written_responses[type(message), api_version] = whole
     schema_ = schema.message("ResponseHeader")
     header: Any = registry.message_class(schema_)()
     header.correlation_id = correlation_id
-    version = response_header_version(api_key, api_version)
     return registry.codec(schema_, version, implementation).encode(header) + codec.encode(message)
 
 

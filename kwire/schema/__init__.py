@@ -7,14 +7,16 @@ the folders that ``load_folder`` added. The format is described in ``schemas/REA
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from kwire.schema.loader import Catalog
 from kwire.schema.model import Message
 from kwire.schema.parser import parse
 
-__all__ = ["api_keys", "generation", "load_folder", "message", "names", "parse", "request", "response"]
+__all__ = ["api_keys", "generation", "kept", "load_folder", "message", "names", "parse", "request", "response"]
 
 _catalog = Catalog()
+_kept: list[dict[Any, Any]] = []
 
 
 def request(api_key: int) -> Message | None:
@@ -53,6 +55,13 @@ def generation() -> int:
     return _catalog.generation
 
 
+def kept() -> dict[Any, Any]:
+    """An empty dictionary for what is made of messages found by key or name; loading a folder empties it."""
+    made: dict[Any, Any] = {}
+    _kept.append(made)
+    return made
+
+
 def load_folder(path: str | Path) -> list[Message]:
     """Loads every ``*.kwire`` file below ``path`` beside the built-in schemas and returns its messages.
 
@@ -60,4 +69,7 @@ def load_folder(path: str | Path) -> list[Message]:
     of theirs is decoded: codecs that were compiled already stay as they are. Raises ``SchemaError``; then nothing was
     added.
     """
-    return _catalog.load_folder(path)
+    found = _catalog.load_folder(path)
+    for one in _kept:
+        one.clear()
+    return found

@@ -557,7 +557,7 @@ def test_generated_source_is_shown_in_tracebacks() -> None:
     assert isinstance(codec, registry.CompiledCodec)
     codec.encode(messages.MetadataRequest())
     try:
-        codec._encode(messages.MetadataRequest(topics=[object()]))
+        codec.write(messages.MetadataRequest(topics=[object()]))
     except AttributeError as error:
         shown = "".join(traceback.format_exception(error))
     assert "<kwire MetadataRequest v1 encode>" in shown
