@@ -36,7 +36,8 @@ class Limits:
     of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
     ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
     what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
-    ``total``: the most that all of them in one call may decompress to together, 1 GiB.
+    ``total``: the most that all of them in one call may decompress to together, 1 GiB. Of a capture or segment: in the
+    whole run, which may decompress 32 times the bytes of its record sets on top, since captures can be long.
     ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1); Kafka itself has
     not written more than one since 0.11. A batch of magic 2 cannot be nested.
     """

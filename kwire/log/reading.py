@@ -47,6 +47,7 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import may_hold_secrets, redacted_values
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.budget import Budget
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
 from kwire.records.compression import CODECS
 from kwire.records.objects import TIMESTAMP_TYPES
@@ -257,13 +258,17 @@ def read(
     redacts = not secrets and "value" in inner and may_hold_secrets(facts["topic"], facts["topic_id"])
     if redacts and "is_control" not in inner:
         inner.append("is_control")
+    budget = Budget(limits)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
             starts = region.position + region.starts
             waiting = Waiting()
             for at, _, text in region.skipped:
                 waiting.tell((at,), text)
-            for found, after in decode_pieces(region.data, region.starts, region.lengths, limits=limits, columns=inner):
+            pieces = decode_pieces(
+                region.data, region.starts, region.lengths, limits=limits, columns=inner, budget=budget
+            )
+            for found, after in pieces:
                 for run, at, text in found.problems:
                     waiting.tell((int(starts[run]) + at,), text)
                 rows = found.batch

@@ -1,4 +1,4 @@
-"""What one call may still decompress: ``Limits`` as they are used up.
+"""What one call, or one capture or segment, may still decompress: ``Limits`` as they are used up.
 
 Every length and count in a record set is checked against the bytes that are there before anything is allocated, so only
 compression can make little input ask for much memory.
@@ -6,14 +6,20 @@ compression can make little input ask for much memory.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import Limits
 
 __all__ = ["Budget"]
 
+GROWTH: Final = 32
+"""How many times its own size the compressed data of a long capture may become on the whole: JSON becomes 5 to 20 times
+as large."""
+
 
 class Budget:
-    """What one call may still decompress.
+    """What may still be decompressed: in one call, or in the windows of one capture or segment.
 
     What came out is charged to ``Limits.total``. What was tried in vain costs as much, and would cost it again and
     again: a kilobyte of wrappers in each other can hold thousands of bombs. So failures have a quarter of the total to
@@ -27,6 +33,15 @@ class Budget:
         self._limits = limits
         self._left = limits.total
         self._patience = limits.total // 4
+
+    def more(self, size: int) -> None:
+        """The next window of the same capture or segment has ``size`` bytes of record sets.
+
+        What is long may become more than ``Limits.total``, which is what a single window may: as far as nothing
+        is left of it, ``GROWTH`` times what is read.
+        """
+        self._left = min(self._left + GROWTH * size, self._limits.total)
+        self._patience = min(self._patience + GROWTH // 4 * size, self._limits.total // 4)
 
     def limit(self, size: int) -> int:
         """The most that ``size`` compressed bytes may become now."""

@@ -260,13 +260,15 @@ def decode_pieces(
     *,
     limits: Limits = DEFAULT_LIMITS,
     columns: Sequence[str] | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[Piece]:
     """``decode_sets`` as batches of at most ``MOST_ROWS`` records and about ``MOST_BYTES`` bytes: at least one piece.
 
+    ``budget``: what the whole that this is a part of (a capture, a segment) may still decompress.
     Columns of a piece are made when it is asked for. Nothing in the buffer raises: a record that no Arrow array can
     hold is left out, and told as a problem.
     """
-    window, names = _opened(buffer, starts, lengths, limits, columns)
+    window, names = _opened(buffer, starts, lengths, limits, columns, budget)
     table = window.table
     runs = list(portions(_sizes(table), _counts(table))) or [(0, 0)]
     for first, last in runs:
@@ -321,7 +323,12 @@ def decode_groups(
 
 
 def _opened(
-    buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits, columns: Sequence[str] | None
+    buffer: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    limits: Limits,
+    columns: Sequence[str] | None,
+    budget: Budget | None = None,
 ) -> tuple[_Window, tuple[str, ...]]:
     """The batches of all sets, and the names of the columns that are wanted."""
     names = _NAMES if columns is None else tuple(columns)
@@ -333,7 +340,9 @@ def _opened(
     lengths = np.ascontiguousarray(lengths, np.int64)
     if starts.shape != lengths.shape or starts.ndim != 1:
         raise ValueError("starts and lengths must be arrays of the same length")
-    window = _Window(buffer, starts, lengths, limits)
+    if budget is not None:
+        budget.more(int(lengths.sum()))
+    window = _Window(buffer, starts, lengths, limits, Budget(limits) if budget is None else budget)
     window.find()
     return window, names
 
@@ -423,7 +432,7 @@ _NO_TABLE: Final[Table] = np.zeros(0, BATCH)
 class _Window:
     """Finds the batches of all sets: the batch table, in the order of the records, and the arena."""
 
-    def __init__(self, buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits) -> None:
+    def __init__(self, buffer: Bytes, starts: Ints, lengths: Ints, limits: Limits, budget: Budget) -> None:
         self.buffer = buffer
         self.starts = starts
         self.lengths = lengths
@@ -435,7 +444,7 @@ class _Window:
         _scratch.arena = np.empty(0, np.uint8)
         self._used = 0
         self.table: Table = _NO_TABLE
-        self._budget = Budget(limits)
+        self._budget = budget
         self._told = 0
         self._untold = 0
         self._last = (0, 0)

@@ -30,6 +30,7 @@ from kwire.limits import BEYOND
 from kwire.log.internal import with_redacted
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
@@ -146,6 +147,7 @@ class Records(Maker):
         self._most = most
         self._name = run.name
         self._limits = run.limits
+        self._budget = Budget(run.limits)
         self._redacts = not run.secrets and "value" in schema_.names
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
@@ -175,7 +177,10 @@ class Records(Maker):
             # Bytes after the body are told by ``frames``: nothing of the records is missing.
             if not failure.is_trailing:
                 waiting.tell((failure.row, _LAST), failure)
-        for found, after in decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded):
+        pieces = decode_pieces(
+            frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget
+        )
+        for found, after in pieces:
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))

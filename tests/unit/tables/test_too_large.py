@@ -74,3 +74,19 @@ def test_of_many_problems_the_last_row_says_how_many_more_there_were() -> None:
     rows = read(data, "records", limits=Limits(problems=10))
     assert told(rows) == [("ok", False), *[("malformed", False)] * 10, ("too_large", True)]
     assert "990 more problems, up to here: beyond the limit problems of 10" in rows[-1]["error"]
+
+
+def test_what_a_capture_may_decompress_in_all_does_not_begin_anew_with_each_window() -> None:
+    bomb = batch(zstandard.ZstdCompressor().compress(SMALL + bytes(200_000)), 1, attributes=4)
+    sent = [produce(number, 1, bomb) for number in range(20)]
+    data = pcap(Connection().open().send(*sent).packets)
+    for window in (None, 2000):
+        rows = read(data, "records", limits=Limits(total=1_000_000), window=window)
+        # Trailing zeros are a problem of each batch that could be decompressed.
+        found = [row["status"] for row in rows if row["offset"] is None or row["status"] == "ok"]
+        beyond = [row for row in rows if row["status"] == "too_large"]
+        assert found.count("ok") == 20 - len(beyond)
+        assert 14 <= len(beyond) <= 17
+        assert "beyond the limit total of 1000000" in beyond[-1]["error"]
+    parts = [row for part in log.read(io.BytesIO(bomb * 20), limits=Limits(total=1_000_000)) for row in part.to_pylist()]
+    assert [row["status"] for row in parts].count("too_large") in range(14, 18)
