@@ -1021,6 +1021,10 @@ def _telemetry() -> Iterator[Attack]:
         "asked for, each metric another",
         lambda: subscribed((b"z%x" % k for k in range(5_000)), otlp(filled(gauge(empty, b""), 500_000))),
     )
+    yield capture(
+        "5,000 metrics asked for, pushes of one point",
+        lambda: subscribed((b"%d" % k for k in range(5_000)), otlp(gauge(empty)), 4_000),
+    )
     yield capture("a metric asked for that is not UTF-8", lambda: subscribed([b"\xff"], otlp(gauge(empty))))
     yield capture("pushes of nothing", lambda: subscribed([b""], b"", 20_000))
 

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
-from kwire.cli.reading import add_keylog, add_secrets, opened_keylog
+from kwire.cli.reading import add_keylog, add_limits, add_secrets, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
+from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from kwire.capture.frames import Frame
     from kwire.codec.reference import EnoughError, Node
+    from kwire.limits import Limits
     from kwire.schema.model import Message
 
 __all__ = ["register"]
@@ -53,7 +55,11 @@ WHOLE: Final = ""
 MOST_FIELDS: Final = 1000
 """A line costs as much as decoding a hundred fields."""
 
-_HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*)+$")
+LARGEST: Final = DEFAULT_LIMIT * 3 + 4096
+"""Bytes that are read of a file: the largest frame as hex, with something between the bytes."""
+
+_HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*+)++$")
+"""Possessive: what matched is not kept to be tried otherwise, which took 90 bytes for each byte."""
 
 
 def register(subparsers: Any) -> None:
@@ -72,6 +78,7 @@ def register(subparsers: Any) -> None:
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
     add_keylog(parser)
+    add_limits(parser)
     add_secrets(parser)
     parser.add_argument(
         "--fields",
@@ -99,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the command; the exit code."""
     if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
-    asked = (args.secrets, args.fields)
+    asked = (args.secrets, args.fields, args.limits)
     if args.number is None:
         return _draw(_read(args.frame), args.response, args.api_version, args.message, *asked)
     frame = _of_capture(args.frame, args.number, args.keylog)
@@ -126,9 +133,13 @@ def _read(text: str) -> bytes:
             shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
             raise DecodeError(f"{shown} is neither a file nor hex nor base64")
         return found
-    content = path.read_bytes()
-    if is_capture(content):
-        raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
+    with path.open("rb") as file:
+        content = file.read(4)
+        if is_capture(content):
+            raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
+        content += file.read(LARGEST)
+    if len(content) > LARGEST:
+        raise DecodeError(f"{text} is larger than the largest frame ({DEFAULT_LIMIT >> 20} MiB), even as hex")
     try:
         return _of_text(content.decode("ascii")) or content
     except UnicodeDecodeError:
@@ -189,7 +200,15 @@ def _draw_token(data: bytes, secrets: bool) -> int:
     return 0
 
 
-def _draw(data: bytes, response: str | None, version: int | None, message: str | None, secrets: bool, most: int) -> int:
+def _draw(
+    data: bytes,
+    response: str | None,
+    version: int | None,
+    message: str | None,
+    secrets: bool,
+    most: int,
+    limits: Limits,
+) -> int:
     from rich.text import Text
 
     from kwire.codec import reference, registry
@@ -215,7 +234,7 @@ def _draw(data: bytes, response: str | None, version: int | None, message: str |
                 console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
                 # What is wrong behind them is said all the same.
                 codec = registry.codec(part.message, part.version)
-                (codec.decode if part.whole else codec.decode_prefix)(data, part.start)
+                (codec.decode if part.whole else codec.decode_prefix)(data, part.start, limits)
             elif error is not None:
                 raise error
     except KwireError as error:

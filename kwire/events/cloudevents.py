@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from kwire.errors import DecodeError, EncodeError, MissingExtraError
 from kwire.events import media
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records import Record
 
 if TYPE_CHECKING:
@@ -144,6 +145,9 @@ NO_VALUE: Final = "is null: a structured event has a value"
 NO_BATCH: Final = "is batch content mode, which Kafka's binding does not have"
 UNKNOWN_FORMAT: Final = "is not an event format that is known"
 
+JSON_GROWTH: Final = 24
+"""How many times its bytes JSON may take as objects: those of empty objects and lists."""
+
 INT32: Final = range(-(1 << 31), 1 << 31)
 
 
@@ -191,8 +195,11 @@ def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2
     return None
 
 
-def read(headers: Headers, value: bytes | None, *, magic: int = 2) -> Reading:
-    """Takes a record apart; never raises. ``magic`` is the record's message format."""
+def read(headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS) -> Reading:
+    """Takes a record apart; never raises. ``magic`` is the record's message format.
+
+    A structured event that might become more objects than ``limits`` allow is not read, and ``problems`` say so.
+    """
     headers = list(headers)
     mode = content_mode(headers, value, magic=magic)
     if mode is None:
@@ -202,7 +209,7 @@ def read(headers: Headers, value: bytes | None, *, magic: int = 2) -> Reading:
     if mode == "binary":
         _binary(headers, value, content_type, found)
     elif content_type is None or media.bare(content_type) == JSON:
-        _json(value, found)
+        _json(value, found, limits)
     else:
         if media.bare(content_type).startswith(BATCH):
             found.problems.append((CONTENT_TYPE, NO_BATCH))
@@ -266,10 +273,13 @@ def _binary(
     found.data = None if value is None else bytes(value)
 
 
-def _json(value: bytes | None, found: Reading) -> None:
+def _json(value: bytes | None, found: Reading, limits: Limits) -> None:
     """The JSON event format (its sections 2.2 and 3.1)."""
     if value is None:
         found.problems.append(("value", NO_VALUE))
+        return
+    if JSON_GROWTH * len(value) > limits.objects:
+        found.problems.append(("value", f"of {len(value)} bytes {limits.said('objects')}"))
         return
     members = parse_json(value)
     if not isinstance(members, dict):
@@ -624,13 +634,16 @@ def instant(text: str) -> datetime | None:
         return None
 
 
-def row(headers: Headers, value: bytes | None, *, magic: int = 2) -> dict[str, Any] | None:
-    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent. Never raises.
+def row(
+    headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS
+) -> dict[str, Any] | None:
+    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent. Never raises. ``limits`` as in
+    ``read``.
 
     ``time`` is an aware datetime, ``data`` bytes (JSON data as text), ``extensions`` a dict of canonical texts. An
     event that is not valid has what could be read, and ``error``.
     """
-    found = read(headers, value, magic=magic)
+    found = read(headers, value, magic=magic, limits=limits)
     if found.mode is None:
         return None
     made: dict[str, Any] = {name: found.attributes.get(name) for name in CORE}

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.wire import LAST_MS
 
@@ -172,11 +173,14 @@ def _together(clean: Mask, columns: list[pa.Array], type_: pa.DataType, slow: pa
 # --- CloudEvents ------------------------------------------------------------------------------------------------
 
 
-def cloudevents(headers: pa.Array, value: pa.Array, magic: pa.Array | None = None) -> pa.Array:
+def cloudevents(
+    headers: pa.Array, value: pa.Array, magic: pa.Array | None = None, limits: Limits = DEFAULT_LIMITS
+) -> pa.Array:
     """The CloudEvents in records, as an array of ``CLOUDEVENT``; null for what is no CloudEvent.
 
     ``headers``: ``list<struct<key: string, value: binary>>``, ``value``: binary, ``magic``: the message format as an
-    integer (None: all records can have headers; a null element means the same).
+    integer (None: all records can have headers; a null element means the same). ``limits``: what an event in JSON may
+    become.
     """
     found = _Headers(headers)
     content_type, times = found.column(ce.CONTENT_TYPE)
@@ -225,7 +229,7 @@ def cloudevents(headers: pa.Array, value: pa.Array, magic: pa.Array | None = Non
     nothing = pa.nulls(found.rows, pa.string())
     made = {**columns, "data": value, "extensions": extensions, "error": nothing}
     made["mode"] = pa.array(np.full(found.rows, "binary", object), pa.string())
-    others = pa.array(_each(clean, headers, value, magic), CLOUDEVENT)
+    others = pa.array(_each(clean, headers, value, magic, limits), CLOUDEVENT)
     return _together(clean, [made[name] for name in ce.COLUMNS], CLOUDEVENT, others)
 
 
@@ -273,11 +277,11 @@ def _extensions(found: _Headers, of_event: Mask) -> tuple[pa.Array, Mask]:
     return made, np.bincount(found.row[at][bad], minlength=found.rows) > 0
 
 
-def _each(clean: Mask, headers: pa.Array, value: pa.Array, magic: pa.Array | None) -> list[Any]:
+def _each(clean: Mask, headers: pa.Array, value: pa.Array, magic: pa.Array | None, limits: Limits) -> list[Any]:
     rows = pa.array(~clean)
     formats = [2] * int((~clean).sum()) if magic is None else magic.filter(rows).to_pylist()
     values = zip(headers.filter(rows).to_pylist(), value.filter(rows).to_pylist(), formats, strict=True)
-    return [ce.row(_pairs(one), data, magic=2 if form is None else form) for one, data, form in values]
+    return [ce.row(_pairs(one), data, magic=2 if form is None else form, limits=limits) for one, data, form in values]
 
 
 def _pairs(headers: list[dict[str, Any] | None] | None) -> list[tuple[str, bytes | None]]:

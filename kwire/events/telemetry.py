@@ -25,11 +25,13 @@ from __future__ import annotations
 import base64
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kwire.errors import DecodeError, LimitError, MissingExtraError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.records.compression import CODECS, decompress
 
@@ -44,6 +46,7 @@ __all__ = [
     "Bucket",
     "ClientAction",
     "Point",
+    "Requested",
     "Subscription",
     "check_installed",
     "client_action",
@@ -178,9 +181,27 @@ def is_requested(requested_metrics: Sequence[str], metric: str) -> bool:
     the strings (KIP-714, GetTelemetrySubscriptionsResponse). Kafka's brokers write a single ``*`` for all, and its
     clients understand that.
     """
-    if len(requested_metrics) == 1 and requested_metrics[0] == "*":
-        return True
-    return metric.startswith(tuple(requested_metrics))
+    return Requested(requested_metrics).has(metric)
+
+
+class Requested:
+    """``is_requested`` for many metrics: looks among the sorted strings, and not at each of them."""
+
+    __slots__ = ("_prefixes",)
+
+    def __init__(self, requested_metrics: Sequence[str]) -> None:
+        self._prefixes: list[str] = []
+        every = [""] if len(requested_metrics) == 1 and requested_metrics[0] == "*" else sorted(set(requested_metrics))
+        for one in every:
+            # What begins with a shorter string is asked for by that one. So none of those that are left begins with
+            # another, and the last that is not behind a metric in order is the only one that it may begin with.
+            if not self._prefixes or not one.startswith(self._prefixes[-1]):
+                self._prefixes.append(one)
+
+    def has(self, metric: str) -> bool:
+        """Whether ``metric`` is asked for."""
+        at = bisect_right(self._prefixes, metric) - 1
+        return at >= 0 and metric.startswith(self._prefixes[at])
 
 
 # --- Metrics ----------------------------------------------------------------------------------------------------------
@@ -437,6 +458,7 @@ def read(
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """The table ``client_metrics`` of one capture, as Arrow batches that are not empty.
 
@@ -447,5 +469,12 @@ def read(
     from kwire.capture import read as read_capture
 
     return read_capture(
-        source, "client_metrics", ports=ports, name=name, progress=progress, window=window, on_note=on_note
+        source,
+        "client_metrics",
+        ports=ports,
+        name=name,
+        progress=progress,
+        window=window,
+        on_note=on_note,
+        limits=limits,
     )

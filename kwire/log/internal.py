@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import dump_json
-from kwire.errors import DecodeError
+from kwire.errors import DecodeError, LimitError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.describe import decode_embedded
 from kwire.protocol.secrets import (
     METADATA_TOPIC,
@@ -71,16 +72,19 @@ _CONTROL_VALUES: Final = {
 assert set(_CONTROL_VALUES) == set(CONTROL_TYPES)
 
 
-def decode_record(topic: str, key: bytes | None, value: bytes | None, *, secrets: bool = False) -> Decoded | None:
+def decode_record(
+    topic: str, key: bytes | None, value: bytes | None, *, secrets: bool = False, limits: Limits | None = None
+) -> Decoded | None:
     """What a record of one of Kafka's own topics says; None where it cannot be told. Raises ``DecodeError`` for bytes
-    that are not what their type says."""
+    that are not what their type says, ``LimitError`` for those that would be more than ``limits`` allow (None:
+    ``DEFAULT_LIMITS``)."""
     if topic == METADATA_TOPIC:
-        return _metadata(value, secrets)
+        return _metadata(value, secrets, limits)
     read = _COORDINATORS.get(topic)
-    return None if read is None else read(key, value)
+    return None if read is None else read(key, value, limits)
 
 
-def decode_control(key: bytes | None, value: bytes | None) -> Decoded | None:
+def decode_control(key: bytes | None, value: bytes | None, *, limits: Limits | None = None) -> Decoded | None:
     """What a control record says, as ``decode_record``; the type is that of ``kwire.records.CONTROL_TYPES``."""
     kind = control_type(key)
     name = _CONTROL_VALUES.get(kind or "")
@@ -93,13 +97,13 @@ def decode_control(key: bytes | None, value: bytes | None) -> Decoded | None:
     if value is None:
         return kind, head, None
     if kind not in _OWN_VERSION:
-        return kind, head, decode_embedded(name, value)
+        return kind, head, decode_embedded(name, value, limits=limits)
     # These carry their version as the first field of the message itself.
     if len(value) < 2:
         raise DecodeError(f"{len(value)} bytes are too few for a version", layout=name, offset=0)
     message = schema.message(name)
     version = min(max(int.from_bytes(value[:2], "big", signed=True), message.versions.low), message.versions.high)
-    made, _ = registry.codec(message, version).decode_prefix(value)
+    made, _ = registry.codec(message, version).decode_prefix(value, 0, limits)
     return kind, head, made.to_dict(version)
 
 
@@ -115,44 +119,46 @@ def _by_type(folder: str, generation: int) -> dict[int, str]:
     return found
 
 
-def _typed(folder: str) -> Callable[[bytes | None, bytes | None], Decoded | None]:
-    def read(key: bytes | None, value: bytes | None) -> Decoded | None:
+def _typed(folder: str) -> Callable[[bytes | None, bytes | None, Limits | None], Decoded | None]:
+    def read(key: bytes | None, value: bytes | None, limits: Limits | None) -> Decoded | None:
         if key is None or len(key) < 2:
             return None
         name = _by_type(folder, schema.generation()).get(int.from_bytes(key[:2], "big", signed=True))
         if name is None:
             return None
         message = schema.message(name + "Key")
-        made = registry.codec(message, message.versions.high).decode(key, 2).to_dict(message.versions.high)
-        return name, made, None if value is None else _with_members(name, decode_embedded(name + "Value", value))
+        made = registry.codec(message, message.versions.high).decode(key, 2, limits).to_dict(message.versions.high)
+        if value is None:
+            return name, made, None
+        return name, made, _with_members(name, decode_embedded(name + "Value", value, limits=limits), limits)
 
     return read
 
 
-def _with_members(name: str, value: dict[str, Any]) -> dict[str, Any]:
+def _with_members(name: str, value: dict[str, Any], limits: Limits | None) -> dict[str, Any]:
     """What the members of a classic group told each other, where they speak the protocol of consumers (KIP-62)."""
     if name == "GroupMetadata" and value.get("protocol_type") == "consumer":
         for member in value["members"]:
             for field, inside in _MEMBER.items():
                 # Bytes that are something else stay bytes: they belong to the members, brokers do not look at them.
                 with contextlib.suppress(DecodeError):
-                    member[field] = decode_embedded(inside, member[field])
+                    member[field] = decode_embedded(inside, member[field], limits=limits)
     return value
 
 
-def _metadata(value: bytes | None, secrets: bool) -> Decoded | None:
+def _metadata(value: bytes | None, secrets: bool, limits: Limits | None) -> Decoded | None:
     found = None if value is None else metadata_record(value)
     if value is None or found is None:
         return None
     message, version, pos = found
-    made, _ = registry.codec(message, version).decode_prefix(value, pos)
+    made, _ = registry.codec(message, version).decode_prefix(value, pos, limits)
     values = made.to_dict(version)
     if not secrets:
         redact(type(made), values)
     return message.name, None, {"version": version, **values}
 
 
-_COORDINATORS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | None]]] = {
+_COORDINATORS: Final[dict[str, Callable[[bytes | None, bytes | None, Limits | None], Decoded | None]]] = {
     "__consumer_offsets": _typed("groups"),
     "__share_group_state": _typed("share"),
     "__transaction_state": _typed("transactions"),
@@ -160,10 +166,6 @@ _COORDINATORS: Final[dict[str, Callable[[bytes | None, bytes | None], Decoded | 
 
 TOPICS: Final = (*_COORDINATORS, METADATA_TOPIC)
 """Kafka's own topics, whose records ``decode_record`` knows."""
-
-
-LONGEST_TEXT: Final = 1 << 28
-"""Characters of a record as JSON: one that has more is not shown decoded. Arrow can hold 2 GiB in one batch."""
 
 
 def with_redacted(values: pa.Array, rows: Any, *, sure: bool = True) -> pa.Array:
@@ -209,11 +211,12 @@ def redacted_values(values: pa.Array, is_control: pa.Array, topic: str | None, t
     return with_redacted(values, pc.indices_nonzero(is_control), sure=False)
 
 
-def decoded(batch: pa.RecordBatch, *, secrets: bool = False) -> pa.RecordBatch:
+def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DEFAULT_LIMITS) -> pa.RecordBatch:
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
     It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
-    are control records.
+    are control records. A record that would become more than ``limits`` allow is not decoded, and where there are
+    ``status`` and ``error``, they say so.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -223,21 +226,50 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False) -> pa.RecordBatch:
     values: list[str | None] = [None] * batch.num_rows
     known = pc.is_in(batch.column("topic"), value_set=pa.array([*TOPICS], pa.string()))
     rows = pc.indices_nonzero(pc.or_(known, pc.fill_null(batch.column("is_control"), False)))
+    beyond: dict[int, str] = {}
     picked = batch.select(["topic", "key", "value", "is_control"]).take(rows)
     for row, one in zip(rows.to_pylist(), picked.to_pylist(), strict=True):
         try:
             found = (
-                decode_control(one["key"], one["value"])
+                decode_control(one["key"], one["value"], limits=limits)
                 if one["is_control"]
-                else decode_record(one["topic"], one["key"], one["value"], secrets=secrets)
+                else decode_record(one["topic"], one["key"], one["value"], secrets=secrets, limits=limits)
             )
+        except LimitError as error:
+            beyond[row] = str(error)
+            continue
         except DecodeError:
             continue
         if found is not None:
             key, value = (None if one is None else dump_json(one) for one in found[1:])
-            if len(key or "") + len(value or "") > LONGEST_TEXT:
+            if len(key or "") + len(value or "") > limits.text:
+                beyond[row] = f"{found[0]} as JSON text: {limits.said('text')}"
                 continue
             types[row], keys[row], values[row] = found[0], key, value
     fields = [*batch.schema, *(pa.field(name, pa.string()) for name in DECODED)]
+    if beyond:
+        batch = _too_large(batch, beyond)
     columns = [*batch.columns, *(pa.array(column, pa.string()) for column in (types, keys, values))]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _too_large(batch: pa.RecordBatch, beyond: dict[int, str]) -> pa.RecordBatch:
+    """``batch`` with what is said of rows that were beyond a limit, where nothing is said of them."""
+    import pyarrow as pa
+
+    from kwire.records.verdicts import OK, TOO_LARGE
+
+    names = batch.schema.names
+    if "status" not in names:
+        return batch
+    statuses = batch.column("status").to_pylist()
+    rows = [row for row in beyond if statuses[row] == OK]
+    for row in rows:
+        statuses[row] = TOO_LARGE
+    batch = batch.set_column(names.index("status"), batch.schema.field("status"), pa.array(statuses, pa.string()))
+    if "error" in names:
+        errors = batch.column("error").to_pylist()
+        for row in rows:
+            errors[row] = beyond[row]
+        batch = batch.set_column(names.index("error"), batch.schema.field("error"), pa.array(errors, pa.string()))
+    return batch

@@ -33,6 +33,7 @@ from kwire.codec import registry
 from kwire.codec.objects import WireMessage, WireStruct, dump_json
 from kwire.codec.redacting import SIZE
 from kwire.errors import DecodeError, EncodeError
+from kwire.limits import Limits
 from kwire.protocol import secrets as rules
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.protocol.headers import encode_request, request_header_version
@@ -71,11 +72,11 @@ EMBEDDED: Final[dict[str, Place]] = {
 """Message -> fields (through arrays) -> the schema inside."""
 
 
-def decode_embedded(name: str, data: bytes, *, exact: bool = False) -> dict[str, Any]:
+def decode_embedded(name: str, data: bytes, *, exact: bool = False, limits: Limits | None = None) -> dict[str, Any]:
     """An int16 version and a message of the schema ``name`` in that version, as a dict with ``version`` first.
 
     A version newer than the schema is read as its newest. With ``exact``, the version must be known and nothing may be
-    left over. Raises ``DecodeError``.
+    left over. ``limits``: what it may become, None is ``DEFAULT_LIMITS``. Raises ``DecodeError``.
     """
     if len(data) < 2:
         raise DecodeError(f"{len(data)} bytes are too few for a version", layout=name, offset=0)
@@ -84,7 +85,7 @@ def decode_embedded(name: str, data: bytes, *, exact: bool = False) -> dict[str,
     if version < message.versions.low or (exact and version > message.versions.high):
         raise DecodeError(f"version {version} is not known, versions {message.versions} are", layout=name, offset=0)
     known = min(version, message.versions.high)
-    made, end = registry.codec(message, known).decode_prefix(data, 2)
+    made, end = registry.codec(message, known).decode_prefix(data, 2, limits)
     if exact and end != len(data):
         raise DecodeError(f"{len(data) - end} bytes after the end of the message", layout=name, offset=end)
     return {"version": version, **made.to_dict(known)}

@@ -25,15 +25,17 @@ import pyarrow as pa
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import DecodeError, KwireError, LimitError
 from kwire.events.telemetry import (
+    LARGEST_PUSH,
     Point,
+    Requested,
     Subscription,
     check_installed,
     client_action,
-    is_requested,
     points,
     unpack,
 )
 from kwire.kernels.layouts import Status
+from kwire.limits import Limits
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.compression import CODECS
 from kwire.records.portions import text_size
@@ -185,15 +187,24 @@ class _Asked:
     subscription_id: int | None
 
 
+class _Known:
+    """A subscription, with what each push of it needs of the metrics that were asked for, made once."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.push_interval_ms = subscription.push_interval_ms
+        self.shown = list(map(printable, subscription.requested_metrics))
+        self.size = _size_of(subscription.requested_metrics)
+        self.requested = Requested(subscription.requested_metrics)
+
+
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         check_installed()
         self._name = run.name
         self._schema = schema
         self._asked: _Recent[_Asked] = _Recent(MOST_PENDING)
-        self._subscriptions: _Recent[Subscription] = _Recent(
-            MOST_REMEMBERED, lambda one: 200 + _size_of(one.requested_metrics)
-        )
+        self._limits = run.limits
+        self._subscriptions: _Recent[_Known] = _Recent(MOST_REMEMBERED, lambda one: 200 + one.size)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         waiting: list[_Row] = []
@@ -213,6 +224,8 @@ class _Maker(Maker):
             values = [row.get(name) for row in rows]
             if pa.types.is_timestamp(kind):
                 return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
+            if name == "requested_metrics":
+                return _by_identity(values, kind)
             if kind == ATTRIBUTES:
                 return pa.array([None if one is None else list(one.items()) for one in values], ATTRIBUTES)
             return pa.array(values, kind)
@@ -259,17 +272,19 @@ class _Maker(Maker):
         size = 0
         if subscription is not None:
             row["push_interval_ms"] = subscription.push_interval_ms
-            row["requested_metrics"] = list(map(printable, subscription.requested_metrics))
-            row[""] = size = _size_of(subscription.requested_metrics)
+            row["requested_metrics"] = subscription.shown
+            row[""] = size = subscription.size
         try:
-            found = points(unpack(body.compression_type, body.metrics))
+            most = min(LARGEST_PUSH, self._limits.decompressed)
+            found = points(unpack(body.compression_type, body.metrics, most))
         except LimitError as error:
-            yield row | {"status": "too_large", "error": str(error)}
+            why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
+            yield row | {"status": "too_large", "error": f"{error}{why}"}
             return
         except DecodeError as error:
             yield row | {"status": "malformed" if known else "unsupported", "error": str(error)}
             return
-        yield from _points_as_rows(row, subscription, size, found)
+        yield from _points_as_rows(row, subscription, size, found, self._limits)
 
     def _answer(self, row: _Row, frame: Frame) -> Iterator[_Row]:
         asked = self._asked.pop((frame.connection, frame.correlation_id))
@@ -283,8 +298,8 @@ class _Maker(Maker):
             if body.error_code == 0:
                 wanted = tuple(body.requested_metrics)
                 if _size_of(wanted) <= LONGEST_REQUESTED:
-                    subscription = Subscription(body.push_interval_ms, wanted)
-                    self._subscriptions.put((instance, body.subscription_id), subscription)
+                    known = _Known(Subscription(body.push_interval_ms, wanted))
+                    self._subscriptions.put((instance, body.subscription_id), known)
         if body.error_code != 0:
             yield row | {
                 "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
@@ -294,8 +309,12 @@ class _Maker(Maker):
             }
 
 
-def _points_as_rows(row: _Row, subscription: Subscription | None, size: int, found: Iterable[Point]) -> Iterator[_Row]:
-    """The rows of one push; ``row`` is what they share, ``size`` about how many bytes that is."""
+def _points_as_rows(
+    row: _Row, subscription: _Known | None, size: int, found: Iterable[Point], limits: Limits
+) -> Iterator[_Row]:
+    """The rows of one push; ``row`` is what they share, ``size`` about how many bytes that is, ``limits`` bounds
+    how many they may have together."""
+    most = min(MOST_TEXT, limits.text)
     n = text = 0
     try:
         for point in found:
@@ -304,14 +323,15 @@ def _points_as_rows(row: _Row, subscription: Subscription | None, size: int, fou
             text += cost
             if n > MOST_POINTS:
                 raise LimitError(f"the push has more than {MOST_POINTS} data points: the rest is left out")
-            if text > MOST_TEXT:
-                raise LimitError(f"the push has more than {MOST_TEXT} bytes of rows: the rest is left out")
+            if text > most:
+                why = f": {limits.said('text')}" if most < MOST_TEXT else ""
+                raise LimitError(f"the push has more than {most} bytes of rows: the rest is left out{why}")
             made = row | {name: getattr(point, name) for name in _POINT_COLUMNS}
             made["start_time"] = None if point.start_time is None else point.start_time // 1000
             made["time"] = None if point.time is None else point.time // 1000
             made["unit"] = point.unit or None
             if subscription is not None:
-                made["requested"] = is_requested(subscription.requested_metrics, point.metric)
+                made["requested"] = subscription.requested.has(point.metric)
             made["status"] = "ok" if point.error is None else "malformed"
             made[""] = cost
             yield made
@@ -320,6 +340,14 @@ def _points_as_rows(row: _Row, subscription: Subscription | None, size: int, fou
         return
     if not n:
         yield row | {"status": "empty"}
+
+
+def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
+    """A column of lists, few of which are not the same object."""
+    number: dict[int, int] = {}
+    each = [None if one is None else number.setdefault(id(one), len(number)) for one in values]
+    some = {id(one): one for one in values if one is not None}
+    return pa.array([some[one] for one in number], kind).take(pa.array(each, pa.int32()))
 
 
 def _size_of(texts: Iterable[str]) -> int:

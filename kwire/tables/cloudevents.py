@@ -32,7 +32,8 @@ class _Maker(OfRecords):
         super().__init__(schema, run, needed)
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        found = events.cloudevents(records.column("headers"), records.column("value"), records.column("magic"))
+        headers, value, magic = (records.column(one) for one in ("headers", "value", "magic"))
+        found = events.cloudevents(headers, value, magic, self.limits)
         kept = found.is_valid()
         records, found = records.filter(kept), found.filter(kept)
         made = {renamed(name): records.column(name) for name in records.schema.names}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import log
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.internal import DECODED, decoded, redacted_values
 from kwire.log.reading import STATUSES
 from kwire.records.portions import portions
@@ -29,7 +30,12 @@ _MOST_DECODED: Final = 4 << 20
 
 
 def _deep(
-    source: Any, *, columns: Sequence[str] | None = None, secrets: bool = False, **options: Any
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    secrets: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Any,
 ) -> Iterator[pa.RecordBatch]:
     wanted = DEEP.chosen(columns).names
     needed = [one for one in wanted if one not in DECODED]
@@ -37,13 +43,13 @@ def _deep(
     if decodes:
         needed += [one for one in _FROM if one not in needed]
     # Decoding needs the values as they are.
-    for batch in log.read(source, columns=needed, secrets=secrets or decodes, **options):
+    for batch in log.read(source, columns=needed, secrets=secrets or decodes, limits=limits, **options):
         if not decodes:
             yield batch.select(wanted)
             continue
         sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
         for first, last in portions(sizes, most=_MOST_DECODED):
-            made = decoded(batch.slice(first, last - first), secrets=secrets)
+            made = decoded(batch.slice(first, last - first), secrets=secrets, limits=limits)
             if not secrets and "value" in wanted:
                 made = _redacted(made)
             yield made.select(wanted)

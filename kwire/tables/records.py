@@ -177,9 +177,7 @@ class Records(Maker):
             # Bytes after the body are told by ``frames``: nothing of the records is missing.
             if not failure.is_trailing:
                 waiting.tell((failure.row, _LAST), failure)
-        pieces = decode_pieces(
-            frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget
-        )
+        pieces = decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget)
         for found, after in pieces:
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")

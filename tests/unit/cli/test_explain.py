@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -198,3 +199,37 @@ def test_bytes_after_a_body_are_drawn_unless_they_may_be_secret(run: Run) -> Non
     assert b"more".hex(" ") not in out
     _, out, _ = run((token + b"more").hex(), "--secrets", "show")
     assert b"more".hex(" ") in out
+
+
+def test_of_a_file_that_is_larger_than_any_frame_no_more_is_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "frame.bin"
+    path.write_text(REQUEST.hex())
+    monkeypatch.setattr(explain, "LARGEST", len(REQUEST) * 2)
+    assert run(str(path)) == run(REQUEST.hex())
+    monkeypatch.setattr(explain, "LARGEST", len(REQUEST) * 2 - 1)
+    with pytest.raises(DecodeError, match="larger than the largest frame"):
+        run(str(path))
+
+
+def test_text_of_hex_is_told_without_memory_for_each_byte():
+    good, bad = "ab" * 100_000, "ab" * 100_000 + "x"
+    tracemalloc.start()
+    try:
+        assert explain._HEX.match(good)
+        assert not explain._HEX.match(bad)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_behind_the_fields_that_are_drawn_has_limits(run: Run):
+    names = b"\1\0" * 2000
+    frame = kwire.encode_request(messages.MetadataRequest(), api_version=9, correlation_id=1, client_id="c")
+    header = frame[: frame.index(b"\1c") + 3]
+    whole = header + b"\xd1\x0f" + names + bytes(4)
+    assert run(whole.hex(), "--fields", "3")[0] == 0
+    code, _, said = run(whole.hex(), "--fields", "3", "--limits", "objects=1000")
+    assert code == 2
+    assert "beyond the limit objects of 1000" in said

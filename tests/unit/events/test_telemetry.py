@@ -6,6 +6,8 @@ import io
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kwire.errors import LimitError, MissingExtraError
 from kwire.events import telemetry
@@ -84,3 +86,8 @@ def test_points_share_the_name_of_their_metric_and_are_few_for_their_bytes() -> 
         found.extend(telemetry.points(data))
     assert len(found) == 64 + len(data) // 16
     assert all(one.metric is found[0].metric for one in found)
+
+
+@given(st.lists(st.text("ab.", max_size=4)), st.text("ab.", max_size=6))
+def test_a_metric_is_looked_for_among_sorted_prefixes(requested: list[str], metric: str) -> None:
+    assert is_requested(requested, metric) == metric.startswith(tuple(requested))

@@ -48,6 +48,7 @@ from kwire.events.telemetry import (
     points,
     unpack,
 )
+from kwire.limits import Limits
 from kwire.records.compression import CODECS, compress
 from kwire.tables import client_metrics
 from kwire.tables.client_metrics import SCHEMA, STATUSES
@@ -556,6 +557,24 @@ def test_attributes_that_every_row_repeats_are_limited() -> None:
     assert [row["status"] for row in rows[:-1]] == ["ok"] * (len(rows) - 1)
     assert rows[-1]["status"] == "too_large"
     assert 25 < len(rows) < 33
+
+
+def test_the_limits_of_a_run_hold_for_pushes() -> None:
+    data = pcap(Connection().open().send(push(1, compress(4, otlp(gauge("m", *range(100)))), 4)).packets)
+
+    def statuses(**limits: int) -> tuple[int, Row]:
+        batches = telemetry.read(io.BytesIO(data), limits=Limits(**limits))
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        return len(rows), rows[-1]
+
+    assert statuses()[0] == 100
+    count, last = statuses(text=3000)
+    assert 5 < count < 20
+    assert last["status"] == "too_large"
+    assert "beyond the limit text of 3000" in last["error"]
+    count, last = statuses(decompressed=1000)
+    assert (count, last["status"]) == (1, "too_large")
+    assert "beyond the limit decompressed of 1000" in last["error"]
 
 
 def test_a_push_with_many_rows_comes_in_several_batches() -> None:

@@ -11,7 +11,7 @@ from made_captures import read
 from packets import Connection, metadata, pcap, produce, request
 from record_sets import batch
 
-from kwire import log
+from kwire import log, tables
 from kwire.limits import Limits
 
 SMALL = b"\x0c\0\0\0\1\1\0"
@@ -88,5 +88,53 @@ def test_what_a_capture_may_decompress_in_all_does_not_begin_anew_with_each_wind
         assert found.count("ok") == 20 - len(beyond)
         assert 14 <= len(beyond) <= 17
         assert "beyond the limit total of 1000000" in beyond[-1]["error"]
-    parts = [row for part in log.read(io.BytesIO(bomb * 20), limits=Limits(total=1_000_000)) for row in part.to_pylist()]
+    parts = [
+        row for part in log.read(io.BytesIO(bomb * 20), limits=Limits(total=1_000_000)) for row in part.to_pylist()
+    ]
     assert [row["status"] for row in parts].count("too_large") in range(14, 18)
+
+
+def test_records_of_kafkas_own_topics_have_limits_with_deep() -> None:
+    key, value = b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3" + bytes(8) + b"\xff\xff\xff\xff\0\0" + bytes(8)
+    data = batch(record(value, key=key), 1)
+    deep = tables.table("records", "log").deep
+    assert deep is not None
+
+    def rows(**limits: int) -> list[dict[str, Any]]:
+        name = "__consumer_offsets-0/00000000000000000000.log"
+        terms = {"limits": Limits(**limits)}
+        return [row for one in deep.read(io.BytesIO(data), name=name, **terms) for row in one.to_pylist()]
+
+    (good,) = rows()
+    assert good["record_type"] == "OffsetCommit"
+    (bad,) = rows(text=50)
+    assert (bad["record_type"], bad["decoded_value"], bad["status"]) == (None, None, "too_large")
+    assert bad["value"] == value
+    assert "beyond the limit text of 50; Limits(text=...) raises it" in bad["error"]
+    assert good | dict.fromkeys(("record_type", "decoded_key", "decoded_value")) == bad | {
+        "status": "ok",
+        "error": None,
+    }
+
+
+def test_an_event_in_json_has_a_limit() -> None:
+    event = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}'
+    headers = b"\2\x18content-type\x38application/cloudevents+json"
+    data = pcap(Connection().open().send(produce(1, 1, batch(record(event, headers), 1))).packets)
+    (good,) = read(data, "cloudevents")
+    assert (good["id"], good["error"]) == ("1", None)
+    (bad,) = read(data, "cloudevents", limits=Limits(objects=1000))
+    assert (bad["id"], bad["mode"]) == (None, "structured")
+    assert f"value of {len(event)} bytes beyond the limit objects of 1000" in bad["error"]
+
+
+def record(value: bytes, headers: bytes = b"\0", key: bytes | None = None) -> bytes:
+    """A record of magic 2; ``headers`` with their count in front."""
+
+    def varint(number: int) -> bytes:
+        number <<= 1
+        return bytes([number]) if number < 128 else bytes([number & 127 | 128, number >> 7])
+
+    named = b"\1" if key is None else varint(len(key)) + key
+    body = b"\0\0\0" + named + varint(len(value)) + value + headers
+    return varint(len(body)) + body
