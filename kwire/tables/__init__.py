@@ -46,6 +46,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "partitions": "partitions",
         "records": "records",
         "client_metrics": "client_metrics",
+        "calls": "calls",
         "connections": "connections",
     },
     EVENTS: {

@@ -89,7 +89,7 @@ def test_every_table_is_found_under_its_name() -> None:
 
 def test_an_unknown_table_is_a_value_error_that_names_those_there_are() -> None:
     with pytest.raises(
-        ValueError, match="no table 'packets': there are frames, messages, partitions, records, client_metrics, conn"
+        ValueError, match="no table 'packets': there are frames, messages, partitions, records, client_metrics, calls"
     ):
         tables.table("packets")
     with pytest.raises(ValueError, match=r"no table 'packets': there are frames, .*, hono"):
@@ -365,5 +365,5 @@ def test_batches_have_exactly_the_schema_of_their_table(table: Any) -> None:
 
 
 def test_an_unknown_table_is_a_mistake_of_the_program() -> None:
-    with pytest.raises(ValueError, match="frames, messages, records"):
+    with pytest.raises(ValueError, match="frames, messages, partitions, records"):
         capture.read(io.BytesIO(b""), "packets")  # type: ignore[arg-type]

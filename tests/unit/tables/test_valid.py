@@ -210,7 +210,16 @@ def tables_of() -> dict[str, pa.Table | None]:
     found = {}
     for path in CAPTURES:
         if path.stat().st_size < 300_000:
-            for table in ("frames", "messages", "records", "client_metrics", "connections", "cloudevents", "hono"):
+            for table in (
+                "frames",
+                "messages",
+                "records",
+                "client_metrics",
+                "calls",
+                "connections",
+                "cloudevents",
+                "hono",
+            ):
                 found[f"{path} {table}"] = rows_of(
                     list(capture.read(io.BytesIO(path.read_bytes()), table, name="c" * 50))
                 )  # type: ignore[call-overload]

@@ -1,0 +1,68 @@
+"""``kwire findings``: what goes wrong in the traffic, with evidence."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kwire.cli import answers
+from kwire.cli.decode import Names
+from kwire.errors import KwireError, MissingExtraError
+
+__all__ = ["register"]
+
+EPILOG = """\
+examples:
+  kwire findings broker.pcap
+  kwire findings *.pcap.gz --format html -o findings.html
+  kwire findings broker.pcap --rule lag,offsets-back --set lag=500
+  kwire findings broker.pcap --format jsonl | jq -r .evidence[].frame
+
+The rules and their thresholds are in docs/answers.md.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "findings",
+        help="what goes wrong in captures, with evidence",
+        description="Looks for what clients do wrong and what they are told: who, how often, in which frames, and what "
+        "to change.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rule", action=Names, metavar="NAMES", help="only these rules, separated by commas")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=N", help="another threshold, such as lag=500; several"
+    )
+    answers.add_options(parser)
+    parser.set_defaults(run=run, command="findings")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Looks for findings. Returns 0, or 2 where a capture could not be read to its end."""
+    reader = answers.Reader(args)
+    try:
+        from kwire.report import findings
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire findings", "capture") from None
+        raise
+    try:
+        thresholds = findings.Thresholds.of(args.set)
+        finder = findings.Finder(args.rule, thresholds)
+        tables = findings.needed(args.rule)
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    there = False
+    for name, batch in reader.batches(tables):
+        there = True
+        finder.add(name, batch)
+    if reader.code and not there:
+        return reader.code
+    found = finder.result()
+    answers.write(
+        args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=findings.summary(found), about={}
+    )
+    return reader.code

@@ -1,0 +1,1026 @@
+"""What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
+
+Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic, and
+says at the end what it found. Batches are reduced by Arrow (``_grouped``) before Python sees them, so that what is done
+for single rows is little. What counts as too much stands in ``Thresholds``, each with a default that the traffic of
+clients in their default settings does not reach.
+
+Rules kept here:
+
+- A finding says who it concerns, how often, where to look (frames by number) and what to change.
+- Sums are kept, not rows: memory grows with the number of clients, groups and partitions, not with the traffic.
+- What the capture does not show is not guessed: a rule that needs a request and its response has seen both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.tables import showing
+from kwire.tables.showing import Column
+
+__all__ = ["RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds", "needed", "summary"]
+
+MOST_EVIDENCE: Final = 10
+"""Frames or connections that a finding names."""
+_MOST_MINUTES: Final = 1440
+
+SEVERITIES: Final = ("high", "medium", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on something is a finding. Rates are per minute of the capture's clock."""
+
+    tiny_batches: int = 1000
+    """Batches of one client and topic in a minute,"""
+    tiny_batch_records: float = 2.0
+    """if they have fewer records than this on average."""
+    uncompressed_bytes: int = 10_000_000
+    """Bytes of record sets without compression, of one topic."""
+    mixed_acks: int = 1
+    """Produce requests with acks=0, and as many with acks=all, of one client."""
+    metadata_requests: int = 60
+    """Metadata requests of one client in a minute."""
+    connections: int = 100
+    """Connections of one client that begin in a minute."""
+    single_produces: int = 30
+    """Connections of one client on which it sent one Produce request and no more."""
+    rebalances: int = 5
+    """Generations of one group in a minute."""
+    heartbeat_gap: float = 1.0
+    """Time between two heartbeats of a member, as a part of its session timeout."""
+    empty_fetches: int = 300
+    """Fetch responses without records of one client in a minute, if they are nine of ten."""
+    commits: int = 300
+    """OffsetCommit requests of one group and client in a minute."""
+    offsets_back: int = 1
+    """Commits of an offset that is lower than the one committed before."""
+    throttled_ms: int = 1
+    """Milliseconds for which brokers told one client to wait."""
+    retried_batches: int = 1
+    """Batches that one producer sent again (same producer id, epoch and sequence)."""
+    stale_leaders: int = 20
+    """Errors of one client that tell it to look for the leader."""
+    skew: float = 5.0
+    """How many times the mean the largest partition of a topic got,"""
+    skewed_bytes: int = 1_000_000
+    """of at least so many bytes, in four partitions or more."""
+    large_requests: int = 950_000
+    """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
+    fenced: int = 1
+    """Errors that tell a producer that another one has taken over, or that it is not known."""
+    denials: int = 1
+    """Requests that were refused for want of authorization."""
+    sasl_failures: int = 1
+    """Connections on which authentication failed."""
+    stopped_seconds: float = 60.0
+    """How long before its last heartbeat a member of a group stopped to fetch."""
+    lag: int = 10_000
+    """Records between what a group has committed last and the newest high watermark."""
+    repeated_errors: int = 20
+    """The same error, of one client and API."""
+
+    @classmethod
+    def of(cls, changes: Iterable[str]) -> Thresholds:
+        """The defaults with some changes, such as ``lag=500``. Raises ``ValueError`` for what is none."""
+        types: dict[str, type[int | float]] = {one.name: type(getattr(cls(), one.name)) for one in fields(cls)}
+        values: dict[str, Any] = {}
+        for change in changes:
+            name, equals, text = change.partition("=")
+            if not equals or name not in types:
+                raise ValueError(f"no threshold {name!r}: there are {', '.join(types)}")
+            try:
+                values[name] = types[name](text)
+            except ValueError:
+                raise ValueError(f"{name}: {text!r} is no number") from None
+            if not values[name] >= 0:
+                raise ValueError(f"{name}: {text!r} is less than 0")
+        return cls(**values)
+
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("rule", pa.string(), nullable=False),
+        pa.field("severity", pa.string(), nullable=False),
+        pa.field("summary", pa.string(), nullable=False),
+        pa.field("client_host", pa.string()),
+        pa.field("client_id", pa.string()),
+        pa.field("group_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("first_seen", TIMESTAMP),
+        pa.field("last_seen", TIMESTAMP),
+        pa.field(
+            "evidence",
+            pa.list_(
+                pa.field(
+                    "element",
+                    pa.struct(
+                        [
+                            pa.field("capture", pa.string()),
+                            pa.field("connection", pa.int64()),
+                            pa.field("frame", pa.int64()),
+                        ]
+                    ),
+                )
+            ),
+            nullable=False,
+        ),
+        pa.field("advice", pa.string(), nullable=False),
+    ]
+)
+"""One row per finding. ``evidence``: some of the frames, by capture, connection and frame (null: the connection)."""
+
+Where = tuple[str, int, int | None]
+"""Capture, connection, frame."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """Something that goes wrong. Times are microseconds since 1970."""
+
+    rule: str
+    severity: str
+    summary: str
+    advice: str
+    count: int
+    client_host: str | None = None
+    client_id: str | None = None
+    group_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    first_seen: int | None = None
+    last_seen: int | None = None
+    evidence: list[Where] = field(default_factory=list)
+
+    def row(self) -> dict[str, Any]:
+        """As a row of ``SCHEMA``."""
+        made = {one.name: getattr(self, one.name) for one in fields(self)}
+        made["evidence"] = [
+            {"capture": capture, "connection": connection, "frame": frame}
+            for capture, connection, frame in self.evidence
+        ]
+        return made
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How often something was seen, when, and where."""
+
+    count: int = 0
+    amount: float = 0
+    first: int | None = None
+    last: int | None = None
+    where: list[Where] = field(default_factory=list)
+    minutes: Counter[int] = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, Any], *, count: int = 1, amount: float = 0) -> None:
+        """Takes a row, or a group of rows: ``time`` to ``until`` (microseconds) and ``frame`` say when and where."""
+        self.count += count
+        self.amount += amount
+        time, until = row["time"], row.get("until", row["time"])
+        self.first = time if self.first is None else min(self.first, time)
+        self.last = until if self.last is None else max(self.last, until)
+        if len(self.where) < MOST_EVIDENCE:
+            self.where.append((row["capture"], row["connection"], row.get("frame")))
+        minute = time // 60_000_000
+        self.minutes[minute] += count
+        if len(self.minutes) > _MOST_MINUTES:
+            del self.minutes[next(iter(self.minutes))]
+
+    @property
+    def busiest(self) -> int:
+        """The most in a minute."""
+        return max(self.minutes.values(), default=0)
+
+    def seen(self) -> dict[str, Any]:
+        """What a finding says of it."""
+        return {"first_seen": self.first, "last_seen": self.last, "evidence": self.where}
+
+
+_Tallies = dict[tuple[Any, ...], _Tally]
+
+
+def _grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The rows of a table added up by ``keys`` and the minute: ``count``, ``time`` and ``until``, where the first of
+    them stands, and the sum of each column of ``sums``."""
+    if not table.num_rows:
+        return
+    clock = "frame_timestamp" if "frame_timestamp" in table.column_names else "timestamp"
+    times = table[clock].cast(pa.int64())
+    table = table.append_column("_time", times).append_column("_minute", pc.divide(times, 60_000_000))
+    all_keys = list(dict.fromkeys(["capture", *keys, "_minute"]))
+    wanted = [("_time", "min"), ("_time", "max"), ("frame", "min"), ("connection", "min"), ([], "count_all")]
+    made = table.group_by(all_keys, use_threads=False).aggregate([*wanted, *((name, "sum") for name in sums)])
+    for row in made.to_pylist():
+        row["time"], row["until"] = row["_time_min"], row["_time_max"]
+        row["frame"], row["connection"] = row["frame_min"], row["connection_min"]
+        row["count"] = row["count_all"]
+        for name in sums:
+            row[name] = row[f"{name}_sum"] or 0
+        yield row
+
+
+def _where(table: pa.Table, **wanted: Any) -> pa.Table:
+    """The rows in which columns have a value, or one of several."""
+    mask = None
+    for name, value in wanted.items():
+        values = pa.array(value if isinstance(value, (tuple, list, set, frozenset)) else [value])
+        one = pc.is_in(table[name], value_set=values.cast(table[name].type))
+        mask = one if mask is None else pc.and_(mask, one)
+    return table if mask is None else table.filter(mask)
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+_FRAME: Final = ("capture", "connection", "frame")
+_CLIENT: Final = ("client_host", "client_id")
+_FRAMES: Final = (*_FRAME, "timestamp", "direction", *_CLIENT, "api_name", "size", "errors")
+_PARTITIONS: Final = (
+    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "path", "group_id", "topic", "partition", "offset",
+    "high_watermark", "record_bytes", "batches", "records", "compression", "error", "status",
+)  # fmt: skip
+_CALLS: Final = (
+    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "group_id", "member_id",
+    "generation", "session_timeout_ms", "acks", "throttle_ms", "status",
+)  # fmt: skip
+_CONNECTIONS: Final = (
+    "capture", "connection", "first_seen", "last_seen", "client_host", "client_ids", "apis", "sasl_mechanism",
+    "sasl_outcome", "sasl_error", "status",
+)  # fmt: skip
+_RECORDS: Final = (
+    *_FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
+    "status",
+)  # fmt: skip
+_ALL: Final[dict[str, Sequence[str]]] = {
+    "frames": _FRAMES,
+    "partitions": _PARTITIONS,
+    "calls": _CALLS,
+    "connections": _CONNECTIONS,
+    "records": _RECORDS,
+}
+
+
+class _Rule:
+    """A rule. ``take`` gets the rows of each table that it reads (``tables``), with the columns of ``_ALL``."""
+
+    name = ""
+    tables: tuple[str, ...] = ()
+    severity = "medium"
+    advice = ""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self.limits = thresholds
+        self.tallies: _Tallies = {}
+
+    def tally(self, *key: Any) -> _Tally:
+        """What is added up under a key."""
+        found = self.tallies.get(key)
+        if found is None:
+            found = self.tallies[key] = _Tally()
+        return found
+
+    def take(self, name: str, table: pa.Table) -> None:
+        """Takes rows of one of its tables."""
+        raise NotImplementedError
+
+    def findings(self) -> Iterator[Finding]:
+        """What it has found."""
+        raise NotImplementedError
+
+    def found(self, summary: str, tally: _Tally, *, count: int | None = None, **who: Any) -> Finding:
+        """A finding of this rule."""
+        return Finding(
+            self.name,
+            self.severity,
+            summary,
+            self.advice,
+            tally.count if count is None else count,
+            **who,
+            **tally.seen(),
+        )
+
+
+class _TinyBatches(_Rule):
+    """Many batches with hardly a record in them."""
+
+    name = "tiny-batches"
+    tables = ("partitions",)
+    advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        sent = _where(table, api_name="Produce", direction="request", status="ok")
+        sent = sent.filter(pc.and_(pc.is_valid(sent["batches"]), pc.is_valid(sent["records"])))
+        for row in _grouped(sent, (*_CLIENT, "topic"), ("batches", "records")):
+            one = self.tally(row["client_host"], row["client_id"], row["topic"])
+            one.add(row, count=row["batches"], amount=row["records"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, topic), one in self.tallies.items():
+            if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
+                said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, topic=topic)
+
+
+class _Uncompressed(_Rule):
+    """Large topics that are not compressed."""
+
+    name = "no-compression"
+    tables = ("partitions",)
+    severity = "low"
+    advice = "set compression.type (lz4 or zstd) at the producers"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        sent = _where(table, api_name="Produce", direction="request", status="ok", compression="none")
+        for row in _grouped(sent, ("topic", *_CLIENT), ("record_bytes",)):
+            self.tally(row["topic"]).add(row, count=row["count"], amount=row["record_bytes"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (topic,), one in self.tallies.items():
+            if one.amount >= self.limits.uncompressed_bytes:
+                yield self.found(f"{int(one.amount)} bytes of records without compression", one, topic=topic)
+
+
+class _MixedAcks(_Rule):
+    """Some requests of a client are not acknowledged at all, others by all replicas."""
+
+    name = "mixed-acks"
+    tables = ("calls",)
+    advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _grouped(_where(table, api_name="Produce", acks=(0, -1)), (*_CLIENT, "acks")):
+            self.tally(row["client_host"], row["client_id"], row["acks"]).add(row, count=row["count"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, acks), one in self.tallies.items():
+            other = self.tallies.get((host, client, -1))
+            if acks == 0 and other is not None and min(one.count, other.count) >= self.limits.mixed_acks:
+                said = f"{one.count} Produce requests with acks=0 and {other.count} with acks=all"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _Metadata(_Rule):
+    """A client asks for metadata over and over."""
+
+    name = "metadata-storm"
+    tables = ("frames",)
+    advice = "look for topics that do not exist, clients that are made anew, and a metadata.max.age.ms that is too low"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _grouped(_where(table, api_name="Metadata", direction="request"), _CLIENT):
+            self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client), one in self.tallies.items():
+            if one.busiest >= self.limits.metadata_requests:
+                said = f"{one.count} Metadata requests, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+def _client_id(row: Mapping[str, Any]) -> str | None:
+    ids: list[str] = row["client_ids"]
+    return ids[0] if ids else None
+
+
+def _connections(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for row in table.to_pylist():
+        if row["status"] in ("ok", "encrypted"):
+            row["time"] = _micros(row["first_seen"])
+            row["until"] = _micros(row["last_seen"])
+            yield row
+
+
+def _micros(time: Any) -> int:
+    return int(time.timestamp()) * 1_000_000 + int(time.microsecond)
+
+
+class _Churn(_Rule):
+    """A client opens connections all the time."""
+
+    name = "connection-churn"
+    tables = ("connections",)
+    advice = "keep one client and its connections for the life of the program"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _connections(table):
+            self.tally(row["client_host"], _client_id(row)).add(row)
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client), one in self.tallies.items():
+            if one.busiest >= self.limits.connections:
+                said = f"{one.count} connections, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _ProducerPerMessage(_Rule):
+    """A connection for every Produce request: a producer is made for each message."""
+
+    name = "producer-per-message"
+    tables = ("connections",)
+    severity = "high"
+    advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _connections(table):
+            if sum(use["requests"] for use in row["apis"] if use["api_name"] == "Produce") == 1:
+                self.tally(row["client_host"], _client_id(row)).add(row)
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client), one in self.tallies.items():
+            if one.count >= self.limits.single_produces:
+                said = f"{one.count} connections with one Produce request each"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _Rebalances(_Rule):
+    """A group that rebalances over and over, and who joins it anew."""
+
+    name = "rebalance-loop"
+    tables = ("calls",)
+    severity = "high"
+    advice = (
+        "see why members come and go: time between polls (max.poll.interval.ms), missed heartbeats, restarts; use "
+        "static membership (group.instance.id) and cooperative assignment"
+    )
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._asked: dict[tuple[str, int, int], str] = {}
+        self._latest: dict[str, int] = {}
+        self._joined: dict[str, Counter[str]] = {}
+        self._left: Counter[str] = Counter()
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _where(table, api_name=("JoinGroup", "LeaveGroup"), status="ok").to_pylist():
+            at = (row["capture"], row["connection"], row["correlation_id"])
+            if row["direction"] == "request":
+                group = row["group_id"]
+                if group is None:
+                    continue
+                if row["api_name"] == "LeaveGroup":
+                    self._left[group] += 1
+                    continue
+                self._joined.setdefault(group, Counter())[row["client_id"] or "-"] += 1
+                self._asked[at] = group
+                if len(self._asked) > 1 << 16:
+                    del self._asked[next(iter(self._asked))]
+            elif row["api_name"] == "JoinGroup":
+                group = self._asked.pop(at, None)
+                generation = row["generation"]
+                if group is None or generation is None or generation <= self._latest.get(group, 0):
+                    continue
+                self._latest[group] = generation
+                row["time"] = _micros(row["frame_timestamp"])
+                self.tally(group).add(row)
+
+    def findings(self) -> Iterator[Finding]:
+        for (group,), one in self.tallies.items():
+            if one.busiest >= self.limits.rebalances:
+                who = ", ".join(f"{client} ({count})" for client, count in self._joined[group].most_common(5))
+                left = self._left[group]
+                said = f"{one.count} generations, {one.busiest} in a minute; {left} members left; joined: {who}"
+                yield self.found(said, one, group_id=group)
+
+
+class _LateHeartbeats(_Rule):
+    """Members whose heartbeats come later than their session timeout, and who were told that they are not known."""
+
+    name = "late-heartbeats"
+    tables = ("calls",)
+    severity = "high"
+    advice = "find what stops the client (long pauses, starved processors); a larger session.timeout.ms tolerates it"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._timeout: dict[tuple[str, str, str | None], int] = {}
+        self._last: dict[tuple[str, str], int] = {}
+        self._gap: dict[tuple[Any, ...], int] = {}
+
+    def take(self, name: str, table: pa.Table) -> None:
+        wanted = _where(table, api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        for row in wanted.to_pylist():
+            group, member = row["group_id"], row["member_id"]
+            client = (row["client_host"], group, row["client_id"])
+            row["time"] = _micros(row["frame_timestamp"])
+            if row["api_name"] == "JoinGroup":
+                self._timeout[client] = row["session_timeout_ms"]
+                self._last.pop((group, member), None)
+                continue
+            before = self._last.get((group, member))
+            self._last[(group, member)] = row["time"]
+            timeout = self._timeout.get(client)
+            if before is None or not timeout:
+                continue
+            gap = row["time"] - before
+            if gap > 0 and gap >= self.limits.heartbeat_gap * timeout * 1000:
+                key = (*client, timeout)
+                self.tally(*key).add(row)
+                self._gap[key] = max(gap, self._gap.get(key, 0))
+
+    def findings(self) -> Iterator[Finding]:
+        for key, one in self.tallies.items():
+            host, group, client, timeout = key
+            said = (
+                f"up to {self._gap[key] / 1e6:.1f} s between heartbeats, with a session timeout of {timeout / 1000:g} s"
+            )
+            yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+class _EmptyFetches(_Rule):
+    """Fetches that hardly ever bring anything, one behind the other."""
+
+    name = "empty-fetches"
+    tables = ("frames", "partitions")
+    advice = "let the broker wait: raise fetch.max.wait.ms and fetch.min.bytes; poll with a timeout"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._full: Counter[tuple[Any, ...]] = Counter()
+
+    def take(self, name: str, table: pa.Table) -> None:
+        answers = _where(table, api_name="Fetch", direction="response")
+        if name == "frames":
+            for row in _grouped(answers, _CLIENT):
+                self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
+            return
+        filled = answers.filter(pc.greater(pc.fill_null(answers["record_bytes"], 0), 0))
+        # Each frame once, however many partitions it fills.
+        for row in filled.group_by([*_FRAME, *_CLIENT], use_threads=False).aggregate([]).to_pylist():
+            self._full[row["client_host"], row["client_id"]] += 1
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client), one in self.tallies.items():
+            empty = one.count - self._full[host, client]
+            if one.busiest >= self.limits.empty_fetches and empty * 10 >= one.count * 9:
+                said = f"{empty} of {one.count} Fetch responses had no records, {one.busiest} came in a minute"
+                yield self.found(said, one, count=empty, client_host=host, client_id=client)
+
+
+class _Commits(_Rule):
+    """A client commits offsets all the time."""
+
+    name = "over-committing"
+    tables = ("calls",)
+    severity = "low"
+    advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        asked = _where(table, api_name="OffsetCommit", direction="request", status="ok")
+        for row in _grouped(asked, ("group_id", *_CLIENT)):
+            self.tally(row["client_host"], row["client_id"], row["group_id"]).add(row, count=row["count"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, group), one in self.tallies.items():
+            if one.busiest >= self.limits.commits:
+                said = f"{one.count} commits, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+_Place = tuple[str | None, str | None, int | None]
+
+
+class _Offsets(_Rule):
+    """What groups commit: offsets that go back, and how far they are behind."""
+
+    tables = ("partitions",)
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self.committed: dict[_Place, dict[str, Any]] = {}
+
+    def commits(self, table: pa.Table) -> Iterator[tuple[_Place, dict[str, Any]]]:
+        """The offsets that are committed, in order of time."""
+        names = ("OffsetCommit", "TxnOffsetCommit")
+        made = _where(table, api_name=names, direction="request", status="ok").sort_by("frame_timestamp")
+        for row in made.to_pylist():
+            if row["offset"] is not None and row["partition"] is not None:
+                row["time"] = _micros(row["frame_timestamp"])
+                yield (row["group_id"], row["topic"], row["partition"]), row
+
+
+class _OffsetsBack(_Offsets):
+    """A group commits an offset that is lower than the one before."""
+
+    name = "offsets-back"
+    advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for place, row in self.commits(table):
+            before = self.committed.get(place)
+            self.committed[place] = row
+            if before is not None and row["offset"] < before["offset"]:
+                one = self.tally(*place, row["client_host"], row["client_id"])
+                one.add(row, amount=before["offset"] - row["offset"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (group, topic, partition, host, client), one in self.tallies.items():
+            if one.count >= self.limits.offsets_back:
+                said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
+                yield self.found(
+                    said, one, client_host=host, client_id=client, group_id=group, topic=topic, partition=partition
+                )
+
+
+class _Lag(_Offsets):
+    """How far what a group has committed last is behind the newest high watermark."""
+
+    name = "lag"
+    advice = "add members (up to the number of partitions), or see what makes the consumer slow"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._newest: dict[tuple[str | None, int | None], int] = {}
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for place, row in self.commits(table):
+            self.committed[place] = row
+        told = _where(table, api_name="Fetch", direction="response", status="ok")
+        told = told.filter(pc.greater_equal(pc.fill_null(told["high_watermark"], -1), 0))
+        made = told.group_by(["topic", "partition"], use_threads=False).aggregate([("high_watermark", "max")])
+        for row in made.to_pylist():
+            key = (row["topic"], row["partition"])
+            self._newest[key] = max(row["high_watermark_max"], self._newest.get(key, 0))
+
+    def findings(self) -> Iterator[Finding]:
+        for (group, topic, partition), row in self.committed.items():
+            newest = self._newest.get((topic, partition))
+            if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
+                continue
+            one = _Tally()
+            one.add(row)
+            said = f"{newest - row['offset']} records behind: {row['offset']} committed, the high watermark is {newest}"
+            yield self.found(
+                said, one, count=newest - row["offset"], client_host=row["client_host"], client_id=row["client_id"],
+                group_id=group, topic=topic, partition=partition,
+            )  # fmt: skip
+
+
+class _Throttled(_Rule):
+    """Brokers tell a client to wait: it is beyond its quota."""
+
+    name = "throttled"
+    tables = ("calls",)
+    advice = "raise the quota, or make the client send or fetch less"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        told = table.filter(pc.greater(pc.fill_null(table["throttle_ms"], 0), 0))
+        for row in _grouped(told, (*_CLIENT, "api_name"), ("throttle_ms",)):
+            one = self.tally(row["client_host"], row["client_id"], row["api_name"])
+            one.add(row, count=row["count"], amount=row["throttle_ms"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, api), one in self.tallies.items():
+            if one.amount >= self.limits.throttled_ms:
+                said = f"{one.count} {api} responses told it to wait, {int(one.amount)} ms together"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _Retried(_Rule):
+    """A producer sends a batch again."""
+
+    name = "retried-batches"
+    tables = ("records",)
+    severity = "low"
+    advice = (
+        "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
+    )
+
+    _MOST = 5
+    """Batches in flight that an idempotent producer may have."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._sent: dict[tuple[Any, ...], dict[int, tuple[str, int, int]]] = {}
+
+    def take(self, name: str, table: pa.Table) -> None:
+        sent = _where(table, source="produce", status="ok")
+        sent = sent.filter(pc.greater_equal(pc.fill_null(sent["producer_id"], -1), 0))
+        keys = [*_FRAME, "topic", "topic_id", "partition", "producer_id", "producer_epoch"]
+        made = sent.group_by(keys, use_threads=False).aggregate([("sequence", "min"), ("frame_timestamp", "min")])
+        for row in made.to_pylist():
+            topic = row["topic"] or row["topic_id"]
+            key = (row["producer_id"], row["producer_epoch"], topic, row["partition"])
+            latest = self._sent.setdefault(key, {})
+            at = (row["capture"], row["connection"], row["frame"])
+            before = latest.get(row["sequence_min"])
+            if before is not None and before != at:
+                row["time"] = _micros(row["frame_timestamp_min"])
+                self.tally(row["producer_id"], topic, row["partition"]).add(row)
+            latest[row["sequence_min"]] = at
+            while len(latest) > self._MOST:
+                del latest[next(iter(latest))]
+
+    def findings(self) -> Iterator[Finding]:
+        for (producer, topic, partition), one in self.tallies.items():
+            if one.count >= self.limits.retried_batches:
+                said = f"producer {producer} sent {one.count} batches again"
+                yield self.found(said, one, topic=topic, partition=partition)
+
+
+class _Errors(_Rule):
+    """Errors in responses: what clients are told, by kind."""
+
+    tables = ("frames",)
+    errors: frozenset[str] = frozenset()
+
+    def take(self, name: str, table: pa.Table) -> None:
+        wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
+        if not wrong.num_rows:
+            return
+        index = pc.list_parent_indices(wrong["errors"])
+        flat = wrong.select([*_FRAME, "timestamp", *_CLIENT, "api_name"]).take(index)
+        flat = flat.append_column("error", pc.list_flatten(wrong["errors"]))
+        for row in _grouped(flat, (*_CLIENT, "api_name", "error")):
+            if self.wanted(row["error"], row["client_id"]):
+                self.tally(row["client_host"], row["client_id"], row["api_name"], row["error"]).add(
+                    row, count=row["count"]
+                )
+
+    def wanted(self, error: str, client: str | None) -> bool:
+        """Whether it is one of those that this rule is about. ``client``: the client_id."""
+        return error in self.errors
+
+    def enough(self) -> int:
+        """How many are a finding."""
+        raise NotImplementedError
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, api, error), one in self.tallies.items():
+            if one.count >= self.enough():
+                said = f"{error} in {one.count} {api} responses"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _StaleLeaders(_Errors):
+    """A client goes on asking brokers that do not lead the partition."""
+
+    name = "stale-leaders"
+    advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
+    errors = frozenset(
+        ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
+    )
+
+    def wanted(self, error: str, client: str | None) -> bool:
+        # Members of a quorum find out so who leads it.
+        return error in self.errors and not (client or "").startswith("raft-client-")
+
+    def enough(self) -> int:
+        return self.limits.stale_leaders
+
+
+class _Fenced(_Errors):
+    """A producer was told that another has taken its place, or that it is not known."""
+
+    name = "fenced-producers"
+    severity = "high"
+    advice = "give each running producer its own transactional.id; a zombie of an earlier one has to stop"
+    errors = frozenset(
+        ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING",
+         "TRANSACTION_COORDINATOR_FENCED", "TRANSACTIONAL_ID_NOT_FOUND")
+    )  # fmt: skip
+
+    def enough(self) -> int:
+        return self.limits.fenced
+
+
+class _Denied(_Errors):
+    """Requests that were refused for want of authorization."""
+
+    name = "denials"
+    severity = "high"
+    advice = "grant what the client needs (ACLs), or stop it from asking"
+    errors = frozenset(
+        ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
+         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
+    )  # fmt: skip
+
+    def enough(self) -> int:
+        return self.limits.denials
+
+
+class _Repeated(_Errors):
+    """The same error over and over, of those that no other rule is about."""
+
+    name = "repeated-errors"
+    advice = "see what the error means for this request, and why the client does not change what it does"
+    _OTHERS = (
+        _StaleLeaders.errors | _Fenced.errors | _Denied.errors | {"MESSAGE_TOO_LARGE", "SASL_AUTHENTICATION_FAILED"}
+    )
+
+    def wanted(self, error: str, client: str | None) -> bool:
+        return error not in self._OTHERS
+
+    def enough(self) -> int:
+        return self.limits.repeated_errors
+
+
+class _Skew(_Rule):
+    """One partition of a topic gets much more than the others."""
+
+    name = "skewed-partitions"
+    tables = ("partitions",)
+    severity = "low"
+    advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        sent = _where(table, api_name="Produce", direction="request", status="ok")
+        for row in _grouped(sent, ("topic", "partition"), ("record_bytes",)):
+            if row["topic"] is not None:
+                self.tally(row["topic"], row["partition"]).add(row, count=row["count"], amount=row["record_bytes"])
+
+    def findings(self) -> Iterator[Finding]:
+        of_topic: dict[str, list[tuple[int, _Tally]]] = {}
+        for (topic, partition), one in self.tallies.items():
+            of_topic.setdefault(topic, []).append((partition, one))
+        for topic, partitions in of_topic.items():
+            total = sum(one.amount for _, one in partitions)
+            partition, most = max(partitions, key=lambda each: each[1].amount)
+            mean = (total - most.amount) / max(1, len(partitions) - 1)
+            if len(partitions) >= 4 and total >= self.limits.skewed_bytes and most.amount >= self.limits.skew * mean:
+                said = f"{most.amount / total:.0%} of {int(total)} bytes go to one of {len(partitions)} partitions"
+                yield self.found(said, most, count=int(most.amount), topic=topic, partition=partition)
+
+
+class _Large(_Rule):
+    """Requests that are nearly, or already, larger than what is allowed."""
+
+    name = "large-messages"
+    tables = ("frames",)
+    advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        asked = _where(table, api_name="Produce", direction="request")
+        asked = asked.filter(pc.greater_equal(asked["size"], self.limits.large_requests))
+        for row in _grouped(asked, _CLIENT, ("size",)):
+            self.tally(row["client_host"], row["client_id"], "").add(row, count=row["count"], amount=row["size"])
+        wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
+        for row in wrong.to_pylist() if wrong.num_rows else ():
+            if "MESSAGE_TOO_LARGE" in row["errors"] or "RECORD_LIST_TOO_LARGE" in row["errors"]:
+                row["time"] = _micros(row["timestamp"])
+                self.tally(row["client_host"], row["client_id"], "refused").add(row)
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, refused), one in self.tallies.items():
+            said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
+            if refused:
+                said = f"{one.count} requests were refused as too large"
+            yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _Sasl(_Rule):
+    """Connections on which authentication failed."""
+
+    name = "sasl-failures"
+    tables = ("connections",)
+    severity = "high"
+    advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _connections(table):
+            if row["sasl_outcome"] == "failed":
+                error = (row["sasl_error"] or "").partition(":")[0]
+                self.tally(row["client_host"], _client_id(row), row["sasl_mechanism"], error).add(row)
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, mechanism, error), one in self.tallies.items():
+            if one.count >= self.limits.sasl_failures:
+                said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+class _Stopped(_Rule):
+    """A member of a group that still sends heartbeats, but fetches no more."""
+
+    name = "stopped-consumers"
+    tables = ("frames",)
+    severity = "high"
+    advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
+
+    def take(self, name: str, table: pa.Table) -> None:
+        for row in _grouped(
+            _where(table, api_name=("Fetch", "Heartbeat", "ConsumerGroupHeartbeat"), direction="request"),
+            (*_CLIENT, "api_name"),
+        ):
+            kind = "fetch" if row["api_name"] == "Fetch" else "heartbeat"
+            self.tally(row["client_host"], row["client_id"], kind).add(row, count=row["count"])
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, kind), one in self.tallies.items():
+            beats = self.tallies.get((host, client, "heartbeat"))
+            if kind != "fetch" or beats is None or one.last is None or beats.last is None:
+                continue
+            quiet = (beats.last - one.last) / 1e6
+            if quiet >= self.limits.stopped_seconds:
+                said = f"no Fetch request in the {quiet:.0f} s before its last heartbeat"
+                yield self.found(said, one, client_host=host, client_id=client)
+
+
+RULES: Final[dict[str, type[_Rule]]] = {
+    rule.name: rule
+    for rule in (
+        _TinyBatches, _Uncompressed, _MixedAcks, _Metadata, _Churn, _ProducerPerMessage, _Rebalances, _LateHeartbeats,
+        _EmptyFetches, _Commits, _OffsetsBack, _Throttled, _Retried, _StaleLeaders, _Skew, _Large, _Fenced, _Denied,
+        _Sasl, _Stopped, _Lag, _Repeated,
+    )
+}  # fmt: skip
+"""The rules, by name."""
+
+
+# --- all together -----------------------------------------------------------------------------------------------------
+
+
+def needed(rules: Iterable[str] | None = None) -> dict[str, Sequence[str]]:
+    """The tables that rules (None: all) read, with their columns. Raises ``ValueError`` for an unknown rule."""
+    chosen = _chosen(rules)
+    return {name: columns for name, columns in _ALL.items() if any(name in rule.tables for rule in chosen)}
+
+
+def _chosen(rules: Iterable[str] | None) -> list[type[_Rule]]:
+    names = list(RULES) if rules is None else list(rules)
+    for name in names:
+        if name not in RULES:
+            raise ValueError(f"no rule {name!r}: there are {', '.join(RULES)}")
+    return [RULES[name] for name in names]
+
+
+class Finder:
+    """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
+
+    Raises ``ValueError`` for a rule that there is not.
+    """
+
+    def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
+        limits = thresholds or Thresholds()
+        self._rules = [rule(limits) for rule in _chosen(rules)]
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Takes rows of the table ``name``."""
+        table = pa.Table.from_batches([batch])
+        for rule in self._rules:
+            if name in rule.tables:
+                rule.take(name, table)
+
+    def result(self) -> list[Finding]:
+        """What was found so far, the worst first."""
+        found = [one for rule in self._rules for one in rule.findings()]
+        order = list(RULES)
+        found.sort(key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule), -one.count))
+        return found
+
+
+def batch_of(found: Iterable[Finding]) -> pa.RecordBatch:
+    """Findings as Arrow data, with the columns of ``SCHEMA``."""
+    rows = [one.row() for one in found]
+    columns = []
+    for wanted in SCHEMA:
+        values = [row[wanted.name] for row in rows]
+        if pa.types.is_timestamp(wanted.type):
+            columns.append(pa.array(values, pa.int64()).cast(TIMESTAMP))
+        else:
+            columns.append(pa.array(values, wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def summary(found: Sequence[Finding]) -> list[str]:
+    """What findings say together, in a sentence."""
+    counts = Counter(one.severity for one in found)
+    said = ", ".join(f"{counts[word]} {word}" for word in SEVERITIES if counts[word])
+    return [f"{len(found)} findings: {said}." if found else "No findings."]
+
+
+def _evidence(row: showing.Row) -> str:
+    said = [
+        f"frame {one['frame']}" if one["frame"] is not None else f"connection {one['connection']}"
+        for one in row["evidence"][:3]
+    ]
+    return ", ".join(said) + (", …" if len(row["evidence"]) > 3 else "")
+
+
+def _who(row: showing.Row) -> str:
+    said = [showing.readable(row[name]) for name in ("client_host", "client_id", "group_id") if row[name] is not None]
+    if row["topic"] is not None:
+        said.append(showing.partition(row | {"topic_id": None}))
+    return " ".join(said) or "-"
+
+
+_SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
+
+SHOWN: Final = (
+    Column("severity", _SHOW("severity")),
+    Column("rule", _SHOW("rule")),
+    Column("who", _who, shrink=16),
+    Column("what", _SHOW("summary"), shrink=30),
+    Column("evidence", _evidence, shrink=12),
+    Column("what to change", _SHOW("advice"), shrink=20),
+)
+"""The columns of a terminal and of a page."""

@@ -1,0 +1,198 @@
+"""The table ``calls``: what each message says of itself, beside topics and partitions, one row for each frame.
+
+Strategy: which fields those are is a list of names (``_FIELDS``); a program for each kind of message
+(``kwire.kernels.programs``) finds those that its version has at the top of its body, and stops behind the last of them.
+There are no message objects, and what follows is not looked at.
+
+Rules kept here:
+
+- A message without any of these fields has no row. A field that a version does not have is null.
+- Numbers are those of the wire. Tagged fields are not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.frames import Frames
+from kwire.kernels.layouts import Status
+from kwire.kernels.programs import Program, compile_program, job_column, value_column
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.portions import portions
+from kwire.schema.model import PrimitiveLayout
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.frames import KEY, Capture, FrameColumns, text_sizes
+from kwire.tables.locating import Programs, layouts
+from kwire.tables.showing import Column
+from kwire.tables.topics import Names
+
+__all__ = ["SCHEMA", "STATUSES", "TABLE", "CallStatus"]
+
+Array = Any
+
+_TEXT: Final = pa.string()
+
+_FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
+    "group_id": (_TEXT, (("group_id", "string"),)),
+    "member_id": (_TEXT, (("member_id", "string"),)),
+    "group_instance_id": (_TEXT, (("group_instance_id", "string"), ("instance_id", "string"))),
+    "generation": (
+        pa.int32(),
+        (("generation_id", "int32"), ("member_epoch", "int32"), ("generation_id_or_member_epoch", "int32")),
+    ),
+    "leader": (_TEXT, (("leader", "string"),)),
+    "session_timeout_ms": (pa.int32(), (("session_timeout_ms", "int32"),)),
+    "rebalance_timeout_ms": (pa.int32(), (("rebalance_timeout_ms", "int32"),)),
+    "heartbeat_interval_ms": (pa.int32(), (("heartbeat_interval_ms", "int32"),)),
+    "transactional_id": (_TEXT, (("transactional_id", "string"),)),
+    "producer_id": (pa.int64(), (("producer_id", "int64"),)),
+    "producer_epoch": (pa.int16(), (("producer_epoch", "int16"),)),
+    "committed": (pa.bool_(), (("committed", "bool"),)),
+    "acks": (pa.int16(), (("acks", "int16"),)),
+    "max_wait_ms": (pa.int32(), (("max_wait_ms", "int32"),)),
+    "min_bytes": (pa.int32(), (("min_bytes", "int32"),)),
+    "throttle_ms": (pa.int32(), (("throttle_time_ms", "int32"),)),
+}
+"""The columns that are fields of a body, with their names in the schemas: the first that the version has."""
+
+_REGISTERS: Final = {name: number for number, name in enumerate(_FIELDS)}
+
+SCHEMA: Final = pa.schema(
+    [
+        *KEY,
+        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+        pa.field("direction", pa.string(), nullable=False),
+        pa.field("client_host", pa.string(), nullable=False),
+        pa.field("client_port", pa.int32(), nullable=False),
+        pa.field("client_id", pa.string()),
+        pa.field("api_key", pa.int16(), nullable=False),
+        pa.field("api_name", pa.string(), nullable=False),
+        pa.field("api_version", pa.int16(), nullable=False),
+        pa.field("correlation_id", pa.int32()),
+        *(pa.field(name, type_) for name, (type_, _) in _FIELDS.items()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row for each request and response that has such a field; null where its version does not have one."""
+
+
+class CallStatus(IntEnum):
+    """What became of a frame's fields."""
+
+    OK = 0
+    MALFORMED = 1
+
+
+STATUSES: Final = {
+    CallStatus.OK: "what a message says of itself",
+    CallStatus.MALFORMED: "the body is not what its version says, before the last of these fields; `error` says where",
+}
+"""What each ``status`` means."""
+
+_WORDS: Final = columns.status_words(CallStatus)
+_OF_FRAME: Final = tuple(one.name for one in SCHEMA if one.name not in (*_FIELDS, "frame_timestamp", "status", "error"))
+
+
+def _paths(api: int, response: int, version: int) -> dict[str, int]:
+    """The fields at the top of a body that are captured, in their order, with their registers."""
+    both = layouts(api, response, version)
+    if both is None:
+        return {}
+    types = {one.name: one.type.name for one in both[-1].fields if isinstance(one.type, PrimitiveLayout)}
+    found: dict[str, int] = {}
+    for column, (_, names) in _FIELDS.items():
+        name = next((name for name, type_ in names if types.get(name) == type_), None)
+        if name is not None:
+            found[name] = _REGISTERS[column]
+    return {name: found[name] for name in types if name in found}
+
+
+def _program(api: int, response: int, version: int) -> Program | None:
+    paths, both = _paths(api, response, version), layouts(api, response, version)
+    if not paths or both is None:
+        return None
+    last = list(paths)[-1]
+    return compile_program(both, paths, emit_after=last, stop_after=last)
+
+
+class _Maker(Maker):
+    def __init__(self, schema_: pa.Schema, run: Run) -> None:
+        self._capture = Capture(run.name)
+        self._schema = schema_
+        self._programs = Programs(_program, len(_REGISTERS))
+        self._names = {name: Names() for name, (type_, _) in _FIELDS.items() if type_ == _TEXT}
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        readable = np.flatnonzero(
+            np.isin(frames["status"], (Status.OK, Status.TRAILING)) & (frames["api"] >= 0) & (frames["version"] >= 0)
+        )
+        rows, found, failures = self._programs.run(frames, readable)
+        texts = {
+            name: names.texts(frames.data, found, _REGISTERS[name])
+            for name, names in self._names.items()
+            if name in self._schema.names
+        }
+        frame = rows[job_column(found)]
+        bad = {one.row: one.sentence(frames) for one in failures}
+        # What failed has nothing else: rows come in the order of frames.
+        all_rows = np.concatenate([frame, np.array(list(bad), np.int64)])
+        which = np.concatenate([np.arange(len(frame)), np.full(len(bad), -1)])
+        order = np.argsort(all_rows, kind="stable")
+        all_rows, which = all_rows[order], which[order]
+        costs = text_sizes(self._capture, frames)[all_rows]
+        for one in texts.values():
+            costs += one.sizes()[which]
+        for first, last in portions(costs):
+            mine, of = all_rows[first:last], which[first:last]
+            made = FrameColumns.of(self._capture, frames, mine)
+            values: dict[str, pa.Array] = {}
+            for name in self._schema.names:
+                if name in texts:
+                    values[name] = texts[name].column(of)
+                elif name in _FIELDS:
+                    values[name] = _numbers(found, _REGISTERS[name], _FIELDS[name][0], of)
+                elif name == "status":
+                    values[name] = columns.pick(_WORDS, (of < 0).astype(np.int64))
+                elif name == "error":
+                    values[name] = pa.array([bad.get(row) for row in mine.tolist()], pa.string())
+                else:
+                    values[name] = made.column("timestamp" if name == "frame_timestamp" else name)
+            yield columns.filled(self._schema, values.__getitem__)
+
+
+def _numbers(found: Array, register: int, type_: pa.DataType, which: Array) -> pa.Array:
+    if not len(found):
+        return pa.nulls(len(which), type_)
+    made = columns.nullable(value_column(found, register), pa.int64())
+    return made.take(pa.array(np.maximum(which, 0), mask=which < 0)).cast(type_)
+
+
+TABLE: Final = CaptureTable(
+    name="calls",
+    schema=SCHEMA,
+    file="capture",
+    statuses=words(STATUSES),
+    maker=_Maker,
+    shown=(
+        Column("time", showing.time("frame_timestamp"), shrink=15),
+        Column("client_id", showing.plain("client_id"), shrink=8),
+        Column("", showing.way),
+        Column("api", showing.api, shrink=12),
+        Column("group", showing.plain("group_id"), shrink=8),
+        Column("member", showing.plain("member_id"), shrink=8),
+        Column("generation", showing.plain("generation"), right=True),
+        Column("transaction", showing.plain("transactional_id"), shrink=8),
+        Column("producer", showing.plain("producer_id"), right=True),
+        Column("epoch", showing.plain("producer_epoch"), right=True),
+        Column("acks", showing.plain("acks"), right=True),
+        Column("throttle", showing.plain("throttle_ms"), right=True),
+        Column("status", showing.status, shrink=8, empty="ok"),
+    ),
+)

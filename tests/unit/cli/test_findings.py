@@ -1,0 +1,39 @@
+"""``kwire findings``: what it writes, and its options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kwire.cli import main
+from kwire.report.findings import SCHEMA
+
+CAPTURE = str(Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-auth" / "mechanisms.pcap")
+
+
+def test_a_table_json_a_page_and_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [CAPTURE, "--rule", "sasl-failures"]
+    assert main(["findings", *chosen]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[:2] == ["high", "sasl-failures"]
+    assert lines[-1] == "1 findings: 1 high."
+    assert main(["findings", *chosen, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert list(row) == SCHEMA.names
+    assert row["evidence"][0]["capture"] == CAPTURE
+    for form in ("html", "parquet"):
+        assert main(["findings", *chosen, "--format", form, "-o", str(tmp_path / form)]) == 0
+    assert "sasl-failures" in (tmp_path / "html").read_text()
+    assert pq.read_schema(tmp_path / "parquet").names == SCHEMA.names
+
+
+def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", CAPTURE, "--rule", "sasl-failures", "--set", "sasl_failures=4"]) == 0
+    assert capsys.readouterr().out == "No findings.\n"
+    for wrong in (["--set", "lag"], ["--set", "no=1"], ["--rule", "none"]):
+        assert main(["findings", CAPTURE, *wrong]) == 2
+        assert "there are" in capsys.readouterr().err
+    assert main(["findings", "no such file"]) == 2

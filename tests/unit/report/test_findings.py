@@ -1,0 +1,287 @@
+"""What goes wrong: each rule with rows that are a finding and rows that nearly are; captures of current clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kwire import capture
+from kwire.report import findings
+from kwire.report.findings import RULES, Finder, Finding, Thresholds, needed
+from kwire.tables import table
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
+Row = dict[str, Any]
+
+
+def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
+    """Rows of a table as a batch with the columns that the rules read."""
+    base: Row = {
+        "capture": "x",
+        "connection": 3,
+        "client_host": "10.0.0.1",
+        "client_id": "one",
+        "direction": "request",
+        "status": "ok",
+        "source": "produce",
+        "partition": 0,
+        "topic": "t",
+    }
+    schema = table(name).chosen(findings._ALL[name])
+    whole = []
+    for number, row in enumerate(made):
+        at = BEGIN + timedelta(seconds=row.get("at", 0))
+        times = dict.fromkeys(("timestamp", "frame_timestamp", "first_seen", "last_seen"), at)
+        lists: Row = {"errors": [], "apis": [], "client_ids": ["one"], "size": 0}
+        values = base | times | lists | {"frame": number} | row
+        whole.append({one: values.get(one) for one in schema.names})
+    return name, pa.RecordBatch.from_pylist(whole, schema=schema)
+
+
+def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> list[Finding]:
+    finder = Finder([rule], Thresholds(**changes))
+    for name, batch in batches:
+        # As reading gives them: in parts.
+        for first in range(0, batch.num_rows, 7):
+            finder.add(name, batch.slice(first, 7))
+    made = finder.result()
+    findings.batch_of(made).validate(full=True)
+    assert {one.rule for one in made} <= {rule}
+    assert all(one.evidence for one in made)
+    return made
+
+
+def produce(count: int, **more: Any) -> list[Row]:
+    return [{"api_name": "Produce", "batches": 1, "records": 1, "record_bytes": 100, "at": k / count * 50} | more
+            for k in range(count)]  # fmt: skip
+
+
+def answers(count: int, api: str, errors: list[str] | None = None, **more: Any) -> list[Row]:
+    return [{"api_name": api, "direction": "response", "errors": errors or [], "at": k / count * 50} | more
+            for k in range(count)]  # fmt: skip
+
+
+def joins(generations: int) -> list[Row]:
+    made: list[Row] = []
+    for k in range(generations):
+        made.append({"api_name": "JoinGroup", "correlation_id": k, "group_id": "g", "member_id": "m", "at": k})
+        made.append(
+            {"api_name": "JoinGroup", "direction": "response", "correlation_id": k, "generation": k + 1, "at": k + 0.5}
+        )
+    return made
+
+
+def beats(*times: float) -> list[Row]:
+    joined: Row = {"api_name": "JoinGroup", "group_id": "g", "member_id": "", "session_timeout_ms": 10_000}
+    return [joined, *({"api_name": "Heartbeat", "group_id": "g", "member_id": "m", "at": at} for at in times)]
+
+
+def single(count: int, requests: int = 1) -> list[Row]:
+    """Connections with so many Produce requests."""
+    return [{"at": 60 * k, "apis": [{"api_name": "Produce", "requests": requests}]} for k in range(count)]
+
+
+def commits(*offsets: int, api: str = "OffsetCommit") -> list[Row]:
+    return [{"api_name": api, "group_id": "g", "offset": one, "at": k} for k, one in enumerate(offsets)]
+
+
+def sent(*sequences: int) -> list[Row]:
+    return [{"producer_id": 7, "producer_epoch": 0, "sequence": one} for one in sequences]
+
+
+def watermark(newest: int) -> Row:
+    return {"api_name": "Fetch", "direction": "response", "high_watermark": newest, "record_bytes": 0}
+
+
+def spread(*sizes: int) -> list[Row]:
+    return [produce(1, partition=k, record_bytes=size)[0] for k, size in enumerate(sizes)]
+
+
+def fetching(*times: float) -> list[Row]:
+    beats_ = [{"api_name": "Heartbeat", "at": float(at)} for at in range(0, 200, 3)]
+    return [*({"api_name": "Fetch", "at": at} for at in times), *beats_]
+
+
+Case = list[tuple[str, list[Row]]]
+CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
+    "tiny-batches": (
+        lambda: [("partitions", produce(1200))],
+        lambda: [("partitions", [*produce(990), *produce(1200, records=2, client_id="two")])],
+    ),
+    "no-compression": (
+        lambda: [("partitions", produce(10, record_bytes=1_000_000, compression="none"))],
+        lambda: [("partitions", [*produce(10, record_bytes=999_999, compression="none"),
+                                 *produce(99, record_bytes=1_000_000, compression="lz4")])],
+    ),
+    "mixed-acks": (
+        lambda: [("calls", [*produce(2, acks=0), *produce(2, acks=-1)])],
+        lambda: [("calls", [*produce(2, acks=0), *produce(2, acks=1), *produce(2, acks=-1, client_id="two")])],
+    ),
+    "metadata-storm": (
+        lambda: [("frames", [{"api_name": "Metadata", "at": k * 0.9} for k in range(61)])],
+        lambda: [("frames", [{"api_name": "Metadata", "at": k * 1.1} for k in range(600)])],
+    ),
+    "connection-churn": (
+        lambda: [("connections", [{"at": k * 0.5} for k in range(100)])],
+        lambda: [("connections", [{"at": k * 0.7} for k in range(1000)])],
+    ),
+    "producer-per-message": (
+        lambda: [("connections", single(30))],
+        lambda: [("connections", [*single(29), *single(50, requests=2)])],
+    ),
+    "rebalance-loop": (
+        lambda: [("calls", joins(5))],
+        lambda: [("calls", joins(4))],
+    ),
+    "late-heartbeats": (
+        lambda: [("calls", beats(0, 3, 13.5, 16))],
+        lambda: [("calls", beats(0, 3, 12.5, 16))],
+    ),
+    "empty-fetches": (
+        lambda: [("frames", answers(300, "Fetch")), ("partitions", answers(30, "Fetch", record_bytes=5))],
+        lambda: [("frames", answers(300, "Fetch")), ("partitions", answers(31, "Fetch", record_bytes=5))],
+    ),
+    "over-committing": (
+        lambda: [("calls", [{"api_name": "OffsetCommit", "group_id": "g", "at": k / 10} for k in range(300)])],
+        lambda: [("calls", [{"api_name": "OffsetCommit", "group_id": "g", "at": k / 4} for k in range(3000)])],
+    ),
+    "offsets-back": (
+        lambda: [("partitions", commits(5, 9, 7))],
+        lambda: [("partitions", [*commits(5, 9, 9), *({**row, "partition": 1} for row in commits(2, 3))])],
+    ),
+    "throttled": (
+        lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
+        lambda: [("calls", answers(300, "Produce", throttle_ms=0))],
+    ),
+    "retried-batches": (
+        lambda: [("records", sent(0, 1, 2, 1))],
+        lambda: [("records", [*sent(0, 1, 2), *({**row, "producer_epoch": 1} for row in sent(0, 1)),
+                              *({**row, "producer_id": -1} for row in sent(-1, -1))])],
+    ),
+    "stale-leaders": (
+        lambda: [("frames", answers(20, "Produce", ["NOT_LEADER_OR_FOLLOWER"]))],
+        lambda: [("frames", [*answers(19, "Produce", ["NOT_LEADER_OR_FOLLOWER"]),
+                             *answers(30, "Fetch", ["NOT_LEADER_OR_FOLLOWER"], client_id="raft-client-3")])],
+    ),
+    "skewed-partitions": (
+        lambda: [("partitions", spread(900_000, 40_000, 40_000, 40_000))],
+        lambda: [("partitions", [*spread(400_000, 200_000, 200_000, 210_000),
+                                 *({**row, "topic": "small"} for row in spread(900, 1, 1, 1)),
+                                 *({**row, "topic": "few"} for row in spread(9_000_000, 1, 1))])],
+    ),
+    "large-messages": (
+        lambda: [("frames", [{"api_name": "Produce", "size": 950_000}])],
+        lambda: [("frames", [{"api_name": "Produce", "size": 949_999}, {"api_name": "Fetch", "size": 9_000_000}])],
+    ),
+    "fenced-producers": (
+        lambda: [("frames", answers(1, "EndTxn", ["PRODUCER_FENCED"]))],
+        lambda: [("frames", answers(9, "EndTxn", ["CONCURRENT_TRANSACTIONS"]))],
+    ),
+    "denials": (
+        lambda: [("frames", answers(1, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"]))],
+        lambda: [("frames", answers(9, "Fetch", ["UNKNOWN_TOPIC_OR_PARTITION"]))],
+    ),
+    "sasl-failures": (
+        lambda: [("connections", [{"sasl_outcome": "failed", "sasl_mechanism": "PLAIN", "sasl_error": "SASL…: no"}])],
+        lambda: [("connections", [{"sasl_outcome": "unfinished", "sasl_mechanism": "PLAIN"}, {"sasl_outcome": "ok"}])],
+    ),
+    "stopped-consumers": (
+        lambda: [("frames", fetching(0, 50, 130))],
+        lambda: [("frames", fetching(0, 50, 140))],
+    ),
+    "lag": (
+        lambda: [("partitions", [*commits(5, 100), watermark(10_100)])],
+        lambda: [("partitions", [*commits(5, 101), watermark(10_100), {**watermark(99_999), "topic": "other"}])],
+    ),
+    "repeated-errors": (
+        lambda: [("frames", answers(20, "OffsetCommit", ["ILLEGAL_GENERATION"]))],
+        lambda: [("frames", [*answers(19, "OffsetCommit", ["ILLEGAL_GENERATION"]),
+                             *answers(30, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"])])],
+    ),
+}  # fmt: skip
+"""For each rule: rows that are one finding, and rows that nearly are one."""
+
+
+def test_every_rule_has_its_cases() -> None:
+    assert set(CASES) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_rule_finds_what_it_is_about_and_not_what_is_nearly_so(rule: str) -> None:
+    wrong, nearly = CASES[rule]
+    (one,) = found(rule, *(rows(*each) for each in wrong()))
+    assert one.severity in findings.SEVERITIES
+    assert one.advice
+    assert one.first_seen is not None
+    assert one.last_seen is not None
+    assert one.first_seen <= one.last_seen
+    assert found(rule, *(rows(*each) for each in nearly())) == []
+
+
+def test_a_finding_says_who_how_often_and_where() -> None:
+    (one,) = found("offsets-back", rows("partitions", commits(5, 9, 7, 3)))
+    assert (one.client_host, one.client_id, one.group_id, one.topic, one.partition) == ("10.0.0.1", "one", "g", "t", 0)
+    assert (one.count, one.evidence) == (2, [("x", 3, 2), ("x", 3, 3)])
+    (one,) = found("rebalance-loop", rows("calls", joins(6)))
+    assert "one (6)" in one.summary
+    (one,) = found("lag", rows("partitions", [*commits(5), watermark(20_005)]))
+    assert (one.count, one.group_id) == (20_000, "g")
+
+
+def test_thresholds_can_be_changed_one_by_one() -> None:
+    cases = rows("partitions", [*commits(5), watermark(105)])
+    assert found("lag", cases) == []
+    assert len(found("lag", cases, lag=100)) == 1
+    assert Thresholds.of(["lag=7", "skew=2.5"]) == Thresholds(lag=7, skew=2.5)
+    for wrong, said in (("lags=7", "no threshold 'lags'"), ("lag=x", "'x' is no number"), ("lag=-1", "less than 0")):
+        with pytest.raises(ValueError, match=said):
+            Thresholds.of([wrong])
+
+
+def test_rules_can_be_chosen_and_read_what_they_need_only() -> None:
+    assert set(needed(["sasl-failures"])) == {"connections"}
+    assert set(needed()) == {"frames", "partitions", "calls", "connections", "records"}
+    with pytest.raises(ValueError, match="no rule 'none': there are tiny-batches"):
+        Finder(["none"])
+
+
+def test_the_worst_come_first() -> None:
+    finder = Finder()
+    finder.add(*rows("frames", [*answers(1, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"]), *answers(20, "X", ["NETWORK"])]))
+    assert [one.severity for one in finder.result()] == ["high", "medium"]
+
+
+def of_capture(name: str) -> list[Finding]:
+    finder = Finder()
+    columns = needed()
+    with (GOLDEN / name).open("rb") as file:
+        for one, batch in capture.read(file, tables=list(columns), columns=columns, name=name):
+            finder.add(one, batch)
+    return finder.result()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka-4.3-kraft-aiokafka/current.pcapng",
+        "kafka-4.3-kraft-franz-go/current.pcap",
+        "kafka-4.3-kraft-java/share.pcap",
+        "kafka-3.9-kraft-kafkajs/current.pcap",
+    ],
+)
+def test_clients_that_behave_give_no_finding_but_the_acks_that_were_asked_of_them(name: str) -> None:
+    # The recorder has each client send with acks=0, 1 and all.
+    assert {one.rule for one in of_capture(name)} <= {"mixed-acks"}
+
+
+def test_failures_of_a_real_broker_are_found() -> None:
+    found_ = {one.rule: one for one in of_capture("kafka-4.3-kraft-auth/mechanisms.pcap")}
+    failed = found_["sasl-failures"]
+    assert (failed.count, failed.client_id) == (3, "kafka-python-producer")
+    assert failed.evidence[0][2] is None
