@@ -1,0 +1,153 @@
+"""The tokens of SASL mechanisms, as a client makes them: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.
+
+    exchange = Scram("SCRAM-SHA-512", "alice", "wonderland")
+    token = exchange.first()
+    while token is not None:
+        challenge = ...                    # what the broker answered to it
+        token = exchange.next(challenge)   # None: the exchange is through
+
+An exchange raises ``ProtocolError`` for a challenge that is not what the mechanism says: of SCRAM also for a broker
+that does not know the password. ``kwire.protocol.connection`` carries the tokens; those of GSSAPI come from a library
+that has Kerberos. Nothing here is shown by ``repr``.
+
+Sources: RFC 4616 (PLAIN), RFC 5802 and 7677 (SCRAM), RFC 7628 (OAUTHBEARER), KIP-84, KIP-255, KIP-342.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from kwire.errors import ProtocolError
+
+__all__ = ["Exchange", "OAuthBearer", "Plain", "Scram"]
+
+MOST_ITERATIONS: Final = 1 << 20
+"""Iterations that a broker may ask for; Kafka's own have 4096 to 16384, and each takes time here."""
+
+
+class Exchange(Protocol):
+    """The client's side of an authentication."""
+
+    mechanism: str
+
+    def first(self) -> bytes:
+        """The token that begins the exchange."""
+        ...
+
+    def next(self, challenge: bytes) -> bytes | None:
+        """The token that answers ``challenge``; None when the exchange is through. Raises ``ProtocolError``."""
+        ...
+
+
+class Plain:
+    """A user and a password, in the clear."""
+
+    mechanism = "PLAIN"
+
+    def __init__(self, user: str, password: str, authorize: str = "") -> None:
+        if "\0" in user + password + authorize:
+            raise ProtocolError("PLAIN: a user or password cannot hold a NUL")
+        self._token = "\0".join((authorize, user, password)).encode()
+
+    def first(self) -> bytes:
+        return self._token
+
+    def next(self, challenge: bytes) -> None:
+        if challenge:
+            raise ProtocolError(f"PLAIN: the broker answers with {len(challenge)} bytes")
+
+
+class OAuthBearer:
+    """A token of an authorization server; ``extensions`` are KIP-342's."""
+
+    mechanism = "OAUTHBEARER"
+
+    def __init__(self, token: str, extensions: Mapping[str, str] | None = None) -> None:
+        parts = [f"auth=Bearer {token}", *(f"{name}={value}" for name, value in (extensions or {}).items())]
+        if any("\x01" in one for one in parts):
+            raise ProtocolError("OAUTHBEARER: a token or extension cannot hold \\x01")
+        self._token = ("n,,\x01" + "".join(f"{one}\x01" for one in parts) + "\x01").encode()
+
+    def first(self) -> bytes:
+        return self._token
+
+    def next(self, challenge: bytes) -> bytes | None:
+        # An error is acknowledged, and the broker refuses the client then.
+        return b"\x01" if challenge else None
+
+
+class Scram:
+    """A user and a password that the broker has to know too, and that is not sent.
+
+    ``mechanism`` is ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``. ``nonce``: what makes the exchange one of its kind, for
+    tests; ``extensions``: Kafka's own, as ``{"tokenauth": "true"}`` for delegation tokens (KIP-48).
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        user: str,
+        password: str,
+        *,
+        nonce: str | None = None,
+        extensions: Mapping[str, str] | None = None,
+    ) -> None:
+        if mechanism not in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            raise ProtocolError(f"no SCRAM mechanism is called {mechanism!r}")
+        self.mechanism = mechanism
+        self._hash = "sha256" if mechanism.endswith("256") else "sha512"
+        self._password = password.encode()
+        self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce
+        name = user.replace("=", "=3D").replace(",", "=2C")
+        more = "".join(f",{key}={value}" for key, value in (extensions or {}).items())
+        self._bare = f"n={name},r={self._nonce}{more}"
+        self._signature: bytes | None = None
+        self._done = False
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def next(self, challenge: bytes) -> bytes | None:
+        fields = self._fields(challenge)
+        if "e" in fields:
+            raise ProtocolError(f"{self.mechanism}: the broker refuses: {fields['e'][:100]}")
+        if self._signature is None:
+            return self._proof(challenge.decode(), fields)
+        if self._done or not hmac.compare_digest(self._decoded(fields, "v"), self._signature):
+            raise ProtocolError(f"{self.mechanism}: the broker does not know the password")
+        self._done = True
+        return None
+
+    def _proof(self, challenge: str, fields: dict[str, str]) -> bytes:
+        nonce, salt, count = fields.get("r", ""), self._decoded(fields, "s"), fields.get("i", "")
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise ProtocolError(f"{self.mechanism}: the nonce of the broker does not continue the client's")
+        if not (count.isascii() and count.isdigit()) or not 0 < int(count[:10]) <= MOST_ITERATIONS:
+            raise ProtocolError(f"{self.mechanism}: {count[:20]!r} iterations; 1 to {MOST_ITERATIONS} are done")
+        final = f"c=biws,r={nonce}"
+        message = f"{self._bare},{challenge},{final}".encode()
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, int(count))
+        key = hmac.digest(salted, b"Client Key", self._hash)
+        signature = hmac.digest(hashlib.new(self._hash, key).digest(), message, self._hash)
+        proof = bytes(a ^ b for a, b in zip(key, signature, strict=True))
+        self._signature = hmac.digest(hmac.digest(salted, b"Server Key", self._hash), message, self._hash)
+        return f"{final},p={base64.b64encode(proof).decode()}".encode()
+
+    def _fields(self, challenge: bytes) -> dict[str, str]:
+        try:
+            parts = challenge.decode().split(",")
+        except UnicodeDecodeError:
+            raise ProtocolError(f"{self.mechanism}: the challenge is not UTF-8") from None
+        return {one[0]: one[2:] for one in parts if one[1:2] == "="}
+
+    def _decoded(self, fields: dict[str, str], name: str) -> bytes:
+        try:
+            return base64.b64decode(fields[name], validate=True)
+        except (KeyError, ValueError, binascii.Error):
+            raise ProtocolError(f"{self.mechanism}: the challenge has no {name}= that is base64") from None
