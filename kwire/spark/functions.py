@@ -35,7 +35,7 @@ import kwire
 from kwire import schema, wire
 from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
-from kwire.protocol.describe import to_json
+from kwire.protocol.describe import Shown, described, to_json
 from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import METADATA_TOPIC
 
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     import numpy as np
     from pyspark.sql._typing import ColumnOrName
 
+    from kwire.codec.objects import WireMessage
     from kwire.messages import RequestHeader
     from kwire.records import RecordColumns
+    from kwire.schema import model
 
 __all__ = ["api_name", "decode_records", "decode_request", "decode_response", "sql_functions"]
 
@@ -86,18 +88,31 @@ def _list_type() -> pa.DataType:
     return pa.list_(pa.field("element", record_type(), nullable=False))
 
 
-def decode_request(payload: ColumnOrName, *, sized: bool = False, secrets: bool = False, body: bool = True) -> Column:
+def decode_request(
+    payload: ColumnOrName,
+    *,
+    sized: bool = False,
+    secrets: bool = False,
+    body: bool = True,
+    api: str | None = None,
+    payloads: bool = False,
+) -> Column:
     """Decodes a binary column of request frames.
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
     body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
     Without ``body`` the struct has none, bodies are not looked at, and ``status`` speaks of the header: many times as
-    fast, for questions that the header answers.
+    fast, for questions that the header answers. With ``api``, such as ``"OffsetCommit"``, ``body`` is the struct
+    ``kwire.spark.schema_of(api, "request", payloads=payloads)``, null in requests of other APIs.
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
     if not body:
         return _udf(_headers, HEADER)(_column(payload), sql.lit(sized)).alias("decode_request")
+    if api is not None:
+        return _typed(_typed_requests, REQUEST, api, "request", payloads, (_column(payload),), sized, secrets).alias(
+            "decode_request"
+        )
     made = _udf(_requests, REQUEST)(_column(payload), sql.lit(sized), sql.lit(secrets))
     return made.alias("decode_request")
 
@@ -109,14 +124,22 @@ def decode_response(
     *,
     sized: bool = False,
     secrets: bool = False,
+    api: str | None = None,
+    payloads: bool = False,
 ) -> Column:
     """Decodes a binary column of response frames.
 
     A response does not say what it answers: ``api_key`` and ``api_version`` of its request are columns, or numbers
     where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id
     int, body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0
-    because it does not know the version asked for (KIP-511).
+    because it does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of
+    ``decode_request``.
     """
+    if api is not None:
+        given = (_column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"))
+        return _typed(_typed_responses, RESPONSE, api, "response", payloads, given, sized, secrets).alias(
+            "decode_response"
+        )
     return _udf(_responses, RESPONSE)(
         _column(payload),
         _column(api_key).cast("int"),
@@ -199,6 +222,31 @@ def _udf(function: Callable[..., Any], returns: pa.DataType) -> Callable[..., Co
     return made
 
 
+def _typed(
+    function: Callable[..., Any],
+    type_: pa.StructType,
+    api: str,
+    direction: str,
+    payloads: bool,
+    given: tuple[Column, ...],
+    sized: bool,
+    secrets: bool,
+) -> Column:
+    """A function whose ``body`` is the struct of one message. Raises ``ValueError`` for an API that there is not."""
+    from kwire.tables.typed import message_of
+
+    returns = _with_body(type_, message_of(api, direction), payloads)
+    flags = (sql.lit(sized), sql.lit(secrets), sql.lit(payloads), sql.lit(api))
+    return _udf(function, returns)(*given, *flags)
+
+
+def _with_body(type_: pa.StructType, message: model.Message, payloads: bool) -> pa.StructType:
+    from kwire.tables.typed import body_type
+
+    body = body_type(message, payloads=payloads)
+    return pa.struct([one.with_type(body) if one.name == "body" else one for one in type_])
+
+
 def _is_set(flag: pa.Array) -> bool:
     """A literal, which comes as a column."""
     return len(flag) > 0 and bool(flag[0].as_py())
@@ -234,17 +282,78 @@ def _name(api_key: int) -> str | None:
     return None if message is None else message.api_name
 
 
+class _Text:
+    """Bodies as JSON text."""
+
+    def __init__(self, secrets: bool) -> None:
+        self._secrets = secrets
+
+    def __call__(self, body: WireMessage, version: int) -> object:
+        return to_json(body, version, secrets=self._secrets)
+
+
+class _Struct:
+    """Bodies of one message as values of a struct, all others null."""
+
+    def __init__(self, message: model.Message, type_: pa.StructType, shown: Shown) -> None:
+        from kwire.tables.typed import Typed
+
+        self._message = message
+        self._typed = Typed(type_)
+        self._shown = shown
+
+    def __call__(self, body: WireMessage, version: int) -> object:
+        if body.SCHEMA is not self._message:
+            return None
+        return self._typed.value(described(body, version, self._shown))
+
+
+def _of_api(
+    type_: pa.StructType, direction: str, secrets: pa.Array, payloads: pa.Array, api: pa.Array
+) -> tuple[pa.StructType, _Struct]:
+    """The type of the rows, and what makes their bodies, from literals, of which there is one at least."""
+    from kwire.tables.typed import message_of
+
+    message = message_of(api[0].as_py(), direction)
+    returns = _with_body(type_, message, _is_set(payloads))
+    shown = Shown(_is_set(secrets), _is_set(payloads), True)
+    return returns, _Struct(message, returns.field("body").type, shown)
+
+
+def _typed_requests(
+    payload: pa.Array, sized: pa.Array, secrets: pa.Array, payloads: pa.Array, api: pa.Array
+) -> pa.Array:
+    returns, body = _of_api(REQUEST, "request", secrets, payloads, api)
+    return _structs((None if one is None else _request(one, body) for one in _payloads(payload, sized)), returns)
+
+
+def _typed_responses(
+    payload: pa.Array,
+    api_key: pa.Array,
+    api_version: pa.Array,
+    sized: pa.Array,
+    secrets: pa.Array,
+    payloads: pa.Array,
+    api: pa.Array,
+) -> pa.Array:
+    returns, body = _of_api(RESPONSE, "response", secrets, payloads, api)
+    rows = zip(_payloads(payload, sized), api_key.to_pylist(), api_version.to_pylist(), strict=True)
+    return _structs(
+        (None if data is None else _response(data, key, version, body) for data, key, version in rows), returns
+    )
+
+
 def _requests(payload: pa.Array, sized: pa.Array, secrets: pa.Array) -> pa.Array:
-    shows = _is_set(secrets)
+    shows = _Text(_is_set(secrets))
     return _structs((None if one is None else _request(one, shows) for one in _payloads(payload, sized)), REQUEST)
 
 
-def _request(data: bytes | KwireError, secrets: bool) -> Row:
+def _request(data: bytes | KwireError, made: Callable[[WireMessage, int], object]) -> Row:
     def body(header: RequestHeader) -> Row:
         assert isinstance(data, bytes)
         request = kwire.decode_request(data, trailing=True)
-        text = to_json(request.body, header.request_api_version, secrets=secrets)
-        return {"body": text, **_all_read(request.trailing)}
+        value = made(request.body, header.request_api_version)
+        return {"body": value, **_all_read(request.trailing)}
 
     return _row(data, body)
 
@@ -386,13 +495,18 @@ def _responses(
     payload: pa.Array, api_key: pa.Array, api_version: pa.Array, sized: pa.Array, secrets: pa.Array
 ) -> pa.Array:
     rows = zip(_payloads(payload, sized), api_key.to_pylist(), api_version.to_pylist(), strict=True)
-    shows = _is_set(secrets)
+    shows = _Text(_is_set(secrets))
     return _structs(
         (None if data is None else _response(data, key, version, shows) for data, key, version in rows), RESPONSE
     )
 
 
-def _response(data: bytes | KwireError, api_key: int | None, api_version: int | None, secrets: bool) -> Row:
+def _response(
+    data: bytes | KwireError,
+    api_key: int | None,
+    api_version: int | None,
+    made: Callable[[WireMessage, int], object],
+) -> Row:
     if isinstance(data, KwireError):
         return _status(data)
     if api_key is None or api_version is None:
@@ -406,7 +520,7 @@ def _response(data: bytes | KwireError, api_key: int | None, api_version: int | 
     try:
         response = kwire.decode_response(data, api_key=api_key, api_version=api_version, trailing=True)
         row["api_version"] = response.api_version
-        row["body"] = to_json(response.body, response.api_version, secrets=secrets)
+        row["body"] = made(response.body, response.api_version)
         row.update(_all_read(response.trailing))
     except KwireError as error:
         row.update(_status(error))

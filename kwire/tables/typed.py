@@ -122,9 +122,13 @@ class Typed:
         made: pa.StructArray = pa.concat_arrays(both).take(pa.array(place, mask=none))
         return made
 
+    def value(self, value: Any) -> Any:
+        """What ``described`` gives as Arrow takes it: one value of a column."""
+        return _plain(value, self.type)
+
     def of_values(self, values: Sequence[Any]) -> pa.StructArray:
         """Of what ``described`` gives, None for null."""
-        return pa.array([_plain(one, self.type) for one in values], self.type)
+        return pa.array([self.value(one) for one in values], self.type)
 
     def _of_texts(self, texts: pa.StringArray) -> pa.StructArray:
         lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\n")
