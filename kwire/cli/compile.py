@@ -91,7 +91,21 @@ def _bodies() -> None:
     write(nothing, np.zeros(0, TEXT_JOB), 0, np.zeros(1, CODE), 0, pool.data, names, Scratch(), 0, 0, MACHINE)
 
 
-PARTS: Final[dict[str, Callable[[], None]]] = {"captures": _captures, "records": _records, "bodies": _bodies}
+def _lines() -> None:
+    import pyarrow as pa
+
+    from kwire.cli.lines import json_lines
+
+    for _ in json_lines(pa.record_batch({"text": ["text"]})):
+        pass
+
+
+PARTS: Final[dict[str, Callable[[], None]]] = {
+    "captures": _captures,
+    "records": _records,
+    "bodies": _bodies,
+    "lines": _lines,
+}
 """By what they read; each takes a processor for some ten seconds."""
 
 

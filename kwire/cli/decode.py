@@ -1,4 +1,4 @@
-"""``kwire decode``: captures and log segments as tables, in the terminal, as JSON lines or as Parquet.
+"""``kwire decode``: captures and log segments as tables, in the terminal, as JSON lines, CSV, Arrow or Parquet.
 
 Files are read one after the other and batches are written as they come, so a capture of any size needs little memory.
 A file that cannot be read, or not to its end, is reported in one line; the rows before it, and the other files, are
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 TABLES = tuple(dict.fromkeys((*tables.names(tables.CAPTURE), *tables.names(tables.LOG))))
-FORMATS = ("table", "jsonl", "parquet")
+FORMATS = ("table", "jsonl", "csv", "arrow", "parquet")
 
 EPILOG = """\
 examples:
@@ -157,6 +158,8 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("the following arguments are required: FILE")
     if args.format == "parquet" and args.output is None:
         args.parser.error("--format parquet needs -o OUT")
+    if args.format == "arrow" and args.output is None and sys.stdout.isatty():
+        args.parser.error("--format arrow is no text: it needs -o OUT or a pipe")
     segments = _segments(files)
     if segments and args.keylog:
         args.parser.error("--keylog is for captures")

@@ -1,4 +1,4 @@
-"""How rows are written: a table for people, JSON lines for programs, Parquet for engines.
+"""How rows are written: a table for people, JSON lines and CSV for programs, Parquet and Arrow for engines.
 
 An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of them. Rules kept here:
 
@@ -7,6 +7,10 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
 - JSON lines are lines to every reader and text to every terminal: what ends a line elsewhere (U+0085, U+2028, U+2029),
   what a terminal may obey (U+007F to U+009F) and what changes the direction of writing is escaped, other characters
   beyond ASCII only where the output has another encoding than UTF-8.
+- CSV: a line of names first; null is an empty field, an empty text ``""``; bytes and times as in JSON lines, what is
+  nested as JSON text. Text is as it is, but escaped as in JSON lines where it goes to a terminal.
+- Rows are made by the column where kernels are machine code (``kwire.cli.lines``), else one by one, as the same text.
+- Arrow: the format of files where it goes to a file, that of streams to standard output.
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
 - A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
@@ -18,8 +22,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
-import math
 import os
 import re
 import secrets
@@ -30,7 +32,9 @@ from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
+from kwire.cli.lines import BODY, csv_lines, finite, json_encode, json_lines
 from kwire.cli.table import TableWriter
+from kwire.kernels.engine import MACHINE, choose
 from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US
 
@@ -39,7 +43,15 @@ __all__ = ["Output", "open_output", "open_text", "rows_of", "texts_of_times"]
 
 _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 """What JSON need not escape and a terminal may obey: DEL, the C1 controls, and those of lines and of directions."""
+_CONTROLS: Final = re.compile(f"[\x00-\x1f{_OBEYED.pattern[1:-2]}]+")
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _NO_ASCII: Final = re.compile(r"[^\x20-\x7e]+")
+
+
+JSONL: Final = "jsonl"
+CSV: Final = "csv"
+ARROW: Final = "arrow"
+PARQUET: Final = "parquet"
 
 
 class Output:
@@ -72,36 +84,90 @@ class TableOutput(Output):
         self._writer.flush()
 
 
-class JsonLinesOutput(Output):
-    """One JSON object per line."""
+class _Lines(Output):
+    """Rows as lines of text."""
 
     def __init__(self, file: IO[str]) -> None:
         self.to_terminal = file.isatty()
         self._file = file
-        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_base64).encode
-        utf_8 = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
-        self._unsafe = _OBEYED if utf_8 else _NO_ASCII
+        self._utf_8 = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
+        self._binary = getattr(file, "buffer", None) if os.linesep == "\n" else None
+
+    def _by_column(self) -> bool:
+        """Whether kernels write the lines."""
+        # What was read is counted by its readers.
+        return self._utf_8 and choose(0) is MACHINE
+
+    def _put(self, pieces: Iterator[bytes]) -> None:
+        if self._binary is None:
+            for piece in pieces:
+                self._file.write(piece.decode())
+            return
+        self._file.flush()
+        for piece in pieces:
+            self._binary.write(piece)
+
+    def flush(self) -> None:
+        """Empties the buffer."""
+        self._file.flush()
+
+
+class JsonLinesOutput(_Lines):
+    """One JSON object per line."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
+        if self._by_column():
+            self._put(json_lines(batch))
+            return
         for row in rows_of(batch):
-            if not isinstance(row.get("body", {}), str | None):
-                self._write(self._encode(row))
+            if not isinstance(row.get(BODY, {}), str | None):
+                self._write(json_encode(row))
                 continue
             # The body is JSON already; it goes in as it is, as the last member.
-            body = row.pop("body")
-            others = self._encode(row)[:-1] + ("," if row else "")
+            body = row.pop(BODY)
+            others = json_encode(row)[:-1] + ("," if row else "")
             self._write(f'{others}"body":{"null" if body is None else body}}}')
 
     def _write(self, text: str) -> None:
         # Outside of its strings JSON has ASCII only, so an escape stands in a string wherever it is put.
         if "\x7f" in text or not text.isascii():
-            text = self._unsafe.sub(_escaped, text)
+            text = (_OBEYED if self._utf_8 else _NO_ASCII).sub(_escaped, text)
         self._file.write(text + "\n")
 
-    def flush(self) -> None:
-        """Empties the buffer."""
-        self._file.flush()
+
+class CsvOutput(_Lines):
+    """Comma-separated values (RFC 4180, with the line ends of Unix)."""
+
+    def __init__(self, file: IO[str], schema: pa.Schema) -> None:
+        super().__init__(file)
+        file.write(",".join(map(_field, schema.names)) + "\n")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        if self._by_column():
+            self._put(csv_lines(batch, guarded=self.to_terminal))
+            return
+        for row in rows_of(batch):
+            self._file.write(",".join(map(self._of, row.values())) + "\n")
+
+    def _of(self, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            text = value
+        elif isinstance(value, bytes):
+            return base64.b64encode(value).decode("ascii")
+        elif isinstance(value, list | dict):
+            text = _OBEYED.sub(_escaped, json_encode(value))
+        elif isinstance(value, bool):
+            return str(value).lower()
+        else:
+            return str(value)
+        text = _field(text)
+        if self.to_terminal:
+            text = _CONTROLS.sub(_escaped, text)
+        return text if self._utf_8 else _BEYOND_ASCII.sub(_escaped, text)
 
 
 class ParquetOutput(Output):
@@ -121,6 +187,26 @@ class ParquetOutput(Output):
         self._writer.close()
 
 
+class ArrowOutput(Output):
+    """Arrow's IPC format: of streams, or of files."""
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema, *, stream: bool) -> None:
+        self._file = file
+        self._writer = (pa.ipc.new_stream if stream else pa.ipc.new_file)(file, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes the rows of ``batch``."""
+        self._writer.write_batch(batch)
+
+    def flush(self) -> None:
+        """Empties the buffer."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Writes the end."""
+        self._writer.close()
+
+
 @contextlib.contextmanager
 def open_output(
     format_: str, path: str | None, shown: Sequence[Column], schema: pa.Schema, *, live: bool = False
@@ -131,7 +217,11 @@ def open_output(
     """
     output: Output
     if path is None:
-        output = TableOutput(sys.stdout, shown, live=live) if format_ == "table" else JsonLinesOutput(sys.stdout)
+        if format_ == ARROW:
+            with contextlib.closing(ArrowOutput(sys.stdout.buffer, schema, stream=True)) as output:
+                yield output
+            return
+        output = _text_output(sys.stdout, format_, shown, schema, live=live)
         yield output
         output.flush()
         return
@@ -174,28 +264,41 @@ def _replaced(path: str) -> Iterator[tuple[Path, str]]:
 
 @contextlib.contextmanager
 def _opened(path: Path, mode: str, format_: str, shown: Sequence[Column], schema: pa.Schema) -> Iterator[Output]:
-    if format_ == "parquet":
+    if format_ in (PARQUET, ARROW):
         with (
             path.open(mode + "b") as binary,
-            contextlib.closing(ParquetOutput(cast("IO[bytes]", binary), schema)) as it,
+            contextlib.closing(_binary_output(cast("IO[bytes]", binary), format_, schema)) as it,
         ):
             yield it
         return
     with path.open(mode, encoding="utf-8") as file:
-        text = cast("IO[str]", file)
-        output = TableOutput(text, shown) if format_ == "table" else JsonLinesOutput(text)
+        output = _text_output(cast("IO[str]", file), format_, shown, schema)
         yield output
         output.flush()
+
+
+def _binary_output(file: IO[bytes], format_: str, schema: pa.Schema) -> ArrowOutput | ParquetOutput:
+    return ArrowOutput(file, schema, stream=False) if format_ == ARROW else ParquetOutput(file, schema)
+
+
+def _text_output(
+    file: IO[str], format_: str, shown: Sequence[Column], schema: pa.Schema, *, live: bool = False
+) -> Output:
+    if format_ == JSONL:
+        return JsonLinesOutput(file)
+    return CsvOutput(file, schema) if format_ == CSV else TableOutput(file, shown, live=live)
+
+
+def _field(text: str) -> str:
+    """A text as a field of CSV."""
+    if text and not any(one in text for one in '",\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _escaped(found: re.Match[str]) -> str:
     units = found.group().encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
-
-
-def _base64(value: object) -> str:
-    assert isinstance(value, bytes)
-    return base64.b64encode(value).decode("ascii")
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
@@ -213,22 +316,11 @@ def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
     """``values`` with maps as dicts, and with NaN and the infinities as words, since JSON has no numbers for them."""
     if pa.types.is_map(type_):
         return [None if pairs is None else dict(pairs) for pairs in values]
-    return [_finite(value) for value in values] if _has_floats(type_) else values
+    return [finite(value) for value in values] if _has_floats(type_) else values
 
 
 def _has_floats(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or any(_has_floats(type_.field(i).type) for i in range(type_.num_fields))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        # The words of protobuf's JSON mapping.
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    return value
 
 
 def texts_of_times(column: pa.Array) -> list[str | None]:

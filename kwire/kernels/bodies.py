@@ -29,8 +29,9 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import Row, table_type
-from kwire.kernels.numbers import copy, copy_wide, i16, i32, i64, int64, load64, u16, u32, unsigned_varint
+from kwire.kernels.numbers import copy, copy_wide, i16, i32, i64, int64, u16, u32, unsigned_varint
 from kwire.kernels.programs import length_there
+from kwire.kernels.texts import BASE64, ROOM, base64, decimal, put, string
 
 __all__ = [
     "CODE",
@@ -55,10 +56,6 @@ MAX_DEPTH: Final = 16
 """Arrays inside arrays."""
 MAX_CALLS: Final = 16
 """Tagged fields and embedded messages inside each other."""
-ROOM: Final = 256
-"""Bytes behind what is written: more than any number or name is long, and than copies overrun."""
-_STEP: Final = 32
-"""``copy_wide`` reads and writes so many bytes more."""
 
 
 class Write(IntEnum):
@@ -204,20 +201,10 @@ class Pool:
 
 # --- numbers and text -------------------------------------------------------------------------------------------------
 
-_DIGITS: Final = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8).copy()
-_POWERS: Final = np.array([10**n for n in range(19)], np.int64)
-_LEAST: Final = np.frombuffer(b"-9223372036854775808", np.uint8).copy()
-_BASE64: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8).copy()
 _SIXES: Final = np.zeros(256, np.uint8)
-"""The six bits of each character."""
-_SIXES[_BASE64] = np.arange(64)
-_HALVES: Final = np.stack((np.repeat(_BASE64, 64), np.tile(_BASE64, 64)), 1).reshape(-1).copy()
-"""Both characters of each 12 bits."""
+"""The six bits of each character of base64."""
+_SIXES[np.frombuffer(BASE64, np.uint8)] = np.arange(64)
 _URL_SAFE: Final = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8).copy()
-_HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
-_SHORT: Final = np.zeros(32, np.uint8)
-"""The letter of control characters that have one: ``\\n``."""
-_SHORT[[8, 9, 10, 12, 13]] = np.frombuffer(b"btnfr", np.uint8)
 _WORDS: Final = np.frombuffer(b'nulltruefalse{"bytes":{"redacted":"{\\"redacted\\": }"{"version":', np.uint8).copy()
 _NULL, _TRUE, _FALSE, _BYTES_IS, _REDACTED, _SHOWN, _SHOWN_END, _VERSION = (
     (int64(at), int64(size)) for at, size in ((0, 4), (4, 4), (8, 5), (13, 9), (22, 12), (34, 16), (50, 2), (52, 11))
@@ -227,22 +214,14 @@ _METADATA: Final = np.frombuffer(b"__cluster_metadata", np.uint8).copy()
 _METADATA_ID: Final = np.frombuffer(bytes(15) + b"\1", np.uint8).copy()
 
 _QUOTE: Final = int64(ord('"'))
-_BACKSLASH: Final = int64(ord("\\"))
+_AS_IT_IS: Final = int64(0)
+"""A string that need not be safe for a terminal."""
 _COMMA: Final = int64(ord(","))
 _OPEN: Final = int64(ord("["))
 _CLOSE: Final = int64(ord("]"))
+_PAD: Final = int64(ord("="))
 _OPEN_BRACE: Final = int64(ord("{"))
 _CLOSE_BRACE: Final = int64(ord("}"))
-_PAD: Final = int64(ord("="))
-_MINUS: Final = int64(ord("-"))
-_ZERO: Final = int64(ord("0"))
-_U: Final = int64(ord("u"))
-
-_HIGH: Final = np.uint64(0x8080808080808080)
-_ONES: Final = np.uint64(0x0101010101010101)
-_SPACES: Final = np.uint64(0x2020202020202020)
-_QUOTES: Final = np.uint64(0x2222222222222222)
-_BACKSLASHES: Final = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
 @kernel
@@ -252,39 +231,6 @@ def _word(out: Array, n: int, which: tuple[int, int]) -> int:
     for k in range(size):
         out[n + k] = _WORDS[at + k]
     return n + size
-
-
-@kernel
-def _decimal(out: Array, n: int, value: int) -> int:
-    """An int64 in decimal."""
-    if value < 0:
-        if value == -0x8000000000000000:
-            for k in range(_LEAST.shape[0]):
-                out[n + k] = _LEAST[k]
-            return n + _LEAST.shape[0]
-        out[n] = _MINUS
-        n += 1
-        value = -value
-    if value < 10:
-        out[n] = _ZERO + value
-        return n + 1
-    digits = int64(2)
-    while digits < _POWERS.shape[0] and value >= _POWERS[digits]:
-        digits += 1
-    at = n + digits
-    while value >= 100:
-        rest = value // 100
-        pair = 2 * (value - 100 * rest)
-        out[at - 1] = _DIGITS[pair + 1]
-        out[at - 2] = _DIGITS[pair]
-        at -= 2
-        value = rest
-    if value >= 10:
-        out[at - 1] = _DIGITS[2 * value + 1]
-        out[at - 2] = _DIGITS[2 * value]
-    else:
-        out[at - 1] = _ZERO + value
-    return n + digits
 
 
 @kernel
@@ -305,141 +251,10 @@ def _integer(buf: Array, pos: int, width: int) -> int:
 
 
 @kernel
-def _put(buf: Array, at: int, out: Array, n: int, size: int) -> int:
-    """Bytes as they are. There is ``ROOM`` behind them in ``out``."""
-    if at + size + _STEP <= buf.shape[0] and n + size + _STEP <= out.shape[0]:
-        copy_wide(buf, at, out, n, size)
-    else:
-        copy(buf, at, out, n, size)
-    return n + size
-
-
-@kernel
-def _plain(buf: Array, pos: int, end: int) -> int:
-    """The position of the first byte from ``pos`` on that stands otherwise in JSON, or is not ASCII; else ``end``."""
-    while pos + 8 <= end:
-        # Inside of the buffer, since ``end`` is.
-        word = load64(buf, pos)
-        odd = word | (word - _SPACES) | ((word ^ _QUOTES) - _ONES) | ((word ^ _BACKSLASHES) - _ONES)
-        if odd & _HIGH != np.uint64(0):
-            break
-        pos += 8
-    while pos < end:
-        byte = int64(buf[pos])
-        if byte < 32 or byte >= 128 or byte == _QUOTE or byte == _BACKSLASH:  # noqa: SIM109
-            break
-        pos += 1
-    return pos
-
-
-@kernel
-def _sequence(buf: Array, pos: int, end: int) -> int:
-    """How many bytes from ``pos`` on, which is not ASCII, belong to one character of UTF-8; negative: to none."""
-    first = int64(buf[pos])
-    low, high = int64(0x80), int64(0xBF)
-    if 0xC2 <= first <= 0xDF:
-        more = int64(1)
-    elif 0xE0 <= first <= 0xEF:
-        more = int64(2)
-        if first == 0xE0:
-            low = int64(0xA0)
-        elif first == 0xED:
-            high = int64(0x9F)
-    elif 0xF0 <= first <= 0xF4:
-        more = int64(3)
-        if first == 0xF0:
-            low = int64(0x90)
-        elif first == 0xF4:
-            high = int64(0x8F)
-    else:
-        return int64(-1)
-    for k in range(1, more + 1):
-        if pos + k >= end:
-            return -int64(k)
-        byte = int64(buf[pos + k])
-        if byte < low or byte > high:
-            return -int64(k)
-        low, high = int64(0x80), int64(0xBF)
-    return more + 1
-
-
-@kernel
-def _escape(out: Array, n: int, byte: int) -> int:
-    """A quote, backslash or control character."""
-    out[n] = _BACKSLASH
-    if byte >= 32:
-        out[n + 1] = byte
-        return n + 2
-    if _SHORT[byte] != 0:
-        out[n + 1] = _SHORT[byte]
-        return n + 2
-    out[n + 1] = _U
-    out[n + 2] = _ZERO
-    out[n + 3] = _ZERO
-    out[n + 4] = _HEX[byte >> 4]
-    out[n + 5] = _HEX[byte & 15]
-    return n + 6
-
-
-@kernel
-def _string(buf: Array, at: int, length: int, out: Array, n: int) -> int:
-    """A string in quotes; what is not UTF-8 is U+FFFD. At most 6 * ``length`` + 2 bytes."""
-    out[n] = _QUOTE
-    n += 1
-    pos, end = int64(at), int64(at + length)
-    while True:
-        stop = _plain(buf, pos, end)
-        if stop > pos:
-            n = _put(buf, pos, out, n, stop - pos)
-            pos = stop
-        if pos >= end:
-            break
-        byte = int64(buf[pos])
-        if byte < 128:
-            n = _escape(out, n, byte)
-            pos += 1
-            continue
-        size = _sequence(buf, pos, end)
-        if size > 0:
-            for k in range(size):
-                out[n + k] = buf[pos + k]
-            n += size
-            pos += size
-        else:
-            out[n] = 0xEF
-            out[n + 1] = 0xBF
-            out[n + 2] = 0xBD
-            n += 3
-            pos -= size
-    out[n] = _QUOTE
-    return n + 1
-
-
-@kernel
 def _base64(buf: Array, at: int, length: int, out: Array, n: int) -> int:
     """Bytes in base64, in quotes."""
     out[n] = _QUOTE
-    n += 1
-    pos = int64(at)
-    for _ in range(length // 3):
-        bits = int64(buf[pos]) << 16 | int64(buf[pos + 1]) << 8 | int64(buf[pos + 2])
-        high, low = 2 * (bits >> 12), 2 * (bits & 0xFFF)
-        out[n] = _HALVES[high]
-        out[n + 1] = _HALVES[high + 1]
-        out[n + 2] = _HALVES[low]
-        out[n + 3] = _HALVES[low + 1]
-        n += 4
-        pos += 3
-    rest = length % 3
-    if rest > 0:
-        bits = int64(buf[pos]) << 16
-        if rest == 2:
-            bits |= int64(buf[pos + 1]) << 8
-        out[n] = _BASE64[bits >> 18]
-        out[n + 1] = _BASE64[(bits >> 12) & 63]
-        out[n + 2] = _BASE64[(bits >> 6) & 63] if rest == 2 else _PAD
-        out[n + 3] = _PAD
-        n += 4
+    n = base64(buf, at, length, out, n + 1)
     out[n] = _QUOTE
     return n + 1
 
@@ -573,11 +388,11 @@ def _text(buf: Array, at: int, length: int, instruction: Any, out: Array, n: int
             protocol = _IS_CONSUMER if _is(buf, at, length, _CONSUMER) else _IS_OTHER
         elif instruction.of == Of.TOPIC and _is(buf, at, length, _METADATA):
             return int64(-1), protocol
-        n = _string(buf, at, length, out, n)
+        n = string(buf, at, length, _AS_IT_IS, out, n)
     elif op == Write.BYTES:
         n = _base64(buf, at, length, out, n)
     elif op == Write.SIZE:
-        n = _decimal(out, _word(out, n, _BYTES_IS), length)
+        n = decimal(out, _word(out, n, _BYTES_IS), length)
         out[n] = _CLOSE_BRACE
         n += 1
     elif op != Write.SKIP_STRING:
@@ -588,11 +403,11 @@ def _text(buf: Array, at: int, length: int, instruction: Any, out: Array, n: int
         if op == Write.DOUBTFUL:
             return int64(-1), protocol
         if instruction.of == 0:
-            n = _decimal(out, _word(out, n, _REDACTED), length)
+            n = decimal(out, _word(out, n, _REDACTED), length)
             out[n] = _CLOSE_BRACE
             n += 1
         else:
-            n = _word(out, _decimal(out, _word(out, n, _SHOWN), length), _SHOWN_END)
+            n = _word(out, decimal(out, _word(out, n, _SHOWN), length), _SHOWN_END)
     return n, protocol
 
 
@@ -604,7 +419,7 @@ def _numbers(buf: Array, pos: int, count: int, width: int, out: Array, n: int) -
         if k > 0:
             out[n] = _COMMA
             n += 1
-        n = _decimal(out, n, _integer(buf, pos, width))
+        n = decimal(out, n, _integer(buf, pos, width))
         pos += step
     return n
 
@@ -615,11 +430,11 @@ def _error(buf: Array, pos: int, quoted: int, names: Array, pool: Array, out: Ar
     none."""
     code = i16(buf, pos)
     if -1 <= code < names.shape[0] - 1 and names[code + 1, 1] > 0:
-        return _put(pool, names[code + 1, 0], out, n, names[code + 1, 1])
+        return put(pool, names[code + 1, 0], out, n, names[code + 1, 1])
     if quoted == 0:
-        return _decimal(out, n, code)
+        return decimal(out, n, code)
     out[n] = _QUOTE
-    n = _decimal(out, n + 1, code)
+    n = decimal(out, n + 1, code)
     out[n] = _QUOTE
     return n + 1
 
@@ -665,7 +480,7 @@ def _frame(
             width = instruction.width
             if abs(width) > end - pos:
                 break
-            n = _decimal(out, n, _integer(buf, pos, width))
+            n = decimal(out, n, _integer(buf, pos, width))
             pos += abs(width)
         elif Write.SKIP_STRING <= op <= Write.DOUBTFUL:
             length, at = _length(buf, pos, end, instruction)
@@ -847,7 +662,7 @@ def _frame(
                 version = i16(buf, at)
                 if version < 0 or (version > instruction.of and protocol == _NO_PROTOCOL):
                     break
-                n = _decimal(out, _word(out, n, _VERSION), version)
+                n = decimal(out, _word(out, n, _VERSION), version)
                 calls[called, _PC] = pc
                 calls[called, _END] = end
                 calls[called, _LEFT] = 1 if protocol == _NO_PROTOCOL else 0
