@@ -336,6 +336,11 @@ def _address_space() -> int:
 
 def _warmed(reader: str, benign: Path, engine: str) -> None:
     """Reads ``benign``, so that what comes next finds all modules imported and all kernels compiled."""
+    from kwire.cli import compile as ahead
+
+    if engine == "machine":
+        for part in ahead.PARTS:
+            ahead.compile_part(part)
     import kwire.events.telemetry
     import kwire.records.columnar
     import kwire.records.reader  # noqa: F401  (so that they are there to be counted)

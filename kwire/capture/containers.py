@@ -43,6 +43,8 @@ _NATIVE: Final = b"\x1a\x2b\x3c\x4d"
 _SWAPPED: Final = _NATIVE[::-1]
 """The byte order of a section, as it stands in a big-endian and in a little-endian one."""
 
+_DESCRIPTION: Final = b"\1\0\0\0"
+"""The type of a block that describes an interface, little-endian."""
 _LEAST_HEAD: Final = 12
 _LEAST_SECTION: Final = 28
 _LEAST_INTERFACE: Final = 20
@@ -156,13 +158,12 @@ class Container:
             if stopped != Stopped.SECTION:
                 break
             try:
-                size = self._block(buf, pos, end, base)
+                pos, whole = self._blocks(buf, pos, end, base)
             except CaptureError as problem:
                 error = problem
                 break
-            if size == 0:
+            if not whole:
                 break
-            pos += size
         packets = joined(tables or [np.empty(0, PACKET)]) if len(tables) != 1 else tables[0]
         for link in self.unsupported:
             self.unsupported[link] += int(np.count_nonzero(packets["link"] == link))
@@ -209,6 +210,18 @@ class Container:
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
         self.keys.add(state["secrets"].encode("ascii"))
+
+    def _blocks(self, buf: Any, pos: int, end: int, base: int) -> tuple[int, bool]:
+        """Reads the block at ``pos`` that is no packet, and interfaces behind it: where they end, and whether it was
+        complete."""
+        first = pos
+        # A section may change the byte order.
+        while pos == first or bytes(buf[pos : pos + 4]) == _DESCRIPTION[:: 1 if self._little else -1]:
+            size = self._block(buf, pos, end, base)
+            if size == 0:
+                break
+            pos += size
+        return pos, pos > first
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
         """Reads a section header, interface description or block of secrets; its length, 0 if it is not complete."""

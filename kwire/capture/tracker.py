@@ -166,6 +166,10 @@ class Connection:
     """Of a connection that began with a hello of TLS, where there is a key log: version, cipher suite, server name."""
 
 
+MANY_FRAMES: Final = 1 << 15
+"""Frames of a window: a usual one has fewer. Tables of so many are 4 MiB."""
+
+
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
@@ -286,7 +290,7 @@ class Tracker:
         by_order = place[np.argsort(rows["order"][place], kind="stable")]
         rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        rows = rows.take(place[np.argsort(rows["time"][place], kind="stable")])
+        rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
         return Frames(rows, data, self._known.connections, names.names, names.pool)
 
     def feed_packets(self, window: Packets) -> Frames:
@@ -748,6 +752,16 @@ class Tracker:
                     held += len(data)
         self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
         self._held = np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _in_order(rows: Array, order: Array) -> Array:
+    """``rows`` in ``order``: in their place where they are many, since a second table of them takes as much again."""
+    if len(rows) < MANY_FRAMES:
+        return rows.take(order)
+    if not np.array_equal(order, np.arange(len(order))):
+        for name in FRAME.names:
+            rows[name] = rows[name][order]
+    return rows
 
 
 def _ports(ports: Iterable[int] | None) -> Array:

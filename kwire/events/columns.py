@@ -16,7 +16,7 @@ Rules kept here: no input raises; every step is linear in the size of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -280,12 +280,20 @@ def _extensions(found: _Headers, of_event: Mask) -> tuple[pa.Array, Mask]:
 def _each(clean: Mask, headers: pa.Array, value: pa.Array, magic: pa.Array | None, limits: Limits) -> list[Any]:
     rows = pa.array(~clean)
     formats = [2] * int((~clean).sum()) if magic is None else magic.filter(rows).to_pylist()
-    values = zip(headers.filter(rows).to_pylist(), value.filter(rows).to_pylist(), formats, strict=True)
-    return [ce.row(_pairs(one), data, magic=2 if form is None else form, limits=limits) for one, data, form in values]
+    values = zip(_pairs(headers.filter(rows)), value.filter(rows).to_pylist(), formats, strict=True)
+    return [ce.row(pairs, data, magic=2 if form is None else form, limits=limits) for pairs, data, form in values]
 
 
-def _pairs(headers: list[dict[str, Any] | None] | None) -> list[tuple[str, bytes | None]]:
-    return [(one["key"], one["value"]) for one in headers or () if one is not None and one["key"] is not None]
+def _pairs(headers: pa.Array) -> Iterator[list[tuple[str, bytes | None]]]:
+    """The headers of each record, as pairs of name and value."""
+    lengths = pc.fill_null(pc.list_value_length(headers), 0).to_pylist()
+    names, values = (one.to_pylist() for one in headers.flatten().flatten())
+    at = 0
+    for length in lengths:
+        end = at + length
+        pairs = zip(names[at:end], values[at:end], strict=True)
+        yield [(name, content) for name, content in pairs if name is not None]
+        at = end
 
 
 # --- Hono -------------------------------------------------------------------------------------------------------
@@ -382,11 +390,11 @@ def _messages(
         tenant, key, headers, value, now = (one.filter(rows) for one in (tenant, key, headers, value, now))
         is_message = is_message[chosen]
     named = _mask(pc.greater(pc.binary_length(tenant), 0)).tolist()
-    columns_ = (key.to_pylist(), headers.to_pylist(), _there(value).tolist())
+    columns_ = (key.to_pylist(), _pairs(headers), _there(value).tolist())
     each = zip(is_message.tolist(), named, *columns_, strict=True)
     nothing = hono.Message("")
     found = [
-        hono.read(_SOME_TENANT if name else hono.TOPIC_PREFIX, key_, _pairs(pairs), b"" if there else None) or nothing
+        hono.read(_SOME_TENANT if name else hono.TOPIC_PREFIX, key_, pairs, b"" if there else None) or nothing
         if is_one
         else nothing
         for is_one, name, key_, pairs, there in each

@@ -27,6 +27,8 @@ _FROM: Final = ("topic", "topic_id", "key", "value", "is_control")
 
 _MOST_DECODED: Final = 4 << 20
 """Bytes of keys and values that are decoded for one batch: as JSON, they may be many times as much."""
+_MOST_ROWS: Final = 1 << 13
+"""Records that are decoded for one batch: they become Python objects."""
 
 
 def _deep(
@@ -48,7 +50,7 @@ def _deep(
             yield batch.select(wanted)
             continue
         sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
-        for first, last in portions(sizes, most=_MOST_DECODED):
+        for first, last in portions(sizes, most=_MOST_DECODED, most_rows=_MOST_ROWS):
             made = decoded(batch.slice(first, last - first), secrets=secrets, limits=limits)
             if not secrets and "value" in wanted:
                 made = _redacted(made)

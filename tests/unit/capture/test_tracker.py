@@ -29,6 +29,7 @@ from packets import (
 from tracked import Seen, fed, packet_ends
 
 from kwire import capture
+from kwire.capture import tracker
 from kwire.capture.tracker import Tracker
 from kwire.kernels import pairing
 from kwire.kernels.engine import MACHINE, Engine, using
@@ -48,6 +49,18 @@ def test_many_frames_in_one_segment() -> None:
     connection.send(*(metadata(k) for k in range(1, 101))).answer(*(metadata_answer(k) for k in range(1, 101)))
     found = read(pcap(connection.packets))
     assert sorted(brief(found)) == sorted(several(100))
+
+
+def test_many_frames_of_a_window_are_put_in_order_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (Connection(client=("10.0.0.1", port)).open() for port in (40001, 40002))
+    for _ in range(20):
+        exchange(one, 1)
+        exchange(other, 1)
+    packets = sorted((*one.packets, *other.packets), key=lambda packet: packet.time)
+    expected = read(pcap(packets))
+    assert len({row["connection"] for row in expected}) == 2
+    monkeypatch.setattr(tracker, "MANY_FRAMES", 0)
+    assert read(pcap(packets)) == expected
 
 
 def test_segments_out_of_order_and_repeated() -> None:
