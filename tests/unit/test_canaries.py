@@ -21,6 +21,7 @@ from kwire import capture, cli, log, tables
 from kwire.capture.reading import Reading
 from kwire.codec import reference, registry
 from kwire.errors import EncodeError, KwireError
+from kwire.kernels.engine import MACHINE, PYTHON, using
 from kwire.log.internal import decode_record
 from kwire.protocol.describe import describe, to_json, undescribe
 from kwire.tables.log_records import DEEP
@@ -178,6 +179,25 @@ def test_tables_of_captures_show_no_secret(table: str, cut: int):
 
 def _rows(table: str, data: bytes, **options: Any) -> list[dict[str, Any]]:
     return [row for batch in capture.read(io.BytesIO(data), table, **options) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 9])
+def test_bodies_that_kernels_write_show_no_secret(cut: int):
+    data = capture_of(CASES, cut=cut)
+    kinds: set[tuple[str, str]] = set()
+    for options in ({}, {"payloads": True}, {"secrets": True}):
+        with using(PYTHON):
+            expected = _rows("messages", data, **options)
+        with using(MACHINE):
+            rows = _rows("messages", data, **options)
+        assert rows == expected
+        assert options.get("secrets") or not found(repr(rows), EVERY)
+        kinds.update((row["api_name"], row["direction"]) for row in rows if row["api_name"])
+    for api, direction in kinds:
+        with using(MACHINE):
+            rows = _rows("messages", data, api=api, direction=direction, payloads=True)
+        assert rows
+        assert not found(repr(rows), EVERY)
 
 
 def test_tables_of_captures_show_secrets_when_asked(traffic: Path):
