@@ -146,7 +146,9 @@ class _Assembler:
     def message(self, message: model.Message, version: int, begin: bytes = b"{") -> None:
         before = self._embedding, self._by_topic
         self._message, self._version = message, version
-        self._by_topic = _by_topic(message) and not self._shown.secrets
+        # Where there is nothing but a size in any case, it does not matter.
+        sizes = self._shown.typed and not self._shown.payloads
+        self._by_topic = _by_topic(message) and not self._shown.secrets and not sizes
         place = EMBEDDED.get(message.name) if not self._shown.typed else None
         self._struct(model.layout(message, version), message.fields, place, begin)
         self._embedding, self._by_topic = before
@@ -257,7 +259,9 @@ class _Assembler:
     def _text(self, field: model.FieldLayout, type_: model.PrimitiveLayout, protocol: str) -> None:
         about = {"width": _prefix(type_), "nullable": int(field.nullable)}
         secret = "" if self._shown.secrets else field.secret
-        if secret in ("always", "frame"):
+        if type_.name == "records" and self._shown.typed and not self._shown.payloads:
+            self.add(Write.SIZE, **about)
+        elif secret in ("always", "frame"):
             self.add(Write.SECRET, of=int(self._shown.typed), **about)
         elif secret == "config":
             self.add(Write.DOUBTFUL, **about)

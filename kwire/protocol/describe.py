@@ -141,9 +141,12 @@ def show(kind: type[WireStruct], values: dict[str, Any], shown: Shown, *, errors
     """Leaves out of ``values``, which ``to_dict`` of a ``kind`` gave, what is not shown.
 
     ``errors``: error codes have their names."""
+    if shown.typed and not shown.payloads:
+        # A size is all that is shown of a secret, and here the column has room for nothing else.
+        _measure(kind, values, True)
     if not shown.secrets:
         rules.redact(kind, values)
-    if not shown.payloads:
+    if not shown.payloads and not shown.typed:
         _measure(kind, values, shown.secrets)
     if errors:
         _name_errors(values)

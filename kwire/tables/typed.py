@@ -9,7 +9,7 @@ Rules kept here:
 - Integers have the type that holds them (Spark has none without a sign: ``uint16`` is an int32). Bytes are binary,
   uuids Kafka's text form. An ``error_code`` is its name, a code without one its number as text.
 - A record set is ``struct<bytes: bigint>``, its size, and with ``payloads`` binary.
-- In place of a secret stands what is shown of it, as text: ``{"redacted": 26}``.
+- In place of a secret stands what is shown of it, as text: ``{"redacted": 26}``; of a record set, its size.
 - Tagged fields that no schema knows have no column.
 """
 

@@ -203,3 +203,23 @@ def test_a_typed_body_has_what_to_dict_gives(engine: Engine, data: st.DataObject
     expected = [as_column(one.to_dict(version), message.fields, message.structs, payloads) for one in drawn]
     assert column.to_pylist() == expected
     assert typed.of_values([described(one, version, shown) for one in drawn]).to_pylist() == expected
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 40)
+def test_a_typed_body_is_the_same_by_kernel_and_by_objects(engine: Engine, data: st.DataObject) -> None:
+    secret = {"CreateTopicsRequest", "FetchResponse", "FetchSnapshotResponse", "SaslAuthenticateRequest"}
+    some = layouts().filter(lambda one: one[0].name in secret)
+    message, version = data.draw(some | layouts(), label="layout")
+    payloads = data.draw(st.booleans(), label="payloads")
+    drawn = data.draw(messages(message, version), label="message")
+    for one in getattr(drawn, "responses", ()):
+        if message.name == "FetchResponse" and data.draw(st.booleans()):
+            one.topic, one.topic_id = ("__cluster_metadata", one.topic_id) if version < 13 else (one.topic, UUID(int=1))
+    shown = Shown(payloads=payloads, typed=True)
+    typed = Typed(body_type(message, payloads=payloads))
+    (part,) = Bodies(shown, DEFAULT_LIMITS).text(frames_of([frame(message, version, drawn)]), np.arange(1), engine)
+    expected = typed.of_values([described(drawn, version, shown)])
+    expected.validate(full=True)
+    if not len(part.declined):
+        assert typed.column(part.column(0, 1), {}, 0).to_pylist() == expected.to_pylist()
