@@ -24,14 +24,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from kwire import __version__
-from kwire.cli import audit, decode, explain, findings, schema, spark
+from kwire.cli import audit, decode, explain, findings, lineage, schema, spark
 from kwire.cli import compile as compile_
 from kwire.errors import KwireError
 from kwire.tables.showing import readable
 
 __all__ = ["main", "report", "say"]
 
-COMMANDS = (decode, audit, findings, explain, schema, spark, compile_)
+COMMANDS = (decode, audit, findings, lineage, explain, schema, spark, compile_)
 
 BAD_INPUT = 2
 

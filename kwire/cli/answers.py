@@ -26,10 +26,12 @@ __all__ = ["Reader", "add_options", "write"]
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the captures, how they are read, and how the answer is written."""
+def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
+    """Adds the captures, how they are read, and how the answer is written; ``more``: further formats."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
-    parser.add_argument("--format", choices=FORMATS, default="table", help="how it is written (default: table)")
+    parser.add_argument(
+        "--format", choices=(*FORMATS, *more), default="table", help="how it is written (default: table)"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
     for name, text in (
         ("--port", "ports of the brokers (default: found out from the traffic)"),

@@ -33,6 +33,7 @@ from kwire.tables.showing import Column
 __all__ = [
     "CONNECTIONS",
     "DEFAULT_TARGET",
+    "OF_BROKERS",
     "RECORDS",
     "SCHEMA",
     "SHOWN",
@@ -108,7 +109,7 @@ _BROKERS_ONLY: Final = frozenset(
     )
 )  # fmt: skip
 """APIs that brokers and controllers use among themselves."""
-_OF_BROKERS: Final = re.compile(
+OF_BROKERS: Final = re.compile(
     r"broker-\d+-(fetcher-\d+|txn-marker-sender)|raft-client-\d+|AddPartitionsManager-client-\d+"
 )
 """client_ids of theirs: followers, members of the quorum, coordinators of transactions."""
@@ -309,7 +310,7 @@ class Auditor:
         ]
         client.reasons, client.advice = [], None
         if any(use.api_key in _BROKERS_ONLY for use in client.uses) or any(
-            one is not None and _OF_BROKERS.fullmatch(one) for one in client.client_ids
+            one is not None and OF_BROKERS.fullmatch(one) for one in client.client_ids
         ):
             client.verdict = "broker"
             return client

@@ -1,0 +1,60 @@
+"""``kwire lineage``: who writes and who reads each topic, as a table and as a graph."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kwire.cli import answers
+from kwire.errors import MissingExtraError
+
+__all__ = ["register"]
+
+GRAPHS = ("dot", "mermaid")
+EPILOG = """\
+examples:
+  kwire lineage broker.pcap
+  kwire lineage *.pcap.gz --format dot | dot -Tsvg -o lineage.svg
+  kwire lineage broker.pcap --format mermaid
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "lineage",
+        help="who writes and who reads each topic",
+        description="Says of each topic which clients write it, read it (with their groups) or replicate it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    answers.add_options(parser, GRAPHS)
+    parser.set_defaults(run=run, command="lineage")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Reads the captures. Returns 0, or 2 where one could not be read to its end."""
+    reader = answers.Reader(args)
+    try:
+        from kwire.report import lineage
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire lineage", "capture") from None
+        raise
+    made = lineage.Lineage()
+    there = False
+    for name, batch in reader.batches(lineage.TABLES):
+        there = True
+        made.add(name, batch)
+    if reader.code and not there:
+        return reader.code
+    edges = made.result()
+    if args.format in GRAPHS:
+        from kwire.cli.output import open_text
+
+        with open_text(args.output) as file:
+            file.write(lineage.dot(edges) if args.format == "dot" else lineage.mermaid(edges))
+        return reader.code
+    said = lineage.summary(edges)
+    answers.write(args, lineage.batch_of(edges), lineage.SHOWN, title="Lineage", summary=said, about={})
+    return reader.code

@@ -1,0 +1,246 @@
+"""Who writes and who reads each topic: what ``kwire lineage`` says, as a table and as a graph.
+
+Strategy: Produce requests say who writes, Fetch and ShareFetch responses with records who reads. A Fetch request does
+not name a group: the groups of a client are those that it names elsewhere (joins, heartbeats, commits), from the same
+host with the same client_id.
+
+Rules kept here:
+
+- A client reads a topic when it got records of it: who only asks for some has no edge.
+- Followers that copy a topic are told apart by their client_id: ``replicates``.
+- In a graph everything from a capture is a quoted label, never a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.report.audit import OF_BROKERS
+from kwire.tables import showing
+from kwire.tables.showing import Column
+
+__all__ = ["SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "mermaid", "summary"]
+
+TABLES: Final[dict[str, Sequence[str]]] = {
+    "partitions": (
+        "capture", "connection", "frame", "frame_timestamp", "direction", "client_host", "client_id", "api_name",
+        "topic", "topic_id", "group_id", "record_bytes", "records", "status",
+    ),
+    "calls": ("client_host", "client_id", "group_id"),
+}  # fmt: skip
+"""The tables that are read, with their columns."""
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("role", pa.string(), nullable=False),
+        pa.field("client_host", pa.string(), nullable=False),
+        pa.field("client_id", pa.string()),
+        pa.field("groups", pa.list_(pa.field("element", pa.string())), nullable=False),
+        pa.field("messages", pa.int64(), nullable=False),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("first_seen", TIMESTAMP, nullable=False),
+        pa.field("last_seen", TIMESTAMP, nullable=False),
+    ]
+)
+"""One row for each topic, role and client. ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests
+that write and responses that bring something, ``records`` and ``bytes`` what is in them (records of compressed messages
+of magic 0 and 1 are not counted)."""
+
+ROLES: Final = ("writes", "reads", "replicates")
+_READS: Final = ("Fetch", "ShareFetch")
+_Key = tuple[str, str, str, str | None]
+
+
+@dataclass(slots=True)
+class Edge:
+    """A client that writes, reads or replicates a topic. Times are microseconds since 1970."""
+
+    topic: str
+    role: str
+    client_host: str
+    client_id: str | None
+    groups: list[str] = field(default_factory=list)
+    messages: int = 0
+    records: int = 0
+    bytes: int = 0
+    first_seen: int = 1 << 62
+    last_seen: int = -(1 << 62)
+
+
+class Lineage:
+    """Takes batches of the tables of ``TABLES`` and gives edges. It keeps one for each topic, role and client."""
+
+    def __init__(self) -> None:
+        self._edges: dict[_Key, Edge] = {}
+        self._groups: dict[tuple[str, str | None], dict[str, None]] = {}
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Takes rows of the table ``name``."""
+        table = pa.Table.from_batches([batch])
+        named = table.filter(pc.is_valid(table["group_id"]))
+        keys = ["client_host", "client_id", "group_id"]
+        for row in named.group_by(keys, use_threads=False).aggregate([]).to_pylist():
+            self._groups.setdefault((row["client_host"], row["client_id"]), {})[row["group_id"]] = None
+        if name == "partitions":
+            self._add(table)
+
+    def _add(self, table: pa.Table) -> None:
+        request = pc.equal(table["direction"], "request")
+        writes = pc.and_(request, pc.equal(table["api_name"], "Produce"))
+        reads = pc.and_(pc.invert(request), pc.is_in(table["api_name"], value_set=pa.array(_READS)))
+        known = pc.and_(pc.equal(table["status"], "ok"), pc.or_(writes, reads))
+        brought = pc.or_(writes, pc.greater(pc.fill_null(table["record_bytes"], 0), 0))
+        table = table.filter(pc.and_(known, brought))
+        topic = pc.coalesce(table["topic"], table["topic_id"])
+        table = table.append_column("of", topic).filter(pc.is_valid(topic))
+        if not table.num_rows:
+            return
+        times = table["frame_timestamp"].cast(pa.int64())
+        where = pc.binary_join_element_wise(
+            table["capture"], table["connection"].cast(pa.string()), table["frame"].cast(pa.string()), "/"
+        )
+        table = table.append_column("time", times).append_column("where", where)
+        made = table.group_by(["of", "direction", "client_host", "client_id"], use_threads=False).aggregate(
+            [("record_bytes", "sum"), ("records", "sum"), ("time", "min"), ("time", "max"), ("where", "count_distinct")]
+        )
+        for row in made.to_pylist():
+            client = row["client_id"]
+            role = "writes" if row["direction"] == "request" else "reads"
+            if role == "reads" and client is not None and OF_BROKERS.fullmatch(client):
+                role = "replicates"
+            key = (row["of"], role, row["client_host"], client)
+            edge = self._edges.get(key)
+            if edge is None:
+                edge = self._edges[key] = Edge(*key)
+            edge.messages += row["where_count_distinct"]
+            edge.records += row["records_sum"] or 0
+            edge.bytes += row["record_bytes_sum"] or 0
+            edge.first_seen = min(edge.first_seen, row["time_min"])
+            edge.last_seen = max(edge.last_seen, row["time_max"])
+
+    def result(self) -> list[Edge]:
+        """The edges so far, by topic, role and client."""
+        made = sorted(
+            self._edges.values(),
+            key=lambda one: (one.topic, ROLES.index(one.role), one.client_host, one.client_id or ""),
+        )
+        for edge in made:
+            if edge.role == "reads":
+                edge.groups = sorted(self._groups.get((edge.client_host, edge.client_id), ()))
+        return made
+
+
+def batch_of(edges: Iterable[Edge]) -> pa.RecordBatch:
+    """Edges as Arrow data, with the columns of ``SCHEMA``."""
+    rows = list(edges)
+    columns = []
+    for wanted in SCHEMA:
+        values = [getattr(row, wanted.name) for row in rows]
+        if pa.types.is_timestamp(wanted.type):
+            columns.append(pa.array(values, pa.int64()).cast(TIMESTAMP))
+        else:
+            columns.append(pa.array(values, wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def summary(edges: Sequence[Edge]) -> list[str]:
+    """What edges say together, in a sentence."""
+    if not edges:
+        return ["No topic was written or read."]
+    topics = {one.topic for one in edges}
+    written, read = ({one.topic for one in edges if one.role == role} for role in ROLES[:2])
+    said = f"{len(topics)} topics: {len(written)} written, {len(read)} read"
+    return [f"{said}; {len(written - read)} written and not read."]
+
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+class _Nodes:
+    """Numbers for the nodes of a graph: what is on them may be anything."""
+
+    def __init__(self) -> None:
+        self.of: dict[tuple[str, ...], str] = {}
+
+    def name(self, *what: str) -> str:
+        return self.of.setdefault(what, f"n{len(self.of)}")
+
+
+def _parts(edges: Iterable[Edge]) -> tuple[_Nodes, list[tuple[str, str, str]]]:
+    """The nodes and the arrows (from, to, label) of a graph. Readers of a group are one node."""
+    nodes = _Nodes()
+    arrows: dict[tuple[str, str], list[int]] = {}
+    for edge in edges:
+        topic = nodes.name("topic", edge.topic)
+        clients = [nodes.name("group", group) for group in edge.groups] or [
+            nodes.name("client", edge.client_id or "-", edge.client_host)
+        ]
+        for client in clients:
+            pair = (client, topic) if edge.role == "writes" else (topic, client)
+            sums = arrows.setdefault(pair, [0, 0])
+            sums[0] += edge.records
+            sums[1] += edge.bytes
+    return nodes, [(*pair, f"{records} records, {size} bytes") for pair, (records, size) in arrows.items()]
+
+
+def dot(edges: Iterable[Edge]) -> str:
+    """The graph in the language of Graphviz: clients, topics, groups."""
+    nodes, arrows = _parts(edges)
+    lines = ["digraph lineage {", "  rankdir=LR;"]
+    for (kind, *texts), name in nodes.of.items():
+        shape = {"topic": "cylinder", "group": "box3d", "client": "box"}[kind]
+        label = _quoted("\\n".join(map(_dot_text, texts)))
+        lines.append(f"  {name} [shape={shape}, label={label}];")
+    lines += [f"  {one} -> {other} [label={_quoted(label)}];" for one, other, label in arrows]
+    return "\n".join([*lines, "}", ""])
+
+
+def _dot_text(text: str) -> str:
+    return showing.readable(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def mermaid(edges: Iterable[Edge]) -> str:
+    """The graph in the language of Mermaid, which many pages show as a picture."""
+    nodes, arrows = _parts(edges)
+    lines = ["flowchart LR"]
+    for (kind, *texts), name in nodes.of.items():
+        begin, end = {"topic": ("[(", ")]"), "group": ("[[", "]]"), "client": ("[", "]")}[kind]
+        lines.append(f"  {name}{begin}{_quoted('<br/>'.join(map(_mermaid_text, texts)))}{end}")
+    lines += [f"  {one} -->|{_quoted(label)}| {other}" for one, other, label in arrows]
+    return "\n".join([*lines, ""])
+
+
+def _mermaid_text(text: str) -> str:
+    """A text in which nothing means anything: all that is no letter, digit or one of few signs by its number."""
+    return "".join(one if one.isalnum() or one in " .-_:/" else f"#{ord(one)};" for one in showing.readable(text))
+
+
+def _groups(row: showing.Row) -> str:
+    return ", ".join(map(showing.readable, row["groups"])) or "-"
+
+
+SHOWN: Final = (
+    Column("topic", showing.plain("topic"), shrink=12),
+    Column("role", showing.plain("role")),
+    Column("client", showing.plain("client_host"), shrink=9),
+    Column("client_id", showing.plain("client_id"), shrink=10),
+    Column("groups", _groups, shrink=8),
+    Column("messages", showing.plain("messages"), right=True),
+    Column("records", showing.plain("records"), right=True),
+    Column("bytes", showing.plain("bytes"), right=True),
+    Column("first seen", showing.time("first_seen"), shrink=19),
+    Column("last seen", showing.time("last_seen"), shrink=19),
+)
+"""The columns of a terminal and of a page."""
