@@ -126,6 +126,9 @@ class Token:
     data: bytes
     message: Any = None
 
+    def __repr__(self) -> str:
+        return f"Token(data={{'redacted': {len(self.data)}}})"  # it may be a password
+
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:

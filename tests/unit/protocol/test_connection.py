@@ -398,6 +398,13 @@ def test_a_client_does_not_say_done_with_a_token() -> None:
         client.send_token(b"t", done=True)
 
 
+def test_a_token_is_not_shown() -> None:
+    client, broker = authenticating()
+    events = list(broker.receive(client.send_token(b"\0alice\0wonderland")))
+    assert len(events) == 2
+    assert "wonderland" not in repr(events)
+
+
 # --- the end
 
 

@@ -1,0 +1,110 @@
+"""Edges that real traffic does not reach: each test stands for a change of the code that no other test noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kwire import messages, schema, wire
+from kwire.codec import registry, tracked
+from kwire.codec.registry import Implementation
+from kwire.errors import DecodeError
+from kwire.limits import DEFAULT_LIMITS
+from kwire.schema import model
+
+implementations = pytest.mark.parametrize("implementation", registry.IMPLEMENTATIONS)
+
+
+def by_walking(message: model.Message, version: int, data: bytes) -> Any:
+    """What the careful twin of the compiled decoder makes of ``data``."""
+    structs = {**registry._classes(message)[2], message.name: registry.message_class(message)}
+    layout = model.layout(message, version)
+    return tracked.decode(layout, message.name, structs, data, 0, whole=True, limits=DEFAULT_LIMITS)[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"\xff\xff\xff\xff\x0f", 0xFFFFFFFF),
+        (b"\xff\xff\xff\xff\x7f", 0xFFFFFFFF),
+        (b"\x85\x80\x80\x80\x70", 5),
+        (b"\x80\x80\x80\x80\x10", 0),
+        (b"\x80\x80\x80\x80\x18", 0x80000000),
+    ],
+)
+def test_bits_of_a_varint_beyond_32_are_lost(data: bytes, value: int) -> None:
+    assert wire.read_uvarint(data, 0) == (value, 5)
+
+
+@implementations
+def test_bits_of_a_tag_beyond_32_are_lost(implementation: Implementation) -> None:
+    body = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    plain = registry.request_codec(12, 4).encode(body)[:-1]
+    data = plain + b"\x01" + b"\x85\x80\x80\x80\x70" + b"\x81\x80\x80\x80\x70" + b"x"
+    made = registry.request_codec(12, 4, implementation).decode(data)
+    assert made.unknown_tagged_fields == {5: b"x"}
+    assert by_walking(body.SCHEMA, 4, data) == made
+
+
+@implementations
+def test_a_count_that_a_tagged_field_cannot_hold_is_refused_there(implementation: Implementation) -> None:
+    # Nine features take 54 bytes at least: the message has more, the tagged field has 20.
+    features = b"\x0a" + b"\x01\0\0\0\0\0" * 3 + b"\0"
+    data = b"\0\0\x01\0\0\0\0" + b"\x02" + b"\x00" + bytes([len(features)]) + features
+    data += b"\x63\x64" + b"\0" * 100
+    with pytest.raises(DecodeError) as caught:
+        registry.response_codec(18, 3, implementation).decode(data)
+    assert caught.value.path == "$.supported_features"
+    assert caught.value.offset == 10
+
+
+@implementations
+def test_unknown_tags_are_written_in_ascending_order(implementation: Implementation) -> None:
+    tags = {9: b"9", 300: b"", 4: b"44", 0: b"0"}
+    body = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m", unknown_tagged_fields=tags)
+    data = registry.request_codec(12, 4, implementation).encode(body)
+    assert data.endswith(b"\x04" + b"\x00\x010" + b"\x04\x0244" + b"\x09\x019" + b"\xac\x02\x00")
+    assert tracked.encode(model.layout(body.SCHEMA, 4), "HeartbeatRequest v4", body) == data
+    # Beside known ones too, in whatever order.
+    made = messages.ApiVersionsResponse(zk_migration_ready=True, unknown_tagged_fields={77: b"b", 5: b"a"})
+    data = registry.response_codec(18, 3, implementation).encode(made)
+    assert data.endswith(b"\x03" + b"\x03\x01\x01" + b"\x05\x01a" + b"\x4d\x01b")
+
+
+def _tagged_nullable_structs() -> list[tuple[model.Message, int, str]]:
+    found = []
+    for name in schema.names():
+        message = schema.message(name)
+        for version in message.versions:
+            found += [
+                (message, version, field.name)
+                for field in model.layout(message, version).tagged
+                if isinstance(field.type, model.StructLayout) and field.nullable
+            ]
+    return found
+
+
+def test_there_is_a_tagged_struct_that_may_be_null() -> None:
+    assert _tagged_nullable_structs()
+
+
+@implementations
+def test_a_tagged_struct_may_be_null(implementation: Implementation) -> None:
+    for message, version, name in _tagged_nullable_structs():
+        codec = registry.codec(message, version, implementation)
+        there, absent = registry.message_class(message)(), registry.message_class(message)()
+        for field in model.layout(message, version).fields:
+            if getattr(there, field.name) is None and not field.nullable:
+                setattr(there, field.name, "")
+                setattr(absent, field.name, "")
+        struct_ = type(there).STRUCTS[name]()
+        setattr(there, name, struct_)
+        setattr(absent, name, None)
+        for one in (there, absent):
+            data = codec.encode(one)
+            assert tracked.encode(codec.layout, codec.label, one) == data
+            back = codec.decode(data)
+            assert getattr(back, name) == getattr(one, name)
+            assert by_walking(message, version, data) == back
+        assert codec.encode(there) != codec.encode(absent)

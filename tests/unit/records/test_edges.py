@@ -1,0 +1,81 @@
+"""Edges of record sets that brokers do not reach; each test stands for a change of code that no other test noticed."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from record_sets import batch, gzipped, message, record
+
+from kwire.errors import LimitError
+from kwire.limits import Limits
+from kwire.records import Batch, Record, decode, encode, encode_batch, to_arrow
+
+MOST = 2**63 - 1
+
+
+def offsets(data: bytes) -> list[int]:
+    """Of both readers."""
+    found = [one.offset for each in decode(data, problems=[]) for one in each.records]
+    rows = to_arrow(data, columns=["offset"], problems=[]).column(0).to_pylist()
+    assert found == rows
+    return found  # type: ignore[return-value]
+
+
+def test_a_last_offset_wraps_as_kafkas_does() -> None:
+    data = batch(record(offset=0) + record(offset=5), 2, base_offset=MOST - 1, last_delta=5)
+    (one,) = decode(data)
+    assert one.last_offset == -MOST - 1 + 3
+    assert offsets(data) == [MOST - 1, -MOST - 1 + 3]
+
+
+def test_as_many_wrappers_as_the_limit_are_opened() -> None:
+    data = message(b"deep")
+    for _ in range(2):
+        data = message(None, gzipped(data), attributes=1)
+    for limits in (Limits(nesting=2), Limits(nesting=3)):
+        assert [one.key for each in decode(data, limits=limits) for one in each.records] == [b"deep"]
+        assert to_arrow(data, limits=limits).column("key").to_pylist() == [b"deep"]
+    with pytest.raises(LimitError):
+        list(decode(data, limits=Limits(nesting=1)))
+
+
+def bad(offset: int) -> bytes:
+    """A message whose key is longer than the message."""
+    good = bytearray(message(offset=offset))
+    good[26:30] = struct.pack(">i", 1000)
+    good[12:16] = struct.pack(">I", zlib.crc32(good[16:]))
+    return bytes(good)
+
+
+def test_the_base_offset_counts_from_the_last_message_although_it_is_bad() -> None:
+    data = message(None, gzipped(message(offset=0) + message(offset=2) + bad(7)), attributes=1, offset=1007)
+    assert offsets(data) == [1000, 1002]
+
+
+def unpacked(wrapper: bytes) -> list[tuple[int, int, int]]:
+    """(offset, attributes, timestamp) of the messages inside of a gzip wrapper of magic 1."""
+    (size,) = struct.unpack_from(">i", wrapper, 30)
+    inner, found, pos = zlib.decompress(wrapper[34 : 34 + size], 31), [], 0
+    while pos < len(inner):
+        offset, length, _, _, attributes, time = struct.unpack_from(">qiIbbq", inner, pos)
+        found.append((offset, attributes, time))
+        pos += 12 + length
+    return found
+
+
+def test_offsets_inside_of_a_wrapper_are_relative_to_its_base() -> None:
+    data = encode([Record(key=b"%d" % n, timestamp=n) for n in range(3)], magic=1, compression="gzip", base_offset=1000)
+    assert struct.unpack_from(">q", data) == (1002,)
+    assert [one[0] for one in unpacked(data)] == [0, 1, 2]
+    assert offsets(data) == [1000, 1001, 1002]
+
+
+def test_messages_inside_of_a_wrapper_have_no_codec_of_their_own() -> None:
+    one = Batch(magic=1, attributes=1, base_offset=5, last_offset=6)
+    one.records = [Record(key=b"a", offset=5, timestamp=1, attributes=3), Record(key=b"b", offset=6, timestamp=2)]
+    one.records[1].attributes = 2 | 8
+    data = encode_batch(one)
+    assert [each[1] for each in unpacked(data)] == [0, 8]
+    assert offsets(data) == [5, 6]
