@@ -15,6 +15,7 @@ from kwire.errors import MissingExtraError
 from kwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     import pyarrow as pa
@@ -44,6 +45,12 @@ def read(
     payloads: bool = ...,
     api: str | None = ...,
     direction: str | None = ...,
+    apis: Iterable[str | int] | None = ...,
+    topics: Iterable[str] | None = ...,
+    client_ids: Iterable[str] | None = ...,
+    start: datetime | str | None = ...,
+    end: datetime | str | None = ...,
+    status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
@@ -64,6 +71,12 @@ def read(
     payloads: bool = ...,
     api: str | None = ...,
     direction: str | None = ...,
+    apis: Iterable[str | int] | None = ...,
+    topics: Iterable[str] | None = ...,
+    client_ids: Iterable[str] | None = ...,
+    start: datetime | str | None = ...,
+    end: datetime | str | None = ...,
+    status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
@@ -84,6 +97,12 @@ def read(
     payloads: bool = False,
     api: str | None = None,
     direction: str | None = None,
+    apis: Iterable[str | int] | None = None,
+    topics: Iterable[str] | None = None,
+    client_ids: Iterable[str] | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    status: Iterable[str] | None = None,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
@@ -103,13 +122,15 @@ def read(
     tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``payloads``: in the table
     ``messages`` a ``body`` has its record sets, in base64, and not only their size. ``api`` and ``direction``
     (``"request"`` or ``"response"``): the table ``messages`` has these only, and ``body`` is a struct (``schema_of``).
+    ``apis`` (names or keys), ``topics``, ``client_ids``, ``start`` and ``end`` (times; not ``end`` itself) and
+    ``status`` say which rows are wanted, of all tables (``kwire.tables.filters``); what they leave out is not decoded.
     ``keylog``: the secrets of connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that
     ``SSLKEYLOGFILE`` named; such connections are decrypted.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
-    batches of what stands before the damage; ``ValueError`` for an unknown table or column; ``MissingExtraError``
-    without the extra ``capture`` (for ``client_metrics`` also ``events``, with ``keylog`` also ``tls``); ``OSError``
-    for a key log that cannot be read.
+    batches of what stands before the damage; ``ValueError`` for an unknown table, column, API or status;
+    ``MissingExtraError`` without the extra ``capture`` (for ``client_metrics`` also ``events``, with ``keylog`` also
+    ``tls``); ``OSError`` for a key log that cannot be read.
     """
     from kwire.tls import KeyLog
 
@@ -147,6 +168,7 @@ def read(
         payloads=payloads,
         api=api,
         direction=direction,
+        only=reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),
         keys=KeyLog.of(keylog),
     )
     return found if tables is not None else _without_name(found)

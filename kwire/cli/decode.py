@@ -40,6 +40,7 @@ examples:
   kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
   tcpdump -i any -U -w - port 9092 | kwire decode -
   kwire decode broker.pcap --keylog keys.log
+  kwire decode broker.pcap --table partitions --api OffsetCommit --topic orders --since 2026-11-22T10:30
   kwire decode orders-0/00000000000000000000.log
   kwire decode __consumer_offsets-12/ --deep
 """
@@ -142,11 +143,19 @@ def register(subparsers: Any) -> None:
         "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
     )
     parser.add_argument(
-        "--api", metavar="NAME", help="messages of this API only, with bodies as structs (implies --table messages)"
+        "--api",
+        action=Names,
+        metavar="NAMES",
+        help="only what belongs to these APIs; of one API alone, or with --table messages, bodies become structs",
     )
     parser.add_argument(
         "--direction", choices=("request", "response"), help="with --api: which of the two (default: request)"
     )
+    parser.add_argument("--topic", action=Names, metavar="NAMES", help="only what speaks of these topics")
+    parser.add_argument("--client-id", action="append", metavar="ID", help="only of this client; several are possible")
+    parser.add_argument("--since", metavar="TIME", help="only frames from this time on (ISO 8601; UTC unless it says)")
+    parser.add_argument("--until", metavar="TIME", help="only frames before this time")
+    parser.add_argument("--status", action=Names, metavar="WORDS", help="only rows with this status")
     add_limits(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
 
@@ -163,12 +172,17 @@ def run(args: argparse.Namespace) -> int:
     segments = _segments(files)
     if segments and args.keylog:
         args.parser.error("--keylog is for captures")
-    if segments and (args.payloads or args.api):
-        args.parser.error(f"{'--payloads' if args.payloads else '--api'} is for captures")
+    for option in ("payloads", "api", "topic", "client_id", "since", "until", "status") if segments else ():
+        if getattr(args, option):
+            args.parser.error(f"--{option.replace('_', '-')} is for captures")
     if segments:
         return _decode_segments(files, segments, args)
+    args.apis, args.api = args.api, None
+    if args.apis and len(args.apis) == 1 and args.table in (None, ["messages"]) and args.as_ is None:
+        # The bodies of one API are structs.
+        (args.api,), args.apis = args.apis, None
     if args.direction and not args.api:
-        args.parser.error("--direction goes with --api")
+        args.parser.error("--direction goes with the --api of messages")
     wanted = args.table or (["messages"] if args.api else [])
     if args.deep or args.check_indexes or not set(wanted) <= set(tables.names(tables.CAPTURE)):
         args.parser.error("--deep, --check-indexes and --table batches are for log segments")
@@ -183,6 +197,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--columns is for one table")
     try:
         from kwire.cli.output import open_output
+        from kwire.tables.filters import Filter
         from kwire.tables.reading import chosen_table
     except ModuleNotFoundError as missing:
         if missing.name in ("numpy", "pyarrow"):
@@ -194,12 +209,24 @@ def run(args: argparse.Namespace) -> int:
     live = any(is_live(file, follow=args.follow) for file in files)
     memory: dict[str, Any] = {}
     keys = opened_keylog(args.keylog, growing=live)
+    try:
+        args.only = Filter.of(
+            apis=args.apis,
+            topics=args.topic,
+            client_ids=args.client_id,
+            start=args.since,
+            end=args.until,
+            status=args.status,
+        )
+    except ValueError as wrong:
+        args.parser.error(str(wrong))
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
         for name in wanted:
             path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
+                args.only.check(table)
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schema = _chosen(table, args.columns)
@@ -334,6 +361,7 @@ def _decode(
             payloads=args.payloads,
             api=args.api,
             direction=_direction(args),
+            only=args.only,
             keys=keys,
         )
         for table, batch in found:
@@ -341,7 +369,7 @@ def _decode(
             outputs[table].write(batch)
             if live:
                 outputs[table].flush()
-    if not rows and not _has_frames(file, args, outputs, keys):
+    if not rows and not args.only and not _has_frames(file, args, outputs, keys):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     if notes:
         for output in outputs.values():

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.spark.files import Choice, File
+    from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
 
 __all__ = ["BAD_FILE", "KwireDataSource", "schema_of", "table_schema"]
@@ -67,6 +68,9 @@ properties of the table that are no options: owner, provider, location."""
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
 VXLAN_PORTS = "vxlan_ports"
 PAYLOADS, API, DIRECTION = "payloads", "api", "direction"
+APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "client_ids", "start", "end", "status")
+"""Which rows of captures are wanted: see ``kwire.tables.filters``."""
+COLUMNS: Final = "columns"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
@@ -75,6 +79,7 @@ KEYLOG_PIECE: Final = 1 << 20
 
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
+    *(COLUMNS, *FILTERS),
     *(GLOB, RECURSIVE, AFTER, BEFORE, PATH),
 )
 
@@ -102,13 +107,13 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> StructType
     return from_arrow_schema(capture.schema_of(api, direction, payloads=payloads))
 
 
-def _spark_schema(table: Table, *, asked: bool = False) -> StructType:
-    """The columns of a table; with ``asked``, those as well that are only there by name."""
+def _spark_schema(table: Table, *, asked: bool = False, columns: tuple[str, ...] | None = None) -> StructType:
+    """The columns of a table, or some of them; with ``asked``, those as well that are only there by name."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
     always = (table.file, "status")
-    schema = from_arrow_schema(pa.schema([*table.schema, *table.asked]) if asked else table.schema)
+    schema = from_arrow_schema(pa.schema([*table.schema, *table.asked]) if asked else table.chosen(columns))
     return StructType([StructField(one.name, one.dataType, one.name not in always) for one in schema.fields])
 
 
@@ -147,6 +152,8 @@ class Options:
     keylog: str | None
     paths: tuple[str, ...]
     choice: Choice
+    columns: tuple[str, ...] | None
+    only: Filter | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -187,7 +194,7 @@ class Options:
             after=_instant(options.get(AFTER.lower()), AFTER),
             before=_instant(options.get(BEFORE.lower()), BEFORE),
         )
-        return cls(
+        found = cls(
             form=form,
             table=table,
             ports=ports,
@@ -201,7 +208,14 @@ class Options:
             keylog=options.get(KEYLOG),
             paths=tuple(paths),
             choice=choice,
+            columns=_names(options.get(COLUMNS)),
+            only=_only(options, form, table),
         )
+        try:
+            found.definition.chosen(found.columns)
+        except ValueError as wrong:
+            raise KwireError(f"the option 'columns': {wrong}") from None
+        return found
 
     @property
     def definition(self) -> Table:
@@ -257,6 +271,36 @@ def _secrets(text: str) -> bool:
     return text.lower() == "show"
 
 
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names that are separated by commas; None for none."""
+    names = tuple(one.strip() for one in (text or "").split(",") if one.strip())
+    return names or None
+
+
+def _only(options: Mapping[str, str], form: str, table: str) -> Filter | None:
+    """Which rows the options want. Raises ``KwireError``."""
+    from kwire.tables.filters import Filter
+
+    given = [name for name in FILTERS if name in options]
+    if not given:
+        return None
+    if form == LOG:
+        raise KwireError(f"the option {given[0]!r} is for captures")
+    try:
+        found = Filter.of(
+            apis=_names(options.get(APIS)),
+            topics=_names(options.get(TOPICS)),
+            client_ids=_names(options.get(CLIENT_IDS)),
+            start=options.get(START),
+            end=options.get(END),
+            status=_names(options.get(STATUS)),
+        )
+        found.check(tables.table(table))
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    return found
+
+
 def _ports(text: str | None, option: str) -> tuple[int, ...] | None:
     if text is None or not text.strip():
         return None
@@ -287,7 +331,8 @@ class KwireDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
-        schema = _spark_schema(Options.of(options).definition)
+        checked = Options.of(options)
+        schema = _spark_schema(checked.definition, columns=checked.columns)
         if of_catalog:
             first, *others = schema.fields
             kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
@@ -333,6 +378,8 @@ def _read(stream: Any, table: Table, file: File, columns: list[str], options: Op
 
     terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "keylog": _keys(options.keylog)}
     terms |= {"payloads": options.payloads, "api": options.api, "direction": options.direction}
+    if options.only is not None:
+        terms |= options.only.arguments()
     return capture.read(stream, table.name, name=file.name, **terms)
 
 

@@ -9,7 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -97,6 +97,12 @@ class Texts:
         """The bytes that each thing's text has, and 0 at the end: what -1, for no thing, finds."""
         made = np.array([*self._sizes, 0], np.int64)
         return np.append(made[self._numbers], 0)
+
+    def among(self, wanted: Container[str | None]) -> Array:
+        """Which things have one of these texts."""
+        right = np.array([one in wanted for one in self._values] + [False], bool)
+        made: Array = right[self._numbers]
+        return made
 
     def column(self, which: Array) -> pa.Array:
         """The texts of the things ``which`` (-1: null) as a column."""

@@ -684,6 +684,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
+    filters=False,
     asked=(BROKER_APIS,),
     shown=(
         Column("first seen", showing.time("first_seen"), shrink=19),

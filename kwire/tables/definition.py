@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kwire.capture.frames import Frames
     from kwire.capture.tracker import Tracker
+    from kwire.tables.filters import Filter
     from kwire.tables.showing import Column
 
 __all__ = ["CaptureTable", "LogTable", "Maker", "Run", "Table", "words"]
@@ -28,7 +29,7 @@ class Run:
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
     job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
-    whether bodies have their record sets.
+    whether bodies have their record sets. ``only``: which rows are wanted.
     """
 
     name: str = ""
@@ -36,10 +37,16 @@ class Run:
     limits: Limits = DEFAULT_LIMITS
     secrets: bool = False
     payloads: bool = False
+    only: Filter | None = None
 
 
 class Maker:
-    """Makes the rows of one table of one capture. ``frames`` are to come in the order of the capture."""
+    """Makes the rows of one table of one capture. ``frames`` are to come in the order of the capture.
+
+    ``sees_all``: it is given all frames, since it learns from others, and applies ``Run.only`` to frames and topics.
+    """
+
+    sees_all = False
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         """The rows that these frames give, with the schema that was chosen; a batch may be empty."""
@@ -94,6 +101,8 @@ class CaptureTable(Table):
     """
 
     maker: Callable[[pa.Schema, Run], Maker]
+    filters: bool = True
+    """Whether each row is of one frame (or of a request and its response), so that a ``Filter`` can choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

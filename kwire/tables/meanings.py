@@ -34,6 +34,8 @@ def renamed(name: str) -> str:
 class OfRecords(Maker):
     """Makes rows out of those of ``records``, of which it asks for ``needed`` and for the place that ``schema`` has."""
 
+    sees_all = True
+
     def __init__(self, schema: pa.Schema, run: Run, needed: Iterable[str]) -> None:
         self.schema = schema
         self.limits = run.limits

@@ -348,6 +348,7 @@ class _Maker(Maker):
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self.groups = Names()
+        self._only = run.only
 
     def _program(self, api: int, response: int, version: int) -> Program | None:
         both = layouts(api, response, version)
@@ -372,13 +373,24 @@ class _Maker(Maker):
         )
         return compile_program(both, values, lists=lists, emit_each=each)
 
+    sees_all = True
+
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        if "topic" in self.wanted:
+        topics = None if self._only is None else self._only.topics
+        if "topic" in self.wanted or topics is not None:
             self.topics.learn(frames)
-        for rows, found, failures in self._programs.parts(frames, np.flatnonzero(_with_partitions(frames)), MOST_ROWS):
+        candidates = _with_partitions(frames)
+        if self._only is not None:
+            candidates &= self._only.frames(frames)
+        for rows, found, failures in self._programs.parts(frames, np.flatnonzero(candidates), MOST_ROWS):
             # Bytes after the body are told by ``frames``: nothing of the partitions is missing.
             wrong = [one for one in failures if not one.is_trailing]
-            yield from self._made(frames, _Part(self, frames, rows[job_column(found)], found), wrong)
+            of_frame, rows_found = rows[job_column(found)], found
+            if topics is not None:
+                kept = self.topics.names(frames.data, found, frames.numbers[of_frame]).among(topics)
+                # What is wrong with a frame is not of one of its topics.
+                of_frame, rows_found, wrong = of_frame[kept], found[kept], []
+            yield from self._made(frames, _Part(self, frames, of_frame, rows_found), wrong)
 
     def _made(self, frames: Frames, part: _Part, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         n_rows = len(part.frame)

@@ -13,15 +13,18 @@ from kwire.errors import CaptureError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import CaptureTable, Maker, Run
+from kwire.tables.filters import Filter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.capture.frames import Frames
     from kwire.capture.parts import Part
     from kwire.capture.reading import Source
+    from kwire.capture.tracker import Tracker
     from kwire.tls import KeyLog
 
-__all__ = ["chosen_table", "of_capture", "read", "schema_of"]
+__all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of"]
 
 
 def of_capture(name: str) -> CaptureTable:
@@ -73,18 +76,33 @@ def read(
     direction: str | None = None,
     keys: KeyLog | None = None,
     part: Part | None = None,
+    only: Filter | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
     ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
     from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
-    is that part of a whole. The rest and the errors are those of ``kwire.capture.read``.
+    is that part of a whole. ``only``: which rows are wanted. The rest and the errors are those of
+    ``kwire.capture.read``.
     """
-    run = Run(name=name, memory={} if memory is None else memory, limits=limits, secrets=secrets, payloads=payloads)
+    only = only or None
+    run = Run(
+        name=name,
+        memory={} if memory is None else memory,
+        limits=limits,
+        secrets=secrets,
+        payloads=payloads,
+        only=only,
+    )
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():
         definition = chosen_table(one, api, direction, payloads=payloads)
-        makers[one] = definition.maker(definition.chosen(columns), run)
+        schema = definition.chosen(columns)
+        if only is None:
+            makers[one] = definition.maker(schema, run)
+        else:
+            only.check(definition)
+            makers[one] = _Filtered(definition, schema, run, only)
     reading = Reading(
         source,
         ports=ports,
@@ -97,6 +115,47 @@ def read(
         part=part,
     )
     return _batches(reading, makers, name, on_note)
+
+
+class _Filtered(Maker):
+    """Makes the rows that a filter leaves."""
+
+    def __init__(self, table: CaptureTable, schema: pa.Schema, run: Run, only: Filter) -> None:
+        self._schema = schema
+        self._only = only
+        if only.status is not None and "status" not in schema.names:
+            schema = schema.append(table.schema.field("status"))
+        self._maker = table.maker(schema, run)
+        self._speaks: Maker | None = None
+        if only.topics is not None and not self._maker.sees_all:
+            # Which frames speak of a topic is known by what they say of its partitions.
+            partitions = of_capture("partitions")
+            self._speaks = partitions.maker(partitions.chosen(["frame"]), run)
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        import numpy as np
+
+        if not self._maker.sees_all:
+            wanted = self._only.frames(frames)
+            if self._speaks is not None:
+                numbers = [batch.column(0).to_numpy() for batch in self._speaks.batches(frames)]
+                wanted &= np.isin(frames.numbers, np.concatenate([*numbers, np.zeros(0, np.int64)]))
+            frames = frames.chosen(wanted)
+        yield from self._rows(self._maker.batches(frames))
+
+    def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
+        yield from self._rows(self._maker.rest(tracker))
+
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._only.status is None:
+            yield from batches
+            return
+        words = pa.array(sorted(self._only.status), pa.string())
+        for batch in batches:
+            yield batch.filter(pc.is_in(batch.column("status"), words)).select(self._schema.names)
 
 
 def _batches(

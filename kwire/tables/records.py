@@ -156,15 +156,26 @@ class Records(Maker):
             self._decoded.append("crc_ok")
         self._sets = Programs(_set_program, SET_REGISTERS)
         self._topics = Topics()
+        self._only = run.only
+
+    sees_all = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
         from kwire.records.verdicts import Waiting
 
-        if "topic" in self._wanted:
+        topics = None if self._only is None else self._only.topics
+        if "topic" in self._wanted or topics is not None:
             self._topics.learn(frames)
-        rows, sets, failures = self._sets.run(frames, np.flatnonzero(_with_records(frames)))
+        candidates = _with_records(frames)
+        if self._only is not None:
+            candidates &= self._only.frames(frames)
+        rows, sets, failures = self._sets.run(frames, np.flatnonzero(candidates))
         of_job = rows[job_column(sets)]
+        if topics is not None:
+            kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
+            # What is wrong with a frame is not of one of its topics.
+            sets, of_job, failures = sets[kept], of_job[kept], []
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = _Place(self._name, self._topics, frames, sets, of_job, self._wanted)

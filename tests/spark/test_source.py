@@ -226,7 +226,8 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
         (
             {"tabel": "frames"},
             "no option 'tabel': the data source kwire has 'format', 'table', 'ports', 'vxlan_ports', 'deep', 'limits', "
-            "'secrets', 'payloads', 'keylog', 'pathGlobFilter', 'recursiveFileLookup', 'modifiedAfter', "
+            "'secrets', 'payloads', 'api', 'direction', 'keylog', 'columns', 'apis', 'topics', 'client_ids', 'start', "
+            "'end', 'status', 'pathGlobFilter', 'recursiveFileLookup', 'modifiedAfter', "
             "'modifiedBefore' and 'path'",
         ),
     ],

@@ -119,4 +119,5 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
         "208 ['timestamp', 'client_id', 'body']",
         "frames 208",
         "records 516",
+        "32",
     ]

@@ -1,0 +1,139 @@
+"""Which rows of a capture are wanted: by API, client, time, topic and status.
+
+``Filter.of`` checks what a user has given, ``kwire.tables.reading`` applies it. API, client and time are of frames, and
+are looked at before anything is made of one; topics are looked at before record sets are decoded, and in tables without
+a topic a frame counts that speaks of one of them. Words of ``status`` are known last: they choose among rows.
+
+Rules kept here:
+
+- A filter never changes a row: numbers of frames, names of topics by id and latencies are those of the whole capture.
+- Rows that belong to no API, client or topic are not among those of one.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kwire import schema
+
+if TYPE_CHECKING:
+    from kwire.capture.frames import Frames
+    from kwire.tables.definition import CaptureTable
+
+__all__ = ["Filter"]
+
+Array = Any
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is wanted; None is everything. ``start`` and ``end`` are nanoseconds since 1970, ``end`` not included."""
+
+    apis: frozenset[int] | None = None
+    topics: frozenset[str] | None = None
+    client_ids: frozenset[str] | None = None
+    start: int | None = None
+    end: int | None = None
+    status: frozenset[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        apis: Iterable[str | int] | None = None,
+        topics: Iterable[str] | None = None,
+        client_ids: Iterable[str] | None = None,
+        start: datetime.datetime | str | None = None,
+        end: datetime.datetime | str | None = None,
+        status: Iterable[str] | None = None,
+    ) -> Filter:
+        """What the arguments of the same names of ``kwire.capture.read`` mean. Raises ``ValueError``."""
+        return cls(
+            apis=None if apis is None else frozenset(map(_api, _several(apis, "apis"))),
+            topics=None if topics is None else frozenset(_several(topics, "topics")),
+            client_ids=None if client_ids is None else frozenset(_several(client_ids, "client_ids")),
+            start=_instant(start),
+            end=_instant(end),
+            status=None if status is None else frozenset(_several(status, "status")),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``of`` and ``kwire.capture.read`` make this of."""
+        when = {"start": self.start, "end": self.end}
+        return {
+            "apis": self.apis,
+            "topics": self.topics,
+            "client_ids": self.client_ids,
+            "status": self.status,
+        } | {
+            name: None if one is None else _EPOCH + datetime.timedelta(microseconds=one // 1000)
+            for name, one in when.items()
+        }
+
+    def __bool__(self) -> bool:
+        return self != Filter()
+
+    def check(self, table: CaptureTable) -> None:
+        """Raises ``ValueError`` where the table cannot be filtered so."""
+        if self and not table.filters:
+            raise ValueError(f"the table {table.name} has no filters: a row of it is not of one frame")
+        unknown = sorted((self.status or frozenset()) - set(table.statuses))
+        if self.status is not None and not table.statuses:
+            raise ValueError(f"the table {table.name} has no status")
+        if unknown:
+            raise ValueError(f"no status {unknown[0]!r} in the table {table.name}: {', '.join(table.statuses)}")
+
+    def frames(self, frames: Frames) -> Array:
+        """Which frames are wanted by API, client and time."""
+        import numpy as np
+
+        wanted: Array = np.ones(len(frames), bool)
+        if self.apis is not None:
+            wanted &= np.isin(frames["api"], sorted(self.apis))
+        if self.start is not None:
+            wanted &= frames["time"] >= self.start
+        if self.end is not None:
+            wanted &= frames["time"] < self.end
+        if self.client_ids is not None:
+            numbers = np.unique(frames["client"][wanted])
+            right = [number for number in numbers.tolist() if frames.client_id(number) in self.client_ids]
+            wanted &= np.isin(frames["client"], right)
+        return wanted
+
+
+def _several(values: Iterable[Any], name: str) -> Iterable[Any]:
+    if isinstance(values, str):
+        raise ValueError(f"{name} are several: a list, not a text")
+    return values
+
+
+def _api(given: str | int) -> int:
+    """The key of an API, by its name in any case, or by its number."""
+    known = schema.api_keys()
+    if isinstance(given, int):
+        return given
+    found = next((key for key, name in known.items() if name.lower() == given.lower()), None)
+    if found is None and given.isdecimal():
+        return int(given)
+    if found is None:
+        raise ValueError(f"no API {given!r}: names are Kafka's, such as Produce or OffsetCommit")
+    return found
+
+
+def _instant(given: datetime.datetime | str | None) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        try:
+            given = datetime.datetime.fromisoformat(given.strip())
+        except ValueError:
+            raise ValueError(f"no time {given!r}: times are ISO 8601, such as 2026-11-22T10:30:00Z") from None
+    if given.tzinfo is None:
+        given = given.replace(tzinfo=datetime.UTC)
+    since = given - _EPOCH
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000

@@ -1,0 +1,153 @@
+"""Which rows are wanted: every filter gives the rows of the whole table that it describes, and decodes no others."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_captures import Row, exchange
+from made_captures import read as rows_of
+from packets import pcap
+
+from kwire import capture
+from kwire.kernels.engine import PYTHON, using
+from kwire.records import columnar
+from kwire.tables import messages as bodies
+from kwire.tables.filters import Filter
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+CAPTURE = (GOLDEN / "kafka-4.3-kraft-events" / "events.pcap").read_bytes()
+TABLES = ("frames", "messages", "partitions", "records", "calls", "cloudevents")
+WHOLE: dict[str, list[Row]] = {}
+
+
+def whole(table: str) -> list[Row]:
+    """All rows of the capture."""
+    if not WHOLE:
+        with using(PYTHON):
+            WHOLE.update((name, []) for name in TABLES)
+            for name, batch in capture.read(io.BytesIO(CAPTURE), tables=TABLES):
+                WHOLE[name] += batch.to_pylist()
+    return WHOLE[table]
+
+
+def chosen(table: str, **filters: Any) -> list[Row]:
+    with using(PYTHON):
+        return rows_of(CAPTURE, table, **filters)
+
+
+def of_frames(wanted: Any) -> set[int]:
+    """The numbers of the frames that a condition holds for."""
+    return {row["frame"] for row in whole("frames") if wanted(row)}
+
+
+@pytest.mark.parametrize("table", ["frames", "messages", "partitions", "records"])
+def test_by_api_and_by_client(table: str) -> None:
+    frames = of_frames(lambda row: row["api_name"] in ("Fetch", "Produce"))
+    expected = [row for row in whole(table) if row["frame"] in frames]
+    assert 0 < len(expected) < len(whole(table)) or table == "records"
+    assert chosen(table, apis=["fetch", 0]) == expected
+    client = next(row["client_id"] for row in whole("frames") if row["client_id"])
+    frames = of_frames(lambda row: row["client_id"] == client)
+    assert chosen(table, client_ids=[client, "nobody"]) == [row for row in whole(table) if row["frame"] in frames]
+    assert chosen(table, client_ids=["nobody"]) == []
+
+
+@pytest.mark.parametrize("table", ["frames", "messages", "partitions", "records"])
+def test_by_time(table: str) -> None:
+    times = sorted(row["timestamp"] for row in whole("frames"))
+    start, end = times[len(times) // 4], times[len(times) // 2]
+    frames = of_frames(lambda row: start <= row["timestamp"] < end)
+    expected = [row for row in whole(table) if row["frame"] in frames]
+    assert chosen(table, start=start, end=end.isoformat()) == expected
+    assert len(expected) < len(whole(table))
+
+
+def test_by_topic() -> None:
+    topic = whole("records")[0]["topic"]
+    for table in ("records", "partitions"):
+        expected = [row for row in whole(table) if row["topic"] == topic]
+        assert 0 < len(expected) < len(whole(table))
+        assert chosen(table, topics=[topic]) == expected
+        # Without the column as well.
+        assert chosen(table, topics=[topic], columns=["frame"]) == [{"frame": row["frame"]} for row in expected]
+    speaking = {row["frame"] for row in whole("partitions") if row["topic"] == topic}
+    for table in ("frames", "messages"):
+        assert chosen(table, topics=[topic]) == [row for row in whole(table) if row["frame"] in speaking]
+
+
+def test_by_status() -> None:
+    words = {row["status"] for row in whole("messages")}
+    for word in words:
+        expected = [row for row in whole("messages") if row["status"] == word]
+        assert chosen("messages", status=[word]) == expected
+        assert chosen("messages", status=[word], columns=["frame"]) == [{"frame": row["frame"]} for row in expected]
+
+
+def test_several_filters_are_all_to_hold() -> None:
+    found = chosen("partitions", apis=["Fetch"], status=["ok"], topics=[whole("records")[0]["topic"]])
+    assert found
+    assert all(row["api_name"] == "Fetch" and row["topic"] == whole("records")[0]["topic"] for row in found)
+
+
+def test_tables_of_one_pass_are_filtered_as_each_alone() -> None:
+    found: dict[str, list[Row]] = {name: [] for name in TABLES}
+    with using(PYTHON):
+        for name, batch in capture.read(io.BytesIO(CAPTURE), tables=TABLES, apis=["Produce", "Fetch"]):
+            found[name] += batch.to_pylist()
+    assert found["frames"] == chosen("frames", apis=["Produce", "Fetch"])
+    assert found["records"] == whole("records")
+    assert {row["api_name"] for row in found["calls"]} == {"Produce", "Fetch"}
+
+
+def test_what_is_left_out_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+    original = bodies._Maker._body
+    monkeypatch.setattr(
+        bodies._Maker, "_body", lambda maker, *about: (looked_at.append(about[2]), original(maker, *about))[1]
+    )
+    sets: list[int] = []
+    decode = columnar.decode_pieces
+
+    def counted(data: Any, starts: Any, *rest: Any, **options: Any) -> Any:
+        sets.append(len(starts))
+        return decode(data, starts, *rest, **options)
+
+    monkeypatch.setattr(columnar, "decode_pieces", counted)
+    chosen("messages", apis=["Heartbeat"])
+    assert set(looked_at) <= {12}
+    chosen("records", topics=["no-such-topic"])
+    assert sum(sets) == 0
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"apis": ["Produse"]}, "no API 'Produse'"),
+        ({"apis": "Produce"}, "apis are several"),
+        ({"start": "yesterday"}, "no time 'yesterday'"),
+        ({"status": ["fine"]}, "no status 'fine' in the table frames: ok"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_a_value_error(filters: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        rows_of(pcap(exchange().packets), **filters)
+
+
+def test_tables_that_cannot_be_filtered_say_so() -> None:
+    with pytest.raises(ValueError, match="the table connections has no filters"):
+        rows_of(pcap(exchange().packets), "connections", apis=["Produce"])
+    with pytest.raises(ValueError, match="the table cloudevents has no status"):
+        rows_of(pcap(exchange().packets), "cloudevents", status=["ok"])
+
+
+def test_times_are_utc_unless_they_say() -> None:
+    utc = datetime.datetime(2026, 11, 22, 10, 30, tzinfo=datetime.UTC)
+    asked = [Filter.of(start=one).start for one in (utc, "2026-11-22T10:30", "2026-11-22T11:30+01:00")]
+    assert asked == [int(utc.timestamp()) * 10**9] * 3
+    again = Filter.of(start=utc, apis=["Produce"], status=["ok"])
+    assert Filter.of(**again.arguments()) == again
+    assert not Filter.of()
