@@ -508,7 +508,7 @@ def _frame(
             pos = at
             if count < 0:
                 n = _word(out, n, _NULL)
-                pc = instruction.target
+                pc = pc + 1 if op == Write.NUMBERS else instruction.target
                 continue
             if count > instruction.free:
                 budget -= count * instruction.cost

@@ -67,6 +67,9 @@ def test_numbers_names_escapes_and_what_is_not_utf8(engine: Engine) -> None:
     numbers = [0, 9, 10, 99, 100, 101, -1, 2**31 - 1, -(2**31), 12345, 999_999, 1_000_000]
     broker = {"name": "t", "partitions": [{"replica_nodes": numbers, "error_code": 7}, {"error_code": 12_345}]}
     made.append((messages.MetadataResponse.from_dict({"topics": [broker]}), 12))
+    lists = {"name": "t", "partitions": [{"eligible_leader_replicas": None, "last_known_elr": [1]}]}
+    made.append((messages.DescribeTopicPartitionsResponse.from_dict({"topics": [lists]}), 0))
+    made.append((messages.MetadataRequest(topics=None), 12))
     assert texts(engine, *made) == [to_json(*one) for one in made]
 
 
