@@ -31,7 +31,8 @@ class Limits:
     take a twelfth of it whatever its size, and beyond that 12 times its own bytes: ordinary ones take 1 to 10 times.
     Of one entry of a record set, so many bytes of ``Record`` are made at most, whatever its size (200 bytes each).
     The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
-    ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB.
+    ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB. Of names of
+    topics that are longer than Kafka's may be, a capture has so much in the table ``records``.
     ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
     of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
     ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is

@@ -41,7 +41,7 @@ class OfRecords(Maker):
         self.limits = run.limits
         place = (_NAMES[one] for one in schema.names if one in _NAMES)
         columns = dict.fromkeys([*place, *needed])
-        self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run, MOST_BYTES)
+        self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run, MOST_BYTES, names=True)
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that some records give."""

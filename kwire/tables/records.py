@@ -7,7 +7,8 @@ both (Metadata, CreateTopics and so on), by such programs too.
 Rules kept here:
 
 - Names of topics, of up to 32 kB each, stand in every row: their bytes are counted before they are written, and batches
-  are cut by them.
+  are cut by them. Of names that are longer than Kafka's may be, a capture has as much text as ``Limits.text``; rows
+  behind that are without the name, and say so.
 - Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
 - Values that hold secrets are replaced where the topic is ``__cluster_metadata``, by its name or its id.
 - What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.capture.frames import Frames
 from kwire.kernels.layouts import Status
@@ -100,7 +102,8 @@ STATUSES: Final = {
     RecordStatus.MALFORMED: "bytes that are no record, or a batch that cannot be decompressed; only the columns of the "
     "frame, topic and partition are there",
     RecordStatus.UNREADABLE: "the frame is incomplete: what follows the record sets that are whole is not there",
-    RecordStatus.TOO_LARGE: "a batch that would become more than a limit allows, or how many more problems there were",
+    RecordStatus.TOO_LARGE: "a batch that would become more than a limit allows, how many more problems there were, or "
+    "a record without the name of its topic, which is longer than any and repeated too often",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
@@ -135,16 +138,20 @@ SET_REGISTERS: Final = 4
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
 
+LONGEST_NAME: Final = 249
+"""Bytes of the longest name that a topic can have (``org.apache.kafka.common.internals.Topic``)."""
+
 _OTHER_TEXT: Final = 48
 """Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
 
 
 class Records(Maker):
     """Makes the rows; ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
-    has."""
+    has. ``names``: all names of topics are wanted, whatever they cost."""
 
-    def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES) -> None:
+    def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
+        self._long_names = _LAST if names else run.limits.text
         self._name = run.name
         self._limits = run.limits
         self._budget = Budget(run.limits)
@@ -216,7 +223,7 @@ class Records(Maker):
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
         n_rows = len(found.set_index)
-        if not told and n_rows * place.most <= self._most:
+        if not told and n_rows * place.most <= self._most and not place.has_long_names:
             # As good as always.
             index = found.set_index.astype(np.int64)
             yield columns.filled(self._schema, (place.columns(index, place.of_job[index]) | own).__getitem__)
@@ -227,19 +234,42 @@ class Records(Maker):
         order = np.concatenate([found.set_index, bad_sets])
         index = np.where(order == _LAST, -1, order)
         costs = place.costs(index)
+        unnamed = self._unnamed(place, index)
+        costs[unnamed] -= place.long_names[index[unnamed]]
+        if unnamed.any():
+            hidden, why = pa.array(unnamed[:n_rows]), self._limits.said("text")
+            sentences = [f"the name of the topic, {size} bytes: {why}" for size in place.long_names[index].tolist()]
+            if "status" in own:
+                own["status"] = pc.if_else(hidden, WORDS[RecordStatus.TOO_LARGE], own["status"])
+                of_name, error = pa.array(sentences[:n_rows], pa.string()), own["error"]
+                both = pc.if_else(error.is_valid(), pc.binary_join_element_wise(error, of_name, "; "), of_name)
+                own["error"] = pc.if_else(hidden, both, error)
+            errors = [
+                f"{text}; {sentences[n_rows + at]}" if unnamed[n_rows + at] else text for at, text in enumerate(errors)
+            ]
+            costs[unnamed] += len(sentences[0])
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
         for part in shared_out(costs, n_rows, row, order, most=self._most):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
-            made = place.columns(index[good], row[good])
+            made = place.columns(index[good], row[good], unnamed[good])
             made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}
             batch = columns.filled(self._schema, made.__getitem__)
             if bad.stop > bad.start:
-                values: dict[str, Any] = place.columns(index[bad], row[bad])
+                values: dict[str, Any] = place.columns(index[bad], row[bad], unnamed[bad])
                 said = errors[part.problems]
                 values["status"] = columns.pick(WORDS, self._statuses(frames, index[bad], row[bad], said))
                 values["error"] = said
                 batch = placed(batch, problem_rows(self._schema, bad.stop - bad.start, values), part.order)
             yield batch
+
+    def _unnamed(self, place: _Place, of_set: Array) -> Array:
+        """Which rows are to be without the name of their topic: those behind what long names may be in all."""
+        if not place.has_long_names:
+            return np.zeros(len(of_set), bool)
+        sizes = place.long_names[of_set]
+        made: Array = (np.cumsum(sizes) > self._long_names) & (sizes > 0)
+        self._long_names -= int(sizes[~made].sum())
+        return made
 
     def _statuses(self, frames: Frames, of_set: Array, of_frame: Array, said: list[str]) -> Array:
         whole = (of_set >= 0) | (frames["status"][of_frame] == Status.OK)
@@ -295,6 +325,10 @@ class _Place:
         self._costs = np.full(len(sets) + 1, _OTHER_TEXT + (text_size(name) if "capture" in wanted else 0))
         for one in self._texts.values():
             self._costs += one.sizes()
+        named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
+        self.long_names = np.where(named > LONGEST_NAME, named, 0)
+        """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
+        self.has_long_names = bool(self.long_names.any())
         self.most = int(self._costs.max())
         """The most bytes of text that a row has."""
 
@@ -303,8 +337,10 @@ class _Place:
         made: Array = self._costs[of_set]
         return made
 
-    def columns(self, of_set: Array, row: Array) -> dict[str, pa.Array]:
-        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``."""
+    def columns(self, of_set: Array, row: Array, unnamed: Array | None = None) -> dict[str, pa.Array]:
+        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``; ``unnamed`` are
+        those without the name of their topic."""
+        named = of_set if unnamed is None else np.where(unnamed, -1, of_set)
         frames, texts = self._frames, self._texts
         make: dict[str, Callable[[], pa.Array]] = {
             "capture": lambda: columns.constant(self._name, len(row)),
@@ -312,7 +348,7 @@ class _Place:
             "frame": lambda: pa.array(frames.numbers[row]),
             "frame_timestamp": lambda: columns.timestamps(frames["time"][row]),
             "source": lambda: columns.pick(SOURCES, frames["response"][row]),
-            "topic": lambda: texts["topic"].column(of_set),
+            "topic": lambda: texts["topic"].column(named),
             "topic_id": lambda: texts["topic_id"].column(of_set),
             "partition": lambda: columns.spread(value_column(self._sets, R_PARTITION), pa.int32(), of_set),
         }

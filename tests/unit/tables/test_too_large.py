@@ -128,6 +128,35 @@ def test_an_event_in_json_has_a_limit() -> None:
     assert f"value of {len(event)} bytes beyond the limit objects of 1000" in bad["error"]
 
 
+def test_a_name_that_no_topic_can_have_is_not_repeated_without_end() -> None:
+    long, good = "t" * 250, batch(SMALL, 1)
+    data = pcap(
+        Connection()
+        .open()
+        .send(
+            produce(1, 1, good * 5 + good[:17] + bytes(4) + good[21:], topic=long),
+            produce(2, 1, good * 2 + bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\7" + bytes(9), topic=long),
+            produce(3, 1, good * 5, topic="t" * 249),
+        )
+        .packets
+    )
+    rows = read(data, "records", limits=Limits(text=1000))
+    every = read(data, "records")
+    assert [row["topic"] for row in rows] == [long] * 4 + [None] * (len(rows) - 9) + ["t" * 249] * 5
+    for row, whole in zip(rows, every, strict=True):
+        if row["topic"] is None:
+            assert row["status"] == "too_large"
+            assert "the name of the topic, 250 bytes: beyond the limit text of 1000" in row["error"]
+            assert (whole["error"] or "") in row["error"]
+            row |= {name: whole[name] for name in ("topic", "status", "error")}
+        assert row == whole
+    assert {row["status"] for row in every} == {"ok", "corrupt", "malformed"}
+    # Where the names are not wanted, they cost nothing.
+    assert "too_large" not in {
+        row["status"] for row in read(data, "records", columns=["status"], limits=Limits(text=1))
+    }
+
+
 def record(value: bytes, headers: bytes = b"\0", key: bytes | None = None) -> bytes:
     """A record of magic 2; ``headers`` with their count in front."""
 
