@@ -306,6 +306,50 @@ def test_damage_in_the_middle_is_an_error_after_what_is_before(make: Any) -> Non
     assert caught.value.offset == len(good)
 
 
+def of_length(kind: int, total: int, body: bytes = b"") -> bytes:
+    """A pcapng block that says it is ``total`` bytes long."""
+    made = struct.pack("<II", kind, total) + body
+    return made + bytes(max(0, min(total, 200) - len(made)))
+
+
+def packet_body(captured: int, size: int) -> bytes:
+    """Of an enhanced packet block of the first interface, with ``size`` bytes of packet."""
+    return struct.pack("<IIIII", 0, 0, 0, captured, captured) + bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (of_length(5, 8), "a block cannot be as long"),
+        (of_length(5, 0), "a block cannot be as long"),
+        (of_length(5, 14), "a block cannot be as long"),
+        (of_length(5, 0xFFFFFFFC), "a block cannot be as long"),
+        (of_length(6, 28), "cannot be as long"),
+        (of_length(6, 52, packet_body(21, 20)), "cannot be as long"),
+        (of_length(6, 52, packet_body(0xFFFFFFFF, 20)), "cannot be as long"),
+        (of_length(2, 52, packet_body(21, 20)), "cannot be as long"),
+        (of_length(3, 12), "cannot be as long"),
+        (of_length(1, 16), "cannot be as long"),
+        (of_length(0x0A0D0D0A, 28, b"\0\0\0\0"), "a section without a byte order"),
+    ],
+)
+def test_a_damaged_pcapng_block_is_an_error_after_what_is_before(engine: Engine, bad: bytes, sentence: str) -> None:
+    good = pcapng(exchange(count=2).packets)
+    found: list[Row] = []
+    with pytest.raises(CaptureError, match=f"damaged.*{sentence}") as caught:
+        found.extend(row for one in capture.read(io.BytesIO(good + bad + bytes(400))) for row in one.to_pylist())
+    assert brief(found) == several(2)
+    assert caught.value.offset == len(good)
+
+
+def test_a_pcapng_block_that_is_just_long_enough_is_none_of_these(engine: Engine) -> None:
+    fits = struct.pack("<II", 6, 52) + packet_body(20, 20) + struct.pack("<I", 52)
+    least = struct.pack("<II", 5, 12) + struct.pack("<I", 12)
+    assert len(fits) == 52
+    table, _ = whole(engine, pcapng([]) + least + fits)
+    assert len(table) == 1
+
+
 # The state of a container
 
 

@@ -1,0 +1,60 @@
+"""Where rows are cut so that no column is more than Arrow can hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from record_sets import batch, record
+
+from kwire.errors import LimitError
+from kwire.records import columnar, to_arrow
+from kwire.records.portions import portions
+
+
+def cut(costs: list[int], counts: list[int] | None = None, **limits: int) -> list[tuple[int, int]]:
+    return list(portions(np.array(costs, np.int64), None if counts is None else np.array(counts, np.int64), **limits))
+
+
+@pytest.mark.parametrize(
+    ("costs", "most", "parts"),
+    [
+        ([], 10, []),
+        ([10], 10, [(0, 1)]),
+        ([5, 5], 10, [(0, 2)]),
+        ([5, 6], 10, [(0, 1), (1, 2)]),
+        ([5, 5, 1], 10, [(0, 2), (2, 3)]),
+        ([11, 1], 10, [(0, 1), (1, 2)]),
+        ([1, 99, 1, 9], 10, [(0, 1), (1, 2), (2, 4)]),
+        ([0, 0, 0], 0, [(0, 3)]),
+    ],
+)
+def test_no_part_costs_more_than_the_most(costs: list[int], most: int, parts: list[tuple[int, int]]) -> None:
+    assert cut(costs, most=most) == parts
+    assert cut(costs, [1] * len(costs), most=most) == parts
+
+
+@pytest.mark.parametrize(
+    ("counts", "parts"),
+    [
+        ([3], [(0, 1)]),
+        ([1, 2], [(0, 2)]),
+        ([1, 2, 1], [(0, 2), (2, 3)]),
+        ([4, 0, 3], [(0, 1), (1, 3)]),
+    ],
+)
+def test_no_part_has_more_than_the_most_rows(counts: list[int], parts: list[tuple[int, int]]) -> None:
+    assert cut([0] * len(counts), counts, most=10, most_rows=3) == parts
+
+
+def test_rows_are_counted_where_each_thing_is_one() -> None:
+    assert cut([0] * 7, most=10, most_rows=3) == [(0, 3), (3, 6), (6, 7)]
+    assert cut([0] * 3, most=10, most_rows=3) == [(0, 3)]
+
+
+def test_one_batch_has_as_many_records_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = batch(b"".join(record(offset=n) for n in range(3)), 3)
+    monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 3)
+    assert to_arrow(data).num_rows == 3
+    monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 2)
+    with pytest.raises(LimitError, match="3 records are beyond the limit of one Arrow batch"):
+        to_arrow(data)
