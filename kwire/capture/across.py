@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kwire.capture.reading import Source
     from kwire.tls import KeyLog
 
-__all__ = ["EDGES", "Chain", "Link", "Scan", "scan"]
+__all__ = ["EDGES", "Chain", "Link", "Scan", "scan", "still_open", "together"]
 
 Array = Any
 
@@ -443,6 +443,26 @@ class Chain:
                 pass
         states = _latest_states(reading.tracker)
         return {key: states[key] for key in doubtful}
+
+
+def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known at the end of a file besides connections (``Tracker.common``), with what was ``before`` it."""
+    if not before or not here:
+        return dict(before or here)
+    brokers = {*map(tuple, before["brokers"]), *map(tuple, here["brokers"])}
+    return {
+        "now": max(before["now"], here["now"]),
+        "brokers": sorted(map(list, brokers)),
+        "fragments": here["fragments"],
+    }
+
+
+def still_open(tracker: Tracker) -> pa.Table:
+    """The states of the connections of a part that a later one may go on with."""
+    rows, streams = tracker.rows()
+    ended = (streams["end"] >= 0) & (streams["next"] >= streams["end"])
+    over = (rows["closed"] == 1) | (ended[0::2] & ended[1::2])
+    return tracker.save(int(rows["number"][slot]) for slot in latest(rows).values() if not over[slot])
 
 
 def _stated(rows: pa.Table, common: Mapping[str, Any]) -> pa.Table:

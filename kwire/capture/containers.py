@@ -20,7 +20,7 @@ import numpy as np
 from kwire.capture.links import named, supported
 from kwire.capture.magics import PCAP, PCAPNG, compression
 from kwire.errors import CaptureError
-from kwire.kernels.engine import Engine
+from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layers import LINKS
 from kwire.kernels.layouts import INTERFACE, PACKET, joined
 from kwire.kernels.packets import (
@@ -28,13 +28,14 @@ from kwire.kernels.packets import (
     DECRYPTION_SECRETS,
     FINE_UNITS,
     MAX_PACKET,
+    Count,
     Stopped,
     pcap_packets,
     pcapng_packets,
 )
 from kwire.tls import KeyLog
 
-__all__ = ["Container"]
+__all__ = ["Container", "first_time"]
 
 _LARGEST_SNAPLEN: Final = 262_144
 """libpcap's MAXIMUM_SNAPLEN; files say 0, 65535 or 2**31 - 1 and mean "everything"."""
@@ -266,6 +267,19 @@ class Container:
         if link not in LINKS:
             self.unsupported.setdefault(link, 0)
         return int(size)
+
+
+def first_time(head: bytes) -> int | None:
+    """When the first packet of a capture was captured, in nanoseconds since 1970; None where ``head``, its first bytes,
+    does not say."""
+    container = Container(np.zeros(len(Count), np.int64))
+    data = np.frombuffer(head, np.uint8).copy()
+    try:
+        start = container.begin(head[: Container.HEADER])
+    except CaptureError:
+        return None
+    packets, _, _ = container.packets(data, start, len(data), 0, PYTHON)
+    return int(packets["time"][0]) if len(packets) else None
 
 
 def _interface_options(options: bytes, prefix: str) -> tuple[int, int]:

@@ -33,14 +33,15 @@ class Part:
     ``place``: which one, from 0; later parts have larger numbers. ``state``: the connections that came before and are
     in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part;
     None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
-    before; ``topics``: names of topics by id.
+    before; ``topics``: names of topics by id, to which
+    the tables of this part add what they learn.
     """
 
     place: int = 0
     state: pa.Table | None = None
     left: frozenset[bytes] | None = frozenset()
     common: Mapping[str, Any] = field(default_factory=dict)
-    topics: Mapping[bytes, str] = field(default_factory=dict)
+    topics: dict[bytes, str] = field(default_factory=dict)
 
     def tracker(
         self,

@@ -24,6 +24,7 @@ try:
 except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
+from kwire.spark.across import read
 from kwire.spark.answers import audit
 from kwire.spark.events import (
     cloudevent,
@@ -55,6 +56,7 @@ __all__ = [
     "hono_messages",
     "hono_producers",
     "hono_violations",
+    "read",
     "register",
     "schema_of",
     "sql_functions",

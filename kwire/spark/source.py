@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kwire.capture.parts import Part
+    from kwire.capture.tracker import Tracker
+    from kwire.spark.across import Whole
     from kwire.spark.files import Choice, File
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
@@ -71,6 +74,7 @@ PAYLOADS, API, DIRECTION = "payloads", "api", "direction"
 APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "client_ids", "start", "end", "status")
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
+ACROSS, SENSOR = "across", "sensor"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
@@ -79,7 +83,7 @@ KEYLOG_PIECE: Final = 1 << 20
 
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
-    *(COLUMNS, *FILTERS),
+    *(ACROSS, SENSOR, COLUMNS, *FILTERS),
     *(GLOB, RECURSIVE, AFTER, BEFORE, PATH),
 )
 
@@ -154,6 +158,8 @@ class Options:
     choice: Choice
     columns: tuple[str, ...] | None
     only: Filter | None
+    across: bool
+    sensor: int | str | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -185,6 +191,13 @@ class Options:
             raise KwireError(f"the option '{API if api is not None else DIRECTION}' is for captures")
         if form == CAPTURE:
             _of_capture(table, api, direction, payloads)
+        across, sensor = _flag(options.get(ACROSS, "false"), ACROSS), options.get(SENSOR)
+        if across:
+            from kwire.spark.across import check
+
+            check(_table(table, form, deep=deep))
+        elif sensor is not None:
+            raise KwireError("the option 'sensor' goes with 'across'")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
         from kwire.spark.files import Choice
 
@@ -210,6 +223,8 @@ class Options:
             choice=choice,
             columns=_names(options.get(COLUMNS)),
             only=_only(options, form, table),
+            across=across,
+            sensor=int(sensor) if sensor is not None and sensor.isdecimal() else sensor,
         )
         try:
             found.definition.chosen(found.columns)
@@ -319,6 +334,8 @@ class KwireDataSource(DataSource):
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
     ``option("payloads", True)`` keeps the record sets in bodies, ``option("api", "OffsetCommit")`` with
     ``option("direction", "request")`` makes structs of those of one message.
+    ``option("across", True)`` reads all captures of a sensor as one, one after the other (``option("sensor", ...)``);
+    ``kwire.spark.read`` does it for many at once.
     Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
@@ -338,6 +355,10 @@ class KwireDataSource(DataSource):
             kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
             return StructType([kept, *others])
         return schema
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark calls it so
+        """Not there yet: raises ``KwireError``."""
+        raise KwireError("kwire has no streaming reads yet: read the files with spark.read.format('kwire')")
 
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
@@ -369,21 +390,37 @@ def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:
     return {**copies, **{name: given[name] for name in (PATH,) if name in given}}, True
 
 
-def _read(stream: Any, table: Table, file: File, columns: list[str], options: Options) -> Iterator[pa.RecordBatch]:
-    terms: dict[str, Any] = {"columns": columns, "limits": options.limits, "secrets": options.secrets}
+def _read(
+    stream: Any,
+    table: Table,
+    file: File,
+    columns: list[str],
+    options: Options,
+    part: Part | None,
+    ended: Callable[[Tracker], None] | None,
+) -> Iterator[pa.RecordBatch]:
+    terms: dict[str, Any] = {"limits": options.limits, "secrets": options.secrets, "name": file.name}
     if isinstance(table, LogTable):
         metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
-        return table.read(stream, name=file.name, metadata=metadata, **terms)
-    from kwire import capture
+        yield from table.read(stream, columns=columns, metadata=metadata, **terms)
+        return
+    terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "payloads": options.payloads}
+    terms |= {"api": options.api, "direction": options.direction}
+    if part is None:
+        from kwire import capture
 
-    terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "keylog": _keys(options.keylog)}
-    terms |= {"payloads": options.payloads, "api": options.api, "direction": options.direction}
-    if options.only is not None:
-        terms |= options.only.arguments()
-    return capture.read(stream, table.name, name=file.name, **terms)
+        if options.only is not None:
+            terms |= options.only.arguments()
+        yield from capture.read(stream, table.name, columns=columns, keylog=keys_of(options.keylog), **terms)
+        return
+    from kwire.tables.reading import read
+
+    terms |= {"keys": keys_of(options.keylog), "part": part, "on_end": ended, "only": options.only}
+    for _, batch in read(stream, {table.name: columns}, **terms):
+        yield batch
 
 
-def _keys(path: str | None) -> KeyLog | None:
+def keys_of(path: str | None) -> KeyLog | None:
     """The secrets of key logs. Raises ``CaptureError`` for a path that stands for none."""
     if path is None:
         return None
@@ -409,32 +446,53 @@ class FilePartition(InputPartition):
     file: File
 
 
+@dataclass
+class SensorPartition(InputPartition):
+    """The captures of one sensor."""
+
+    whole: Whole
+
+
 class FileReader(DataSourceReader):
-    """Reads captures or segments, one partition for each file."""
+    """Reads captures or segments, one partition for each file; with ``across`` one for the captures of each sensor."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema
 
-    def partitions(self) -> list[FilePartition]:
+    def partitions(self) -> list[FilePartition | SensorPartition]:
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
-        return [FilePartition(file) for file in find(self.options.paths, self.options.wanted, self.options.choice)]
+        files = find(self.options.paths, self.options.wanted, self.options.choice)
+        if not self.options.across:
+            return [FilePartition(file) for file in files]
+        from kwire.spark.across import wholes
 
-    def read(self, partition: FilePartition) -> Iterator[Any]:  # type: ignore[override]
-        """Batches of the rows of one file."""
+        return [SensorPartition(whole) for whole in wholes(files, self.options.sensor)]
+
+    def read(self, partition: FilePartition | SensorPartition) -> Iterator[Any]:  # type: ignore[override]
+        """Batches of the rows of one file, or of the captures of a sensor."""
+        if isinstance(partition, FilePartition):
+            return self.rows_of(partition.file)
+        from kwire.spark.across import one_by_one
+
+        return one_by_one(partition.whole, self.rows_of)
+
+    def rows_of(
+        self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the rows of one file. ``part``: of which whole it is a part; ``ended`` gets the tracker then."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
         table = self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
-        file = partition.file
         try:
             if self.options.form == CAPTURE and file.is_foreign():
                 return
             with file.open() as stream:
-                for batch in _read(stream, table, file, schema.names, self.options):
+                for batch in _read(stream, table, file, schema.names, self.options, part, ended):
                     columns = [batch.column(name) for name in schema.names]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
         except MissingExtraError:

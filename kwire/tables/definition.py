@@ -29,7 +29,8 @@ class Run:
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
     job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
-    whether bodies have their record sets. ``only``: which rows are wanted.
+    whether bodies have their record sets. ``only``: which rows are wanted. ``topics``: names of topics by their ids, as
+    far as they are known.
     """
 
     name: str = ""
@@ -38,6 +39,7 @@ class Run:
     secrets: bool = False
     payloads: bool = False
     only: Filter | None = None
+    topics: dict[bytes, str] = field(default_factory=dict)
 
 
 class Maker:

@@ -344,7 +344,7 @@ class _Maker(Maker):
         self._schema = schema_
         self.wanted = frozenset(schema_.names)
         self._programs = Programs(self._program, REGISTERS)
-        self.topics = Topics()
+        self.topics = Topics(run.topics)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
         self.groups = Names()

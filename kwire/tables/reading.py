@@ -77,13 +77,14 @@ def read(
     keys: KeyLog | None = None,
     part: Part | None = None,
     only: Filter | None = None,
+    on_end: Callable[[Tracker], None] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
     ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
     from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
-    is that part of a whole. ``only``: which rows are wanted. The rest and the errors are those of
-    ``kwire.capture.read``.
+    is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it. The rest and
+    the errors are those of ``kwire.capture.read``.
     """
     only = only or None
     run = Run(
@@ -93,6 +94,7 @@ def read(
         secrets=secrets,
         payloads=payloads,
         only=only,
+        topics={} if part is None else part.topics,
     )
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():
@@ -114,7 +116,7 @@ def read(
         keys=keys,
         part=part,
     )
-    return _batches(reading, makers, name, on_note)
+    return _batches(reading, makers, name, on_note, on_end)
 
 
 class _Filtered(Maker):
@@ -159,7 +161,11 @@ class _Filtered(Maker):
 
 
 def _batches(
-    reading: Reading, makers: Mapping[str, Maker], name: str, on_note: Callable[[str], None] | None
+    reading: Reading,
+    makers: Mapping[str, Maker],
+    name: str,
+    on_note: Callable[[str], None] | None,
+    on_end: Callable[[Tracker], None] | None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     error: CaptureError | None = None
     try:
@@ -174,6 +180,8 @@ def _batches(
     if on_note is not None:
         for note in reading.notes():
             on_note(note)
+    if on_end is not None:
+        on_end(reading.tracker)
     if error is not None:
         raise error
 

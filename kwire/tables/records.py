@@ -162,7 +162,7 @@ class Records(Maker):
         if "crc_ok" not in self._decoded and not self._wanted.isdisjoint(("status", "error")):
             self._decoded.append("crc_ok")
         self._sets = Programs(_set_program, SET_REGISTERS)
-        self._topics = Topics()
+        self._topics = Topics(run.topics)
         self._only = run.only
 
     sees_all = True

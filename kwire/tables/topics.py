@@ -68,12 +68,16 @@ class Names:
 
 
 class Topics:
-    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on."""
+    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on.
 
-    def __init__(self) -> None:
+    ``known``: names by id, from elsewhere; what is learnt comes to them.
+    """
+
+    def __init__(self, known: dict[bytes, str] | None = None) -> None:
+        self._told = {} if known is None else known
         self._names = Names()
         self._ids = NameTable()
-        self._name_of: dict[bytes, str] = {_METADATA_ID: METADATA_TOPIC}
+        self._name_of: dict[bytes, str] = {**(known or {}), _METADATA_ID: METADATA_TOPIC}
         """As of the end of the window before."""
         self._learnt: list[tuple[int, bytes, str]] = []
         """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
@@ -117,8 +121,8 @@ class Topics:
     def __numbers_ids(self, data: Array, sets: Array) -> Array:
         return _numbers(self._ids, data, sets, R_TOPIC_ID)
 
-    def learn(self, frames: Frames) -> None:
-        """Takes the pairs of names and ids in the messages of a window that have both."""
+    def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
+        """Takes the pairs of names and ids in the messages of a window that have both; those that are new, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
         of_job, pairs, _ = self._pairs.run(frames, rows)
@@ -135,6 +139,9 @@ class Topics:
                 if latest.get(id_, self._name_of.get(id_)) != name:
                     self._learnt.append((since, id_, name))
                     latest[id_] = name
+        new = [(id_, name) for _, id_, name in self._learnt]
+        self._told.update(new)
+        return new
 
 
 def _names_topics(api: Array, response: Array) -> Array:

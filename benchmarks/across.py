@@ -1,0 +1,102 @@
+"""What it costs to read captures across files: CPU time beside reading them alone, and bytes that are shuffled.
+
+    python benchmarks/across.py [--size 100] [--files 5] [--connections 64] [--rounds 3] [--batch 100]
+
+A capture of Produce requests, made in memory as in ``benchmarks/capture.py``, is cut into files of equal size.
+``scan``, ``chain`` and ``decode`` are the stages of ``kwire.spark.read`` without Spark; ``alone``: each by itself.
+``shuffled`` are the bytes of edges and states, packed as the tasks send them. Rounds are interleaved; figures are
+medians of CPU time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import capture as made
+
+from kwire.capture.across import Chain, scan, together
+from kwire.capture.parts import Part
+from kwire.spark.across import _packed
+from kwire.tables.reading import read
+
+HEADER = 24
+
+
+def cut(data: bytes, count: int) -> list[bytes]:
+    """The capture as ``count`` files, cut between packets."""
+    files, at, begin = [], HEADER, HEADER
+    step = (len(data) - HEADER) // count + 1
+    while at < len(data):
+        at += 16 + int.from_bytes(data[at + 8 : at + 12], "little")
+        if at - begin >= step or at >= len(data):
+            files.append(data[:HEADER] + data[begin:at])
+            begin = at
+    return files
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default in (("size", 100), ("files", 5), ("connections", 64), ("rounds", 3), ("batch", 100)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
+    made.CONNECTIONS = args.connections
+    case = made.case("across", args.size, per_batch=args.batch)
+    files = cut(case.data, args.files)
+    spent: dict[str, list[float]] = {}
+    shuffled = 0
+    chain = Chain()
+
+    def timed(stage: str, begin: float) -> float:
+        now = time.process_time()
+        spent.setdefault(stage, []).append(now - begin)
+        return now
+
+    for _ in range(args.rounds):
+        for table in ("frames", "records"):
+            begin = time.process_time()
+            for one in files:
+                for _ in read(io.BytesIO(one), {table: None}):
+                    pass
+            timed(f"alone {table}", begin)
+        begin = time.process_time()
+        scans = [scan(io.BytesIO(one)) for one in files]
+        begin = timed("scan", begin)
+        chain, common, seen, links = Chain(), {}, [], []
+        for place, (one, found) in enumerate(zip(files, scans, strict=True)):
+            seen.append(common)
+            links.append(chain.add(place, found.edges, common, lambda one=one: contextlib.closing(io.BytesIO(one))))
+            common = together(common, found.common)
+        timed("chain", begin)
+        shuffled = sum(len(_packed(found.edges)) for found in scans) + sum(len(_packed(link.state)) for link in links)
+        left: list[set[bytes]] = [set() for _ in files]
+        for link in links:
+            for key, place in link.gone_on.items():
+                left[place].add(key)
+        for table in ("frames", "records"):
+            begin = time.process_time()
+            rows = 0
+            for place, (one, link) in enumerate(zip(files, links, strict=True)):
+                part: Any = Part(place=place, state=link.state, common=seen[place], left=frozenset(left[place]))
+                for _, batch in read(io.BytesIO(one), {table: None}, part=part):
+                    rows += batch.num_rows
+            timed(f"decode {table}", begin)
+    size = sum(map(len, files))
+    print(f"{size / 1e6:.0f} MB in {len(files)} files, {args.connections} connections")
+    for stage, times in spent.items():
+        print(f"{stage:16} {statistics.median(times):8.3f} s")
+    print(f"shuffled {shuffled / 1e6:.2f} MB, {100 * shuffled / size:.2f} % of the capture")
+    print(f"joined {chain.joined}, read again {chain.read_again}")
+
+
+if __name__ == "__main__":
+    main()

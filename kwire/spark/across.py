@@ -1,0 +1,409 @@
+"""Many captures as one, in Spark: connections go on from file to file, names of topics hold everywhere.
+
+``read`` is the parallel way, in three stages of tasks (``kwire.capture.across`` says why they give the rows of the one
+capture that was never cut):
+
+    scan      a task for each file       its edges, without rows; a small row for each bucket of connections
+    chain     a task for each bucket     the files in order of time: the true states of the bucket's connections
+    decode    a task for each file       its rows, with the true states of its connections
+
+Between the stages Spark shuffles the edges: of each connection what is unfinished at the end of a file and its packets
+up to the first answered request, and once more its state. Packets and rows stay where they are, and the driver gets
+nothing but names, sizes and first times of files.
+
+The option ``across`` of the data source is the other way, for one query without a shuffle: a task for each sensor reads
+its files one after the other (``one_by_one``).
+
+Rules kept here:
+
+- Captures are put in order by the time of their first packet, then by their name. What is none, or cannot be read, is
+  a row with ``status`` ``bad_file``; the connections of the others go on as if it was not there.
+- Captures of several sensors that see the same connection are kept apart: ``sensor`` says which file is whose.
+- Every task gives the same again when it is run again: nothing depends on which comes first, or on how many there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kwire.errors import CaptureError, KwireError
+from kwire.tables.definition import CaptureTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kwire.capture.parts import Part
+    from kwire.capture.tracker import Tracker
+    from kwire.spark.files import File
+    from kwire.spark.source import Options
+
+__all__ = ["Sensor", "Whole", "check", "one_by_one", "read", "wholes"]
+
+Sensor = int | str | Callable[[str], str] | None
+"""Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
+first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+
+BUCKETS: Final = 64
+"""Tasks of the chain, of each sensor, at most: connections are shared out between them."""
+HEAD: Final = 64 << 10
+"""Bytes of a file that the driver reads to know when it begins."""
+OPENED_AT_ONCE: Final = 16
+
+OF_ONE_FILE: Final = ("connections", "hono")
+"""Tables whose rows are of a whole file: they cannot be put together from parts yet."""
+
+NAMES: Final = -1
+"""In place of a sensor: names of topics, which hold for all."""
+
+_EDGES = pa.schema(
+    [
+        pa.field("sensor", pa.int64(), nullable=False),
+        pa.field("bucket", pa.int64(), nullable=False),
+        pa.field("place", pa.int64(), nullable=False),
+        pa.field("edges", pa.binary()),
+        pa.field("common", pa.string(), nullable=False),
+    ]
+)
+_STATES = pa.schema(
+    [
+        pa.field("place", pa.int64(), nullable=False),
+        pa.field("state", pa.binary()),
+        pa.field("left", pa.list_(pa.field("element", pa.binary(), nullable=False))),
+        pa.field("common", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The captures of one sensor, in order of time."""
+
+    files: tuple[File, ...]
+    places: tuple[int, ...]
+    """Their places in the data set."""
+
+
+def wholes(files: Sequence[File], sensor: Sensor) -> list[Whole]:
+    """The captures of each sensor, in order of the time of their first packets; files of none come first.
+
+    Opens the files. Raises ``KwireError`` for a ``sensor`` that says nothing of a file.
+    """
+    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+        begins = list(pool.map(_begins, files))
+    of: dict[str, list[tuple[int, str, File]]] = {}
+    for file, begin in zip(files, begins, strict=True):
+        of.setdefault(_sensor_of(file.name, sensor), []).append((begin, file.name, file))
+    found = []
+    place = 0
+    for _, some in sorted(of.items()):
+        some.sort(key=lambda one: one[:2])
+        found.append(Whole(tuple(one for *_, one in some), tuple(range(place, place + len(some)))))
+        place += len(some)
+    return found
+
+
+def _begins(file: File) -> int:
+    from kwire.capture.containers import first_time
+
+    try:
+        head = b""
+        with file.open() as stream:
+            # A stream may give less than it is asked for.
+            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+                head += more
+        begin = first_time(head)
+    except (OSError, EOFError, pa.ArrowException):
+        begin = None
+    return -(1 << 63) if begin is None else begin
+
+
+def _sensor_of(name: str, sensor: Sensor) -> str:
+    if sensor is None:
+        return ""
+    if callable(sensor):
+        return str(sensor(name))
+    if isinstance(sensor, int):
+        folders = PurePosixPath(name).parts[:-1]
+        if not 0 < sensor <= len(folders):
+            raise KwireError(f"{name} has no folder {sensor} levels up: the option 'sensor'")
+        return folders[-sensor]
+    found = re.search(sensor, name)
+    if found is None:
+        raise KwireError(f"the option 'sensor': nothing in {name} matches {sensor!r}")
+    return found.group(1) if found.re.groups else found.group()
+
+
+def check(table: Any) -> None:
+    """Raises ``KwireError`` for a table that cannot be read across files."""
+    if not isinstance(table, CaptureTable) or table.name in OF_ONE_FILE:
+        raise KwireError(
+            f"the table {table.name} has rows of whole files, which cannot be put together yet: read each file alone"
+        )
+
+
+# --- one after the other ----------------------------------------------------------------------------------------------
+
+Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
+
+
+def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
+    """The rows of the captures of one sensor, read in order, each from where the one before it was.
+
+    ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
+    from kwire.capture.across import still_open
+    from kwire.capture.parts import Part
+
+    state: pa.Table | None = None
+    common: Mapping[str, Any] = {}
+    topics: dict[bytes, str] = {}
+
+    def ended(tracker: Tracker) -> None:
+        nonlocal state, common
+        state, common = still_open(tracker), tracker.common()
+
+    for file, place in zip(whole.files, whole.places, strict=True):
+        left = frozenset[bytes]() if place == whole.places[-1] else None
+        yield from decode(file, Part(place=place, state=state, common=common, topics=topics, left=left), ended)
+
+
+# --- all at once ------------------------------------------------------------------------------------------------------
+
+
+def read(
+    paths: str | Sequence[str],
+    *,
+    table: str = "frames",
+    columns: Sequence[str] | None = None,
+    sensor: Sensor = None,
+    buckets: int | None = None,
+    spark: SparkSession | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The rows of a table of many captures, as if all of one sensor were one file, however they were cut.
+
+    ``paths``: files, folders and patterns as for ``load``; ``options`` those of the data source (``ports``, ``limits``,
+    ``keylog``, ``pathGlobFilter`` and so on). ``columns`` chooses columns. ``sensor`` says which captures belong
+    together: a level of folders, a pattern or a function (``Sensor``). ``buckets``: tasks among which the connections
+    of a sensor are shared out to be followed from file to file.
+
+    ``capture`` is the file that has the last packet of a frame; ``connection`` and ``frame`` are numbers that no other
+    connection and frame of the sensor have, and ``frame`` grows in the order of time.
+
+    Raises ``KwireError`` for an option or table that there is not, ``CaptureError`` for a path that stands for no file.
+    """
+    from pyspark.sql import SparkSession as Session
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from kwire.spark.files import find
+    from kwire.spark.source import Options, _spark_schema
+
+    spark = spark or Session.active()
+    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    named = [paths] if isinstance(paths, str) else list(paths)
+    checked = Options.of({**given, "table": table, "paths": json.dumps(named)})
+    definition = checked.definition
+    check(definition)
+    files = find(checked.paths, checked.wanted, checked.choice)
+    some = wholes(files, sensor)
+    of_place = {place: file for whole in some for file, place in zip(whole.files, whole.places, strict=True)}
+    sensors = {place: number for number, whole in enumerate(some) for place in whole.places}
+    count = len(of_place)
+    shares = buckets or max(1, min(BUCKETS, count))
+    work = _Work(checked, of_place, sensors, shares)
+    schema = _spark_schema(definition, asked=True)
+    if columns is not None:
+        schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
+    else:
+        schema = type(schema)([schema[name] for name in definition.schema.names])
+    edges = _mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
+    tasks = shares * len(some) + 1
+    chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
+    states = _mapped(chained, work.chained, from_arrow_schema(_STATES))
+    placed = states.repartitionById(count, states["place"].cast("int"))
+    return _mapped(placed, _Decoding(work, schema).rows, schema)
+
+
+def _mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
+    """``frame.mapInArrow(function, schema)``, which asks for pandas and does not use it: the same without it."""
+    from pyspark.errors import PySparkImportError
+
+    try:
+        return frame.mapInArrow(function, schema)
+    except PySparkImportError:
+        from pyspark.sql import DataFrame as Frame
+        from pyspark.sql.udf import _create_udf
+        from pyspark.util import PythonEvalType
+
+        made: Any = _create_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+        column = made(*(frame[name] for name in frame.columns))
+        java: Any = frame._jdf
+        return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the tasks of all stages need. It is sent to the workers."""
+
+    options: Options
+    files: Mapping[int, File]
+    sensors: Mapping[int, int]
+    shares: int
+
+    def _how(self) -> dict[str, Any]:
+        from kwire.spark.source import keys_of
+
+        one = self.options
+        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": keys_of(one.keylog)}
+
+    def scanned(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The edges of each file, in buckets."""
+        how = self._how()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield self._scanned(place, how)
+
+    def _scanned(self, place: int, how: Mapping[str, Any]) -> pa.RecordBatch:
+        from kwire.capture.across import EDGES, Scan, scan
+        from kwire.tables.topics import Topics
+
+        topics = Topics()
+        names: list[tuple[str, str]] = []
+
+        def seen(frames: Any) -> None:
+            names.extend((id_.hex(), name) for id_, name in topics.learn(frames))
+
+        try:
+            with self.files[place].open() as stream:
+                found = scan(stream, seen=seen, **how)
+        except (OSError, EOFError, pa.ArrowException, CaptureError):
+            # The task that decodes it says what is wrong.
+            found = Scan(EDGES.empty_table(), {})
+        of = [zlib.crc32(key) % self.shares for key in found.edges.column("ends").to_pylist()]
+        common = json.dumps(found.common)
+        rows: list[dict[str, Any]] = [
+            {"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": json.dumps(names)}
+        ]
+        for bucket in range(self.shares):
+            chosen = pa.array([k for k, one in enumerate(of) if one == bucket], pa.int64())
+            data = _packed(found.edges.take(chosen)) if len(chosen) else None
+            rows.append(
+                {"sensor": self.sensors[place], "bucket": bucket, "place": place, "edges": data, "common": common}
+            )
+        return pa.RecordBatch.from_pylist(rows, schema=_EDGES)
+
+    def chained(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What each file is to know of those before it, from edges in order of sensor, bucket and place."""
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for (sensor, bucket), some in groupby(rows, lambda row: (row["sensor"], row["bucket"])):
+            if sensor == NAMES:
+                yield from _all_names(some)
+            else:
+                yield from self._chain(bucket, some)
+
+    def _chain(self, bucket: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        from kwire.capture.across import EDGES, Chain, together
+
+        chain = Chain(**self._how())
+        common: dict[str, Any] = {}
+        for row in rows:
+            place = row["place"]
+            edges = EDGES.empty_table() if row["edges"] is None else _unpacked(row["edges"])
+            link = chain.add(place, edges, common, self._opens(place))
+            left: dict[int, list[bytes]] = {}
+            for key, one in link.gone_on.items():
+                left.setdefault(one, []).append(key)
+            made: list[dict[str, Any]] = [{"place": one, "left": ends} for one, ends in left.items()]
+            if link.state.num_rows:
+                made.append({"place": place, "state": _packed(link.state)})
+            if bucket == 0:
+                made.append({"place": place, "common": json.dumps({"common": common})})
+            if made:
+                yield pa.RecordBatch.from_pylist(made, schema=_STATES)
+            common = together(common, json.loads(row["common"]))
+
+    def _opens(self, place: int) -> Callable[[], AbstractContextManager[Any]]:
+        return self.files[place].open
+
+
+def _all_names(rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """For each file the names of topics: what was said last before it, and else what is said first behind that."""
+    said = [(row["place"], json.loads(row["common"])) for row in rows]
+    later: dict[str, str] = {}
+    for _, names in said:
+        for id_, name in names:
+            later.setdefault(id_, name)
+    known: dict[str, str] = {}
+    for place, names in said:
+        topics = json.dumps({"topics": {**later, **known}})
+        yield pa.RecordBatch.from_pylist([{"place": place, "common": topics}], schema=_STATES)
+        known.update(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoding:
+    """The last stage: what was found out for a file comes together, and it is decoded."""
+
+    work: _Work
+    schema: Any
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        of: dict[int, list[dict[str, Any]]] = {}
+        for batch in batches:
+            for row in batch.to_pylist():
+                of.setdefault(row["place"], []).append(row)
+        for place, rows in sorted(of.items()):
+            yield from self._decoded(place, rows)
+
+    def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        from kwire.spark.source import FileReader
+
+        yield from FileReader(self.work.options, self.schema).rows_of(self.work.files[place], _part(place, rows))
+
+
+def _part(place: int, rows: Iterable[Mapping[str, Any]]) -> Part:
+    from kwire.capture.parts import Part
+
+    states: list[pa.Table] = []
+    left: set[bytes] = set()
+    said: dict[str, Any] = {}
+    for row in rows:
+        if row["state"] is not None:
+            states.append(_unpacked(row["state"]))
+        left.update(row["left"] or ())
+        if row["common"] is not None:
+            said |= json.loads(row["common"])
+    # In the order in which connections were seen first: a later one takes over the ports of an earlier.
+    state = None
+    if states:
+        state = pa.concat_tables(states).combine_chunks().replace_schema_metadata(states[0].schema.metadata)
+    return Part(
+        place=place,
+        state=state,
+        left=frozenset(left),
+        common=said.get("common", {}),
+        topics={bytes.fromhex(id_): name for id_, name in said.get("topics", {}).items()},
+    )
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
+
+
+def _unpacked(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
