@@ -29,7 +29,7 @@ from kwire.cli import compile as compile_
 from kwire.errors import KwireError
 from kwire.tables.showing import readable
 
-__all__ = ["main", "report", "say"]
+__all__ = ["main", "report", "say", "worded"]
 
 COMMANDS = (decode, audit, findings, lineage, explain, schema, spark, compile_)
 
@@ -45,15 +45,20 @@ def say(line: str) -> None:
     print(f"kwire: {readable(line, None)}", file=sys.stderr)
 
 
-def report(error: KwireError | OSError, file: str | None = None) -> None:
-    """Says what went wrong, in one line on standard error. ``file``: what was read, for errors that do not name it."""
+def worded(error: KwireError | OSError, file: str | None = None) -> str:
+    """What went wrong. ``file``: what was read, for errors that do not name it."""
     said = str(error)
     if not isinstance(error, KwireError):
         said = error.strerror or said
         name = file if error.filename is None else os.fspath(error.filename)
         if name is not None:
             said = f"{name}: {said}"
-    say(said)
+    return said
+
+
+def report(error: KwireError | OSError, file: str | None = None) -> None:
+    """Says ``worded`` in one line on standard error."""
+    say(worded(error, file))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kwire.tables.showing import Column
     from kwire.tls import KeyLog
 
-__all__ = ["register"]
+__all__ = ["decode", "register"]
 
 TABLES = tuple(dict.fromkeys((*tables.names(tables.CAPTURE), *tables.names(tables.LOG))))
 FORMATS = ("table", "jsonl", "csv", "arrow", "parquet")
@@ -39,6 +40,7 @@ examples:
   kwire decode broker.pcap --table frames,records --format parquet -o '{table}.parquet'
   kwire decode broker.pcap --columns timestamp,client_id,api_name,latency_ms
   tcpdump -i any -U -w - port 9092 | kwire decode -
+  kwire decode -j 4 broker-*.pcap --table records --format parquet -o records.parquet
   kwire decode broker.pcap --keylog keys.log
   kwire decode broker.pcap --table partitions --api OffsetCommit --topic orders --since 2026-11-22T10:30
   kwire decode orders-0/00000000000000000000.log
@@ -135,6 +137,14 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="go on when the end of a growing capture is reached (Ctrl-C ends it)"
     )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        default=1,
+        metavar="N",
+        help="decode so many captures at once (0: as many as there are processors)",
+    )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
     add_keylog(parser)
@@ -160,6 +170,12 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=run, more=[], parser=parser)
 
 
+def _jobs(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no number of processes")
+    return int(text) or os.cpu_count() or 1
+
+
 def run(args: argparse.Namespace) -> int:
     """Decodes the files. Returns 0, or 2 where one of them could not be read to its end."""
     files = [*args.files, *args.more]
@@ -177,6 +193,10 @@ def run(args: argparse.Namespace) -> int:
             args.parser.error(f"--{option.replace('_', '-')} is for captures")
     if segments:
         return _decode_segments(files, segments, args)
+    if args.jobs > 1 and (args.follow or "-" in files):
+        args.parser.error("-j is for files that are there: not for --follow and standard input")
+    if args.jobs > 1 and args.as_ == "hono":
+        args.parser.error("-j is not for --as hono, which remembers devices from one file to the next")
     args.apis, args.api = args.api, None
     if args.apis and len(args.apis) == 1 and args.table in (None, ["messages"]) and args.as_ is None:
         # The bodies of one API are structs.
@@ -222,6 +242,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error(str(wrong))
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
+        schemas: dict[str, pa.Schema] = {}
         for name in wanted:
             path = args.output.replace("{table}", name) if len(wanted) > 1 else args.output
             try:
@@ -229,11 +250,13 @@ def run(args: argparse.Namespace) -> int:
                 args.only.check(table)
             except ValueError as wrong:
                 args.parser.error(str(wrong))
-            shown, schema = _chosen(table, args.columns)
-            outputs[name] = stack.enter_context(open_output(args.format, path, shown, schema, live=live))
+            shown, schemas[name] = _chosen(table, args.columns)
+            outputs[name] = stack.enter_context(open_output(args.format, path, shown, schemas[name], live=live))
+        if args.jobs > 1 and len(files) > 1:
+            return _decode_at_once(files, args, outputs, schemas)
         for file in files:
             try:
-                _decode(file, args, outputs, memory, keys)
+                _tell(outputs, decode(file, args, outputs, memory, keys))
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
@@ -243,6 +266,36 @@ def run(args: argparse.Namespace) -> int:
                 report(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _decode_at_once(
+    files: Sequence[str], args: argparse.Namespace, outputs: Mapping[str, Output], schemas: Mapping[str, pa.Schema]
+) -> int:
+    """``-j``: the same lines and exit code."""
+    from kwire.cli import BAD_INPUT
+    from kwire.cli.parallel import decoded
+
+    code = 0
+    with contextlib.closing(decoded(files, args.jobs, args, schemas)) as outcomes:
+        for outcome in outcomes:
+            for table, batch in outcome.batches():
+                outputs[table].write(batch)
+            _tell(outputs, outcome.notes)
+            if outcome.error is not None:
+                _tell(outputs, [outcome.error])
+                code = BAD_INPUT
+    return code
+
+
+def _tell(outputs: Mapping[str, Output], lines: Sequence[str]) -> None:
+    """Says lines behind the rows that were written."""
+    from kwire.cli import say
+
+    if lines:
+        for output in outputs.values():
+            output.flush()
+    for line in lines:
+        say(line)
 
 
 def _direction(args: argparse.Namespace) -> str | None:
@@ -330,14 +383,14 @@ def _bytes_below(path: str) -> int:
     return sum(one.stat().st_size for one in root.rglob("*.log")) if root.is_dir() else root.stat().st_size
 
 
-def _decode(
+def decode(
     file: str,
     args: argparse.Namespace,
     outputs: Mapping[str, Output],
     memory: dict[str, Any],
     keys: KeyLog | None,
-) -> None:
-    from kwire.cli import say
+) -> list[str]:
+    """Decodes a capture. Returns the notes about it. Raises ``KwireError``, ``OSError``."""
     from kwire.tables import reading
 
     name = "standard input" if file == "-" else file
@@ -371,11 +424,7 @@ def _decode(
                 outputs[table].flush()
     if not rows and not args.only and not _has_frames(file, args, outputs, keys):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
-    if notes:
-        for output in outputs.values():
-            output.flush()
-        for note in notes:
-            say(f"{name}: note: {note}")
+    return [f"{name}: note: {note}" for note in notes]
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:

@@ -75,16 +75,16 @@ def add_keylog(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False) -> KeyLog | None:
+def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: bool = False) -> KeyLog | None:
     """The secrets of ``--keylog``, and a line on standard error where there are none. ``growing``: more may come, as
-    from programs that run. Raises ``OSError``."""
+    from programs that run; ``quiet``: no line. Raises ``OSError``."""
     if not paths:
         return None
     from kwire.cli import say
     from kwire.tls import KeyLog
 
     keys = KeyLog.open(*paths, growing=growing)
-    if not len(keys) and not growing:
+    if not len(keys) and not growing and not quiet:
         wrong = f": none of {keys.damaged} lines can be read" if keys.damaged else ""
         say(f"{', '.join(paths)}: note: there is no secret in the key log{wrong}")
     return keys

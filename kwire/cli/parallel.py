@@ -1,0 +1,112 @@
+"""Several captures at once, each decoded by a process of its own: ``kwire decode -j``.
+
+A process writes the rows of its file into Arrow streams in a temporary folder; they are read back in the order of the
+files, so that rows, notes and errors come as they do without. Rules kept here:
+
+- At most ``jobs`` files are decoded at a time and ``AHEAD`` more wait to be written.
+- Whoever stops early (Ctrl-C, a pipe that is closed) ends the processes.
+- A process that dies is an error of the command, which names its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.errors import KwireError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Outcome", "decoded"]
+
+AHEAD: Final = 2
+"""Files that are decoded before their turn, besides those that are being decoded."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a file: where the rows of each table are, what is to be said, and what went wrong."""
+
+    file: str
+    paths: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+    error: str | None = None
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows, with the names of their tables. They are gone then."""
+        import pyarrow as pa
+
+        for table, path in self.paths.items():
+            with pa.OSFile(path) as raw, pa.ipc.open_stream(raw) as stream:
+                for batch in stream:
+                    yield table, batch
+            Path(path).unlink()
+
+
+def decoded(
+    files: Sequence[str], jobs: int, args: argparse.Namespace, schemas: Mapping[str, pa.Schema]
+) -> Generator[Outcome]:
+    """The files in their order. ``args`` are those of ``kwire decode``, ``schemas`` of the tables that are made."""
+    plain = argparse.Namespace(**{name: value for name, value in vars(args).items() if name not in ("parser", "run")})
+    waiting: deque[tuple[str, Future[Outcome]]] = deque()
+    left = iter(enumerate(files))
+    pool = ProcessPoolExecutor(
+        min(jobs, len(files)), mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_the_parent
+    )
+    with tempfile.TemporaryDirectory(prefix="kwire-") as folder:
+        try:
+            while True:
+                while len(waiting) < jobs + AHEAD and (one := next(left, None)) is not None:
+                    number, file = one
+                    waiting.append((file, pool.submit(_decode, file, plain, schemas, f"{folder}/{number}")))
+                if not waiting:
+                    break
+                file, future = waiting.popleft()
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    raise KwireError(f"{file}: the process that decoded it, or one beside it, was ended") from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()
+                child.join()
+
+
+def _end_with_the_parent() -> None:
+    # Ctrl-C reaches all of them; the parent says what there is to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _decode(file: str, args: argparse.Namespace, schemas: Mapping[str, pa.Schema], place: str) -> Outcome:
+    """Decodes a file, in a process of its own."""
+    from kwire.cli import worded
+    from kwire.cli.decode import decode
+    from kwire.cli.output import ArrowOutput
+    from kwire.cli.reading import opened_keylog
+
+    made = Outcome(file, {table: f"{place}.{table}" for table in schemas})
+    with contextlib.ExitStack() as stack:
+        outputs: dict[str, Any] = {}
+        for table, schema in schemas.items():
+            raw = stack.enter_context(Path(made.paths[table]).open("wb"))
+            output = stack.enter_context(contextlib.closing(ArrowOutput(raw, schema, stream=True)))
+            # No bar: there would be several.
+            output.to_terminal = True
+            outputs[table] = output
+        try:
+            made.notes = decode(file, args, outputs, {}, opened_keylog(args.keylog, quiet=True))
+        except (KwireError, OSError) as error:
+            made.error = worded(error, file)
+    return made
