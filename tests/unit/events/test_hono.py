@@ -73,6 +73,11 @@ def test_every_header_of_the_document_is_typed() -> None:
     assert (message.qos, message.ttd, message.ttl) == (1, -1, 60000)
 
 
+def test_other_headers_may_be_there() -> None:
+    message = read(("x-of-mine", b"\xff"), ("empty", None))
+    assert message.violations == []
+
+
 def test_numbers_may_be_big_endian_integers() -> None:
     message = read(
         ("creation-time", struct.pack(">q", 1763700000123)),
