@@ -29,7 +29,7 @@ import numpy as np
 
 from kwire.kernels import streams
 from kwire.kernels.engine import Engine
-from kwire.kernels.layouts import SEGMENT, STREAM, Reason, Role, Status, joined, moved
+from kwire.kernels.layouts import AT_THE_END, SEGMENT, STREAM, Reason, Role, Status, joined, moved
 from kwire.kernels.tracking import Known
 from kwire.tls import Decryptor, KeyLog, Verdict
 
@@ -133,7 +133,7 @@ class _Connection:
     def follow(self, table: Array) -> None:
         """Takes over what tracking has found out about its streams."""
         fresh = table[2 * self.slot : 2 * self.slot + 2]
-        for name in ("reference", "start", "acked"):
+        for name in ("reference", "start", "start_order"):
             self.rows[name] = fresh[name]
         # Tracking notes an end once, and may find that of the plaintext there afterwards.
         for name in ("end", "end_order"):
@@ -240,25 +240,27 @@ class Encrypted:
 
     # -- a window
 
-    def opened(self, window: Window, n_held: int) -> tuple[Array, Array]:
-        """The bytes and segments of a window with plaintext in place of TLS.
+    def opened(self, window: Window, n_held: int) -> tuple[Array, Array, int]:
+        """The bytes and segments of a window with plaintext in place of TLS, and how many of them streams held.
 
-        The first ``n_held`` segments are what streams held: plaintext, where they are of TLS.
+        The first ``n_held`` segments are what they held before: plaintext, where they are of TLS.
         """
         buf, segments, known = window.buf, window.segments, window.known
         while len(self._is_tls) < known.n_connections:
             self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
         found = self._find(buf, segments[n_held:], known)
         if not self._of:
-            return buf, segments
+            return buf, segments, n_held
         mine = self._is_tls[segments["stream"] >> 1]
         # What came before its hello was held as it was.
         mine[:n_held] = np.isin(segments["stream"][:n_held] >> 1, found)
         sealed = segments.take(np.flatnonzero(mine))
         rest = segments.take(np.flatnonzero(~mine))
+        still_held = n_held - int(np.count_nonzero(mine[:n_held]))
         if len(self._held):
             sealed["off"] += np.where(sealed["off"] >= 0, len(self._held), 0)
             buf = np.concatenate([self._held, buf])
+        n_sealed = len(self._segments)
         sealed = joined([self._segments, sealed])
         closed = known.connections["closed"]
         active = {*(sealed["stream"] >> 1).tolist()}
@@ -266,8 +268,8 @@ class Encrypted:
         slots = sorted(slot for slot in active if self._of[slot].decryptor is not None)
         out = _Plaintext(len(window.buf))
         if slots:
-            self._read(window._replace(buf=buf, segments=sealed), np.array(slots, np.int64), out)
-        return out.behind(window.buf, rest)
+            self._read(window._replace(buf=buf, segments=sealed), n_sealed, np.array(slots, np.int64), out)
+        return *out.behind(window.buf, rest), still_held
 
     def _find(self, buf: Array, fresh: Array, known: Known) -> Array:
         """Notes the connections that begin with a hello in these segments: their slots."""
@@ -286,11 +288,14 @@ class Encrypted:
             hello &= (length <= at) | ((least <= value) & (value <= most))
         found = np.unique(slot[hello])
         for one in found.tolist():
-            self._of[one] = _Connection(one, Decryptor(self._keys), table[2 * one : 2 * one + 2])
+            # What was put in order and is held comes once more, to be read here.
+            own = table[2 * one : 2 * one + 2]
+            own["placed"] = own["next"]
+            self._of[one] = _Connection(one, Decryptor(self._keys), own)
             self._is_tls[one] = True
         return found
 
-    def _read(self, window: Window, slots: Array, out: _Plaintext) -> None:
+    def _read(self, window: Window, n_held: int, slots: Array, out: _Plaintext) -> None:
         """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
         known, segments = window.known, window.segments
         of = [self._of[slot] for slot in slots.tolist()]
@@ -299,10 +304,12 @@ class Encrypted:
         connections, table = known.connections.take(slots), joined([one.rows for one in of])
         # Here they are wanted, whatever they are to framing.
         connections["role"] = Role.UNKNOWN
-        segments = segments.take(np.flatnonzero(np.isin(segments["stream"] >> 1, slots)))
+        wanted = np.isin(segments["stream"] >> 1, slots)
+        n_held = int(np.count_nonzero(wanted[:n_held]))
+        segments = segments.take(np.flatnonzero(wanted))
         segments["stream"] = 2 * np.searchsorted(slots, segments["stream"] >> 1) + (segments["stream"] & 1)
         data, pieces, active, order = streams.place(
-            window.buf, segments, connections, table, len(table), window.clock, window.first_order, window.now,
+            window.buf, segments, n_held, connections, table, len(table), window.clock, window.first_order,
             window.ration, window.final, window.engine,
         )  # fmt: skip
         of_stream = dict.fromkeys(range(len(table)), pieces[:0])
@@ -312,6 +319,7 @@ class Encrypted:
                 table["next"][stream] = pieces["pos"][end - 1] + pieces["len"][end - 1]
         for k, one in enumerate(of):
             moved(table[2 * k : 2 * k + 2], one.rows)
+            known.streams["holed"][2 * one.slot : 2 * one.slot + 2] = one.rows["holed"]
             reason = one.converse((of_stream[2 * k], of_stream[2 * k + 1]), int(connections["opener"][k]), data, out)
             decryptor = one.decryptor
             if one.is_over(window, connections["closed"][k] == 1):
@@ -323,7 +331,7 @@ class Encrypted:
                 if one.ends(side):
                     known.streams["end"][2 * one.slot + side] = one.plain[side]
         self._held, kept = streams.keep(
-            window.buf, segments, order, active, connections, table, window.final, window.engine
+            window.buf, segments, data, pieces, order, active, connections, table, window.final, window.engine
         )
         kept["stream"] = 2 * slots[kept["stream"] >> 1] + (kept["stream"] & 1)
         self._segments = kept
@@ -397,7 +405,8 @@ class Encrypted:
             one.begun = [base64.b64decode(some) for some in state["begun"]]
             one.first, one.times, one.order = tuple(state["first"]), state["times"], state["order"]
             if not whole:
-                one.rows["order"] = one.rows["end_order"] = -1
+                for name in ("start_order", "end_order", "placed_order", "since"):
+                    one.rows[name] = np.where(one.rows[name] == AT_THE_END, AT_THE_END, -1)
                 one.order = -1
             self._of[slot] = one
             self._is_tls[slot] = True

@@ -49,6 +49,7 @@ from kwire.kernels import framing, pairing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
+    AT_THE_END,
     CONNECTION,
     FRAME,
     PACKET,
@@ -80,9 +81,22 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 
 _NUMBER: Final = pa.int64()
+
+_COUNTED: Final = (
+    (CONNECTION, "first_order"),
+    (CONNECTION, "opener_order"),
+    (CONNECTION, "closed_order"),
+    (CONNECTION, "settled_order"),
+    (CONNECTION, "begun_order"),
+    (STREAM, "start_order"),
+    (STREAM, "end_order"),
+    (STREAM, "placed_order"),
+    (STREAM, "since"),
+)
+"""Columns that hold numbers of packets, or AT_THE_END."""
 
 
 def _struct(names: Iterable[str], *more: pa.Field) -> pa.DataType:
@@ -327,14 +341,14 @@ class Tracker:
         self._packets += len(packets)
         if len(clock):
             self._now = int(clock[-1])
-        room = np.empty(len(self._segments) + len(packets) + 2, SEGMENT)
+        room = np.empty(len(self._segments) + len(packets) + tracking.MOST_ROWS, SEGMENT)
         moved(self._segments, room)
         n_segments, used, k = len(self._segments), len(buf), 0
         known_before = self._known.n_connections
         slots = np.full(len(packets), -1, np.int64)
         while True:
             segments, self._known, read, fragment = tracking.tcp_segments(
-                buf, packets[k:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
+                buf, packets[k:], clock[k:], self._ports, self._vxlan, self._known, self._counts, room, n_segments,
                 first_order + k, slots[k:], engine,
             )  # fmt: skip
             k += read
@@ -350,34 +364,44 @@ class Tracker:
             began = slice(known_before, self._known.n_connections)
             connections["number"][began] = connections["first_order"][began] + (self._part << PART_BITS)
             self.window = Packets(buf, packets, clock, slots, first_order)
+        self._note_closed(clock, first_order)
+        n_held = len(self._segments)
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
         if self._encrypted is None:
             self._hellos.look(buf, fresh, self._known)
         else:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
-            buf, segments = self._encrypted.opened(tls, len(self._segments))
+            buf, segments, n_held = self._encrypted.opened(tls, n_held)
         data, pieces, active, order = streams.place(
             buf,
             segments,
+            n_held,
             connections,
             table,
             2 * self._known.n_connections,
             clock,
             first_order,
-            self._now,
             ration,
             final,
             engine,
         )
-        window = roles.Window(
-            data, pieces, active, clock, first_order, self._now, ration, bool(len(self._ports)), final
-        )
+        window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         rows, place = self._read(window, engine)
         if self._encrypted is not None:
             self._encrypted.explain(rows)
-        self._held, self._segments = streams.keep(buf, segments, order, active, connections, table, final, engine)
+        self._held, self._segments = streams.keep(
+            buf, segments, data, pieces, order, active, connections, table, final, engine
+        )
         return self._given(rows, place, data)
+
+    def _note_closed(self, clock: Array, first_order: int) -> None:
+        """Finds out with which packet connections that were reset are over."""
+        rows = self._known.connections[: self._known.n_connections]
+        waiting = np.flatnonzero((rows["closed"] == 1) & (rows["closed_order"] == AT_THE_END))
+        if len(waiting):
+            index = np.searchsorted(clock, rows["closed_clock"][waiting], side="right")
+            rows["closed_order"][waiting] = np.where(index < len(clock), first_order + index, AT_THE_END)
 
     def _use_secrets(self) -> None:
         """Uses the secrets that stand in the capture, where that can be done."""
@@ -418,18 +442,21 @@ class Tracker:
         connections = self._known.connections
         for slot in slots[before == Role.UNKNOWN].tolist():
             row = connections[slot]
-            role = int(row["role"])
-            a, b = (tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab")
-            if role == Role.ENCRYPTED or (a in self._brokers) == (b in self._brokers):
+            role, begun = int(row["role"]), int(row["begun_order"])
+            if role == Role.ENCRYPTED or begun < 0:
                 continue
-            broker, side = (a, Role.B_REQUESTS) if a in self._brokers else (b, Role.A_REQUESTS)
-            order = max(self._brokers[broker], int(row["begun_order"]))
-            if role == Role.UNKNOWN or (role == Role.OTHER and self._brokers[broker] < row["settled_order"]):
+            ends = [tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
+            told = [max(begun, self._brokers.get(end, AT_THE_END)) for end in ends]
+            order = min(told)
+            if told[0] == told[1]:
+                continue  # neither is a broker, or both are
+            a_is_broker = told[0] < told[1]
+            known = self._brokers[ends[0] if a_is_broker else ends[1]]
+            if role == Role.UNKNOWN or order < row["settled_order"] or (role == Role.OTHER and known < order):
+                side = Role.B_REQUESTS if a_is_broker else Role.A_REQUESTS
                 connections["role"][slot] = side
                 connections["by_broker"][slot] = 1
                 connections["settled_order"][slot] = order
-            elif role == side:
-                connections["settled_order"][slot] = min(order, int(row["settled_order"]))
 
     def _note_brokers(self, slots: Array) -> None:
         """Remembers the brokers of those connections that told their role themselves."""
@@ -695,9 +722,9 @@ class Tracker:
             # Packets are counted anew: what there was came before all of them.
             if self._part is None:
                 connections["number"][:count] = np.arange(count)
-            for name in ("first_order", "closed_order", "settled_order", "begun_order"):
-                connections[name] = -1
-            table["order"] = table["end_order"] = -1
+            for kind, name in _COUNTED:
+                rows = connections if kind is CONNECTION else table
+                rows[name] = np.where(rows[name] == AT_THE_END, AT_THE_END, -1)
         self._known = tracking.restored(connections, table, count, engine)
         self._note_brokers(np.arange(count))
         connections["client"][:count] = [

@@ -3,10 +3,11 @@
 Strategy: the pieces of a stream (``kwire.kernels.streams``) are walked run by run, a run being bytes without a gap.
 Where a frame is known to begin, its size says where the next one does; where that is not known (the capture begins
 in the middle of a connection, or bytes are missing), the kernel looks for the next place at which a plausible frame
-stands. Both directions of a connection are read side by side, in order of time: the requests always as far ahead as a
-response may have been captured before its request, so that only what is in flight has to be remembered. Each request
-leaves an entry in the connection's list (``kwire.kernels.pairing``), and a response takes the first entry with its
-correlation id. Frames come out as rows of numbers; the bytes stay where they are.
+stands. Both directions of a connection are read side by side, packet by packet: with each, what it put in order can be
+seen (``Way.seen``), and nothing else. So what is made of it cannot depend on what came later, nor on where a window
+ends, and only what is in flight has to be remembered. Each request leaves an entry in the connection's list
+(``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come out as rows of
+numbers; the bytes stay where they are.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -14,13 +15,13 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   ``kwire.kernels.programs``, not by a parser of its own.
 - After a SaslHandshake v0, and in a connection that opens with a GSSAPI token, frames are raw tokens until a
   request header is seen again; each leaves an entry, so that the answer is known to be a token too [11].
-- A response whose request may still come (out of order around the end of a window, or behind a hole) is left for
-  the next window. Nothing else looks back.
-- Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins.
+- A response whose request may still come is waited for, and all behind it: ``DISORDER`` by the clock, and longer while
+  there is a hole in the requests, until that is filled or given up.
+- Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins. Its
+  row comes when what is behind it does, so that the latest of its bytes that were captured date it.
 - Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
   kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
-- What a frame is numbered by (``order``) is the packet that settled it, whatever the windows are: so the numbers of the
-  frames do not depend on them.
+- What a frame is numbered by (``order``) is the packet that settled it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ from kwire.kernels.pairing import (
     find,
     find_request,
     forget,
-    given_up,
     plausible_response,
     wait_for,
 )
@@ -47,14 +47,17 @@ from kwire.kernels.roles import (
     LARGEST_FRAME,
     LARGEST_TOKEN,
     NEED_MORE,
+    NEVER,
     NO,
     YES,
     Facts,
     Window,
+    is_not_readable,
     let_go,
     plausible_request,
     settle,
 )
+from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
 __all__ = ["Capture", "Scratch", "by_stream", "frames_and_pairs", "settle_all", "tell_the_rest"]
@@ -71,11 +74,8 @@ BLOCKED: Final = 2
 """A response whose request may still come."""
 FULL: Final = 3
 """A table must grow first."""
-LATER: Final = 4
-"""What follows is younger than what is to be read now."""
-
-NEVER: Final = (1 << 63) - 1
-"""A time behind all others."""
+UNREADABLE: Final = 4
+"""The connection is encrypted."""
 
 Array = Any
 
@@ -108,26 +108,30 @@ class Scratch(NamedTuple):
 
 
 class Way(Row):
-    """One direction of a connection while it is read, run by run, as far as ``until`` allows."""
+    """One direction of a connection while it is read, run by run, packet by packet."""
 
     slot: int
     response: int
     client_side: int
     stream: int
+    now: int
+    """The packet up to which the connection is read."""
     over: int
     """1 when nothing will follow: the capture or the connection has ended."""
-    request_missing: int
-    """1 when requests wait behind a hole: a response may belong to one of them."""
-    waiting: int
-    """1 when segments of this stream wait behind a hole."""
-    first: int
-    """The piece that the next run begins with."""
     end_piece: int
     """Its pieces end before this row."""
-    until: int
-    """Time by ``Piece.clock``: nothing younger is read now."""
-    wants: int
-    """Time of what follows, where that was too young."""
+    seen: int
+    """Those that can be seen now do."""
+    fresh: int
+    """1 when something has come since it was read."""
+    holed_since: int
+    """Since which packet segments wait behind a hole, in the end; AT_THE_END if none do."""
+    blocked: int
+    """1 while a response waits for its request,"""
+    wake: int
+    """with which packet it is given up, unless there is a hole."""
+    first: int
+    """The piece that the next run begins with."""
     reading: int
     """1 within a run, 0 before the next one begins."""
     pos: int
@@ -136,7 +140,7 @@ class Way(Row):
     """The piece that ``pos`` is in."""
     run_end: int
     after: int
-    """The row behind the last piece of this run."""
+    """The row behind the last piece of this run that can be seen."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -184,11 +188,9 @@ def _mark(
 def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: int, status: int, reason: int) -> None:
     """A row for bytes at the current position, in which no frame can be seen."""
     piece = window.pieces[way.piece]
-    stream = capture.streams[way.stream]
     row = _mark(rows, capture.room[0], way.slot, way.response, way.client_side, size, status, reason)
     row.time = piece.time
-    stream.order = max(piece.order, stream.order, capture.connections[way.slot].settled_order)
-    row.order = stream.order
+    row.order = way.now
 
 
 @kernel
@@ -226,7 +228,7 @@ def _request_here(
 
 @kernel
 def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any) -> int:
-    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, LATER, or NO at the end of the run."""
+    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[way.slot]
     room = capture.room[0]
@@ -245,10 +247,6 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
                 answer = plausible_request(data, at, stop, facts.apis)
                 if answer == YES:
                     answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
-            elif pieces[piece].clock > way.until:
-                # What it may answer has not been read yet.
-                way.wants = pieces[piece].clock
-                answer = LATER
             else:
                 until = pieces[piece].clock + DISORDER
                 answer = plausible_response(
@@ -276,13 +274,11 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
 
 @kernel
 def _resynchronise(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS or LATER."""
+    """Looks for the next frame where it is not known where one begins: READ if there is one, or WAITS."""
     stream = capture.streams[way.stream]
     begin = way.pos
     answer = _search(window, capture, facts, scratch, way)
     stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
-    if answer == LATER:
-        return LATER
     if answer != YES:
         return WAITS
     stream.synced = 1
@@ -317,28 +313,14 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
 
 @kernel
 def _last_piece(window: Window, way: Any, last_pos: int) -> int:
-    """The piece that has the last byte, of those there are, of a frame that ends before ``last_pos``."""
+    """The piece that has the last byte, of those that can be seen, of a frame that ends before ``last_pos``."""
     pieces = window.pieces
     last = way.piece
-    while last + 1 < way.end_piece and pieces[last].pos + pieces[last].len < last_pos:
+    while last + 1 < way.seen and pieces[last].pos + pieces[last].len < last_pos:
         last += 1
     if pieces[last].pos >= last_pos and last > way.piece:
         last -= 1  # that one is behind the gap that has the frame's last byte
     return last
-
-
-@kernel
-def _ended(window: Window, capture: Capture, way: Any) -> int:
-    """When it was known that no more of the current run would come: with what stands behind the gap, or the end of the
-    stream, connection or capture."""
-    if way.gap_follows == 1:
-        return window.pieces[way.after].order
-    stream = capture.streams[way.stream]
-    conn = capture.connections[way.slot]
-    order = int64(AT_THE_END)
-    if stream.end >= 0 and way.run_end >= stream.end:
-        order = stream.end_order
-    return min(order, conn.closed_order) if conn.closed == 1 else order
 
 
 @kernel
@@ -462,7 +444,18 @@ def _request(
 
 
 @kernel
-def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any, token: bool, clock: int) -> bool:
+def _has_hole(window: Window, way: Any) -> bool:
+    """Whether segments of a direction wait behind a hole now."""
+    # Whatever filled that hole, or gave it up, brought the next piece.
+    since = window.pieces[way.seen].since if way.seen < way.end_piece else way.holed_since
+    holed: bool = since <= way.now
+    return holed
+
+
+@kernel
+def _response(
+    window: Window, capture: Capture, facts: Facts, row: Any, way: Any, asked: Any, token: bool, clock: int
+) -> bool:
     """Completes the row of a response, at which the clock showed ``clock``: False if its request may still come."""
     conn = capture.connections[way.slot]
     waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
@@ -470,7 +463,6 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
         entry = waiting[conn.waiting_head]
         row.status = Status.SASL
         row.latency = row.time - entry.time
-        row.order = max(row.order, entry.order)
         forget(conn, waiting, ids, room, conn.waiting_head)
         return True
     if row.seen < 4:
@@ -478,51 +470,36 @@ def _response(window: Window, capture: Capture, facts: Facts, row: Any, way: Any
     row.id = i32(window.data, row.off)
     which = find_request(conn, waiting, ids, room, row.id, clock + DISORDER)
     if which < 0:
-        if way.over == 0 and (way.request_missing == 1 or clock > window.now - DISORDER):
-            return False
+        if way.over == 0:
+            way.wake = first_from(window.clock, window.first_order, clock + DISORDER)
+            if way.wake > way.now or _has_hole(window, asked):
+                return False
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
             row.detail = conn.given_up
-        row.order = max(row.order, given_up(window, conn, clock))
         return True
     entry = waiting[which]
     row.api = entry.api
     row.version = entry.version
     row.client = entry.client
     row.latency = row.time - entry.time
-    row.order = max(row.order, entry.order)
     forget(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     return True
 
 
 @kernel
-def _is_first(capture: Capture, way: Any) -> bool:
-    """Whether the first request of a connection has not been read yet. It is read at once, whenever it was captured,
-    since it tells which responses can be expected."""
-    first: bool = way.response == 0 and capture.connections[way.slot].first_id < 0
-    return first
-
-
-@kernel
-def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Reads the frame that begins at the current position: READ, WAITS, BLOCKED or LATER."""
+def _next_frame(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
+) -> int:
+    """Reads the frame that begins at the current position: READ, WAITS or BLOCKED. ``asked``: the requests."""
+    pieces = window.pieces
     stream = capture.streams[way.stream]
     at = way.pos + way.shift
     available = way.run_end - way.pos
     size = i32(window.data, at) if available >= 4 else int64(-1)
-    # When the last byte of it, of those that are there, was captured.
-    last_piece = way.piece
-    if available < 4:
-        last_piece = _last_piece(window, way, way.run_end)
-    elif 0 <= size <= LARGEST_FRAME:
-        last_piece = _last_piece(window, way, way.pos + 4 + size)
-    last = window.pieces[last_piece]
-    if last.clock > way.until and not _is_first(capture, way):
-        way.wants = last.clock
-        return LATER
     follows = _token_follows(window, capture, facts, way, at, available)
     if follows == NEED_MORE:
         return WAITS
@@ -536,18 +513,28 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
             way.pos += 4
             return READ
     whole = available >= 4 and available - 4 >= size
-    too_large = not whole and available > window.ration
-    if not whole and way.ends_here == 0 and not too_large:
-        return WAITS
+    too_large = False
+    if not whole:
+        held = pieces[way.seen - 1].pos + pieces[way.seen - 1].len - way.pos
+        too_large = held > window.ration
+        if way.ends_here == 0 and not too_large:
+            return WAITS
+        if way.gap_follows == 1 and way.over == 0 and held < 4 + size and not too_large:
+            return WAITS
+    # When the last byte of it, of those that are there, was captured.
+    last_piece = way.piece
+    if available >= 4:
+        last_piece = _last_piece(window, way, way.pos + 4 + size)
+    else:
+        last_piece = _last_piece(window, way, way.run_end)
+    last = pieces[last_piece]
 
     row = rows[capture.room[0].frames]
     row.slot = way.slot
     row.response = way.response
     row.client_side = way.client_side
     row.time = last.time
-    row.order = max(last.order, stream.order, capture.connections[way.slot].settled_order)
-    if not whole:
-        row.order = max(row.order, _ended(window, capture, way))
+    row.order = way.now
     row.off = at + 4
     row.seen = size if whole else max(int64(0), available - 4)
     row.size = max(int64(0), size)
@@ -561,7 +548,7 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
     row.detail = 0
     if way.response == 0:
         _request(window, capture, facts, scratch, row, way, token, whole, last.clock)
-    elif not _response(window, capture, facts, row, way, token, last.clock):
+    elif not _response(window, capture, facts, row, way, asked, token, last.clock):
         return BLOCKED
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if way.gap_follows == 1 else Status.CUT_OFF
@@ -569,7 +556,6 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
         if too_large and way.ends_here == 0:
             row.reason = Reason.LARGE
         row.detail = available
-    stream.order = row.order
     capture.room[0].frames += 1
     if available >= 4:
         way.pos += 4 + size  # where it is not whole: in the gap or behind it, where the next frame begins
@@ -580,62 +566,66 @@ def _next_frame(window: Window, capture: Capture, facts: Facts, scratch: Scratch
 
 
 @kernel
-def _begin_run(window: Window, capture: Capture, way: Any, first: int) -> int:
-    """Looks at the run that begins with piece ``first``; the row after its last piece."""
-    pieces = window.pieces
+def _begin_run(window: Window, capture: Capture, way: Any) -> None:
+    """Begins to read at piece ``way.first``."""
+    piece = window.pieces[way.first]
     stream = capture.streams[way.stream]
-    begin = pieces[first].pos
-    end = begin + pieces[first].len
-    after = first + 1
-    while after < way.end_piece and pieces[after].off >= 0 and pieces[after].pos == end:
-        end += pieces[after].len
-        after += 1
-    gap_follows = after < way.end_piece
-    ended = way.over == 1 or (stream.end >= 0 and end >= stream.end)
-    way.run_end = end
-    way.after = after
-    way.shift = pieces[first].off - begin
-    way.piece = first
-    way.gap_follows = 1 if gap_follows else 0
-    way.ends_here = 1 if gap_follows or (way.waiting == 0 and ended) else 0
+    begin = piece.pos
+    way.run_end = begin + piece.len
+    way.after = way.first + 1
+    way.shift = piece.off - begin
+    way.piece = way.first
+    way.reading = 1
     way.pos = stream.next
     if way.pos < begin:
         # The boundary, if it was known, is among what is missing.
         stream.skipped = max(int64(0), stream.skipped) + begin - way.pos
         stream.synced = 0
         way.pos = begin
-    return after
 
 
 @kernel
-def _read_run(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
+def _go_on(window: Window, capture: Capture, way: Any) -> None:
+    """Adds to the current run what follows it now."""
+    pieces = window.pieces
+    stream = capture.streams[way.stream]
+    end = way.run_end
+    after = way.after
+    while after < way.seen and pieces[after].off >= 0 and pieces[after].pos == end:
+        end += pieces[after].len
+        after += 1
+    way.run_end = end
+    way.after = after
+    way.gap_follows = 1 if after < way.seen else 0
+    ended = way.over == 1 or (stream.end >= 0 and stream.end_order <= way.now and end >= stream.end)
+    way.ends_here = 1 if way.gap_follows == 1 or ended else 0
+
+
+@kernel
+def _read_run(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
+) -> int:
     """Reads the frames of a run: READ at its end, or why not."""
     pieces = window.pieces
     stream = capture.streams[way.stream]
+    conn = capture.connections[way.slot]
     while way.pos < way.run_end:
         while pieces[way.piece].pos + pieces[way.piece].len <= way.pos:
             way.piece += 1
         if _is_full(capture, rows):
             return FULL
+        if conn.first_id < 0 and conn.raw_tokens == 0 and pieces[way.piece].pos == way.pos and conn.told == 0:
+            side = way.stream & 1
+            stop = way.run_end + way.shift
+            if is_not_readable(window, conn, stream, side, way.piece, stop, way.now):
+                return UNREADABLE
         if stream.synced != 1:
             said = _resynchronise(window, capture, facts, scratch, rows, way)
         else:
-            said = _next_frame(window, capture, facts, scratch, rows, way)
+            said = _next_frame(window, capture, facts, scratch, rows, way, asked)
         if said != READ:
             return said
     return READ
-
-
-@kernel
-def _remember_when(window: Window, way: Any, stream: Any) -> None:
-    """Notes when all before the current position was known: nothing behind it can have been known earlier."""
-    pieces = window.pieces
-    last = way.piece
-    while pieces[last].pos + pieces[last].len < min(way.pos, way.run_end):
-        last += 1
-    stream.latest = max(stream.latest, pieces[last].time)
-    stream.clock = max(stream.clock, pieces[last].clock)
-    stream.order = max(stream.order, pieces[last].order)
 
 
 @kernel
@@ -645,90 +635,172 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.slot = slot
     way.response = response
     way.client_side = 0 if conn.role == Role.A_REQUESTS else 1
-    way.over = 1 if window.final or conn.closed == 1 else 0
     way.stream = 2 * slot + (way.client_side ^ response)
-    way.request_missing = 0
-    way.waiting = 0
+    way.over = 0
     way.first = 0
     way.end_piece = 0
-    way.until = ABSENT
-    way.wants = ABSENT
+    way.seen = 0
+    way.fresh = 1
+    way.blocked = 0
+    way.wake = NEVER
+    way.holed_since = AT_THE_END
     way.reading = 0
     for x in range(a, end):
         one = window.active[x]
         if one.stream == way.stream:
-            way.waiting = one.waiting
             way.first = one.first
             way.end_piece = one.end
-        elif one.waiting == 1:
-            way.request_missing = response
+            way.seen = one.first
+            way.holed_since = capture.streams[way.stream].since
     if way.first < way.end_piece:
         capture.streams[way.stream].time = window.pieces[way.end_piece - 1].time
 
 
 @kernel
-def _read_way(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Reads one direction up to ``way.until``: READ where there is nothing more of it in this window, LATER or FULL."""
+def _see(window: Window, capture: Capture, way: Any, now: int) -> None:
+    """Lets be seen what was in order with packet ``now``."""
+    pieces = window.pieces
+    seen = way.seen
+    while seen < way.end_piece and pieces[seen].order <= now:
+        seen += 1
+    if seen > way.seen:
+        way.fresh = 1
+        way.seen = seen
+    way.now = now
+    if capture.connections[way.slot].closed_order <= now:
+        way.over = 1
+        way.fresh = 1
+
+
+@kernel
+def _end_lost(window: Window, capture: Capture, way: Any) -> None:
+    """Where a direction ends in bytes that the capture does not have, they are skipped."""
+    stream = capture.streams[way.stream]
+    if way.seen > 0 and way.end_piece > 0:
+        last = window.pieces[way.seen - 1]
+        end = last.pos + last.len
+        if last.off < 0 and end > stream.next:
+            stream.skipped = max(int64(0), stream.skipped) + end - stream.next
+            stream.next = end
+            stream.synced = 0
+
+
+@kernel
+def _read_way(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
+) -> int:
+    """Reads what can be seen of one direction: READ where more is needed to go on, FULL, or UNREADABLE."""
     pieces = window.pieces
     stream = capture.streams[way.stream]
-    if way.wants > way.until and not _is_first(capture, way):
-        return LATER
+    if stream.synced == 0 and stream.start == stream.next and stream.start_order <= way.now and stream.skipped <= 0:
+        # The SYN was captured behind the first bytes.
+        stream.synced = 1
+    way.blocked = 0
+    way.fresh = 1  # until all has been read, whatever table is full before that
     while True:
         if way.reading == 0:
-            while way.first < way.end_piece and pieces[way.first].off < 0:
+            while way.first < way.seen and (
+                pieces[way.first].off < 0 or pieces[way.first].pos + pieces[way.first].len <= stream.next
+            ):
                 way.first += 1
-            if way.first >= way.end_piece:
-                return READ
-            way.first = _begin_run(window, capture, way, way.first)
-            way.reading = 1
-        said = _read_run(window, capture, facts, scratch, rows, way)
+            if way.first >= way.seen:
+                break
+            _begin_run(window, capture, way)
+        _go_on(window, capture, way)
+        said = _read_run(window, capture, facts, scratch, rows, way, asked)
         stream.next = max(stream.next, way.pos)
-        if said in (FULL, LATER):
+        if said in (FULL, UNREADABLE):
             return said
-        _remember_when(window, way, stream)
+        if said == BLOCKED:
+            way.blocked = 1
+            break
+        if way.gap_follows == 0 or way.pos < way.run_end:
+            break
         way.reading = 0
-        if said == BLOCKED or way.ends_here == 0:
-            way.first = way.end_piece
+        way.first = way.after
+    way.fresh = 0
+    if way.over == 1 and way.blocked == 0:
+        _end_lost(window, capture, way)
+    return READ
+
+
+@kernel
+def _following(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
+    """The next packet with which something happens to a connection; NEVER if there is none in this window."""
+    pieces = window.pieces
+    conn = capture.connections[asked.slot]
+    now = asked.now
+    following = int64(NEVER)
+    if asked.seen < asked.end_piece:
+        following = pieces[asked.seen].order
+    if answered.seen < answered.end_piece:
+        following = min(following, pieces[answered.seen].order)
+    if answered.blocked == 1 and answered.wake > now:
+        following = min(following, answered.wake)
+    last = window.first_order + window.clock.shape[0] - 1
+    if now < conn.closed_order <= last:
+        following = min(following, conn.closed_order)
+    for way in (asked, answered):
+        stream = capture.streams[way.stream]
+        if now < stream.end_order <= last:
+            following = min(following, stream.end_order)
+        if now < stream.start_order <= last:
+            following = min(following, stream.start_order)
+    if window.final and now < AT_THE_END:
+        return min(following, int64(AT_THE_END))
+    return following if following <= last else int64(NEVER)
 
 
 @kernel
 def _read_both(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, asked: Any, answered: Any
-) -> bool:
-    """Reads requests and responses in the order of time: False where a table is full.
-
-    What a response may answer has been read before it: all requests that are not younger than ``DISORDER``. They are
-    read as far ahead again, so that the directions do not change with each frame.
-    """
-    said = _read_way(window, capture, facts, scratch, rows, answered)
-    while said == LATER:
-        wants = answered.wants
-        asked.until = wants + 2 * DISORDER if wants < NEVER - 2 * DISORDER else int64(NEVER)
-        said = _read_way(window, capture, facts, scratch, rows, asked)
-        if said == FULL:
-            return False
-        answered.until = asked.until - DISORDER if said == LATER else int64(NEVER)
-        said = _read_way(window, capture, facts, scratch, rows, answered)
-    asked.until = NEVER
-    return said != FULL and _read_way(window, capture, facts, scratch, rows, asked) != FULL
+) -> int:
+    """Reads requests and responses, packet by packet, to the end of the window: READ, FULL or UNREADABLE."""
+    while True:
+        if asked.fresh == 1:
+            said = _read_way(window, capture, facts, scratch, rows, asked, asked)
+            if said != READ:
+                return said
+            if answered.blocked == 1 or capture.streams[answered.stream].synced != 1:
+                # A request may be the one that it waits for, or say which answers are to be expected.
+                answered.fresh = 1
+        if answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now):
+            said = _read_way(window, capture, facts, scratch, rows, answered, asked)
+            if said != READ:
+                return said
+        now = _following(window, capture, asked, answered)
+        if now == NEVER:
+            return READ
+        _see(window, capture, asked, now)
+        _see(window, capture, answered, now)
+        for way in (asked, answered):
+            stream = capture.streams[way.stream]
+            if now in (stream.end_order, stream.start_order):
+                way.fresh = 1
 
 
 @kernel
-def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int) -> None:
-    """The one row of an encrypted connection, whose first active stream is row ``a``."""
+def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int, end: int, now: int) -> None:
+    """The one row of an encrypted connection, whose active streams are rows ``a`` to ``end`` - 1, with packet ``now``:
+    that of the first bytes that there are."""
     conn = capture.connections[slot]
     conn.told = 1
-    client = conn.opener
+    client = conn.opener if conn.opener_order <= now else int64(-1)
     if client < 0:
         client = 0 if conn.a_port >= conn.b_port else 1
     broker_port = conn.b_port if client == 0 else conn.a_port
     if not window.forced and broker_port == HTTPS:
         return
-    one = window.active[a]
-    response = 0 if (one.stream & 1) == client else 1
+    which = int64(-1)
+    for x in range(a, end):
+        one = window.active[x]
+        if one.first < one.end and (which < 0 or window.pieces[one.first].order < window.pieces[which].order):
+            which = one.first
+            side = one.stream & 1
+    response = 0 if side == client else 1
     row = _mark(rows, capture.room[0], slot, response, client, 0, Status.ENCRYPTED, Reason.NONE)
-    row.time = window.pieces[one.first].time if one.first < one.end else window.now
-    row.order = window.pieces[one.first].order if one.first < one.end else window.first_order
+    row.time = window.pieces[which].time
+    row.order = now
 
 
 @kernel
@@ -740,21 +812,29 @@ def _read_connection(
     room = capture.room[0]
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
+    asked = scratch.ways[0]
+    answered = scratch.ways[1]
     if room.begun == 0:
-        if conn.role == Role.UNKNOWN:
-            let_go(window, capture.streams, a, end)
+        if conn.role == Role.UNKNOWN or conn.settled_order >= window.first_order:
+            let_go(window, capture.streams, conn, a, end)
         if conn.role == Role.ENCRYPTED and conn.told == 0:
             if _is_full(capture, rows):
                 return False
-            _tell_encrypted(window, capture, rows, slot, a)
-    if conn.role != Role.A_REQUESTS and conn.role != Role.B_REQUESTS:
-        return True
-    room.begun = 1
-    asked = scratch.ways[0]
-    answered = scratch.ways[1]
-    _begin_way(window, capture, asked, slot, int64(0), a, end)
-    _begin_way(window, capture, answered, slot, int64(1), a, end)
-    return _read_both(window, capture, facts, scratch, rows, asked, answered)
+            _tell_encrypted(window, capture, rows, slot, a, end, conn.settled_order)
+        if conn.role != Role.A_REQUESTS and conn.role != Role.B_REQUESTS:
+            return True
+        room.begun = 1
+        _begin_way(window, capture, asked, slot, int64(0), a, end)
+        _begin_way(window, capture, answered, slot, int64(1), a, end)
+        # What was there before has been looked at.
+        begin = max(window.first_order - 1, conn.settled_order)
+        _see(window, capture, asked, begin)
+        _see(window, capture, answered, begin)
+    said = _read_both(window, capture, facts, scratch, rows, asked, answered)
+    if said == UNREADABLE:
+        conn.role = Role.ENCRYPTED
+        _tell_encrypted(window, capture, rows, slot, a, end, asked.now)
+    return said != FULL
 
 
 @kernel

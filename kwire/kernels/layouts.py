@@ -29,6 +29,7 @@ import numpy as np
 
 __all__ = [
     "ABSENT",
+    "ACKNOWLEDGED",
     "ACTIVE",
     "API_FACTS",
     "AT_THE_END",
@@ -85,6 +86,9 @@ ABSENT: Final = -(1 << 62)
 
 AT_THE_END: Final = 1 << 62
 """The order of what is told when the capture has ended."""
+
+ACKNOWLEDGED: Final = -2
+"""In place of where the bytes of a segment stand: it has none, and says what was acknowledged."""
 
 Array = Any
 """A numpy array: numba, not mypy, checks what is in it."""
@@ -240,14 +244,22 @@ class Connection(Row):
     """A ``Role``. Set at once where ports were asked for, otherwise by what the connection carries."""
     opener: int
     """Which end opened the connection: 0 A, 1 B, -1 unknown."""
+    opener_order: int
+    """The packet that told it."""
     closed: int
     """1 after RST, or when another connection took over the same ports."""
     closed_order: int
-    """When that was, as the number of a packet."""
+    """The first packet at which nothing more of it is waited for, AT_THE_END while that is not known."""
+    closed_clock: int
+    """After RST: as long as the clock shows no more than this, bytes that were sent before it may be captured."""
     settled_order: int
     """When its role could be told; none of its frames is complete before that."""
     begun_order: int
     """The first packet with data that was captured of it, as far as its role was not known then; -1 before that."""
+    looks: int
+    """How many packets have brought bytes of it while its role was not known."""
+    next_look: int
+    """How many there will be when it is judged again."""
     by_broker: int
     """1 where its role is told by another connection to the same broker, since too little of this one was captured."""
     waiting_head: int
@@ -280,26 +292,38 @@ class Stream(Row):
     """Highest position seen, -1 before the first; what the next sequence number is resolved against."""
     start: int
     """Position of the first byte of the stream if its SYN was seen, else -1."""
+    start_order: int
+    """When it was seen, as the number of a packet."""
     next: int
     """Position up to which the stream has been dealt with, -1 before the first byte."""
     synced: int
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     end: int
-    """Position after the last byte if FIN was seen, else -1."""
+    """Position after the last byte if FIN was seen (the first one tells), else -1."""
     end_order: int
     """When the FIN was seen, as the number of a packet."""
     skipped: int
     """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
-    order: int
-    """When all before ``next``, and its latest frame, were known, as the number of a packet; -1 before the first."""
+    reached: int
+    """Position behind the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
+    holed: int
+    """1 while segments may wait behind a hole: acknowledgements are written down then."""
     time: int
     """When the capture had the latest bytes of it that were put in order, -1 before the first."""
+    placed: int
+    """Position up to which its bytes have been put in order, or given up; -1 before the first."""
+    placed_order: int
+    """When that was, as the number of a packet; -1 before the first byte."""
     latest: int
-    """When the capture had all before ``next``, ABSENT before the first byte."""
+    """When the capture had all before ``placed``, ABSENT before the first byte."""
     clock: int
     """What the capture's clock showed then, ABSENT before the first byte."""
+    heard: int
+    """What was acknowledged as far as it was written down; -1 if nothing."""
+    since: int
+    """Since which packet segments wait behind a hole; AT_THE_END if none does."""
     packets: int
     """What tracking counts, of any connection and whatever becomes of it: packets,"""
     wire: int
@@ -337,13 +361,14 @@ class Stream(Row):
 
 
 class Segment(Row):
-    """Bytes of a stream that a packet brought, or that it brought but the capture does not have."""
+    """Bytes of a stream that a packet brought, or that it brought but the capture does not have; or, without a length,
+    that it acknowledges a stream up to ``pos``."""
 
     stream: int
     pos: int
     len: int
     off: int
-    """Where the bytes stand in the window; -1 if the capture does not have them (snapshot length)."""
+    """Where the bytes stand in the window; -1 if the capture does not have them (snapshot length), ACKNOWLEDGED."""
     time: int
     order: int
     clock: int
@@ -364,9 +389,11 @@ class Piece(Row):
     time: int
     """When the capture had these bytes and all before them; it never decreases along a stream."""
     order: int
-    """The same as the number of a packet."""
+    """The packet with which they were put in order, or with which a hole in front of them was given up."""
     clock: int
-    """The same as ``Segment.clock``: what may wait for what is decided by it."""
+    """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
+    since: int
+    """Since which packet segments had been waiting behind a hole then; AT_THE_END if none had."""
 
 
 class Active(Row):
@@ -376,6 +403,9 @@ class Active(Row):
     first: int
     end: int
     """Its pieces are rows ``first`` to ``end`` - 1."""
+    look: int
+    seen: int
+    """While its connection is judged: of those, rows ``look`` to ``seen`` - 1."""
     waiting: int
     """1 if segments wait behind a hole that may still be filled."""
     seg_first: int

@@ -29,7 +29,6 @@ from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
 from kwire.kernels.layouts import WAITING
 from kwire.kernels.numbers import i32, int64
 from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Facts, Window
-from kwire.kernels.streams import first_from
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "find_request",
     "forget",
     "give_up",
-    "given_up",
     "list_all",
     "move_lookup",
     "plausible_response",
@@ -264,14 +262,6 @@ def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> N
 
 
 # --- where a response may begin ---------------------------------------------------------------------------------------
-
-
-@kernel
-def given_up(window: Window, conn: Any, clock: int) -> int:
-    """When a response that has no request, at which the clock showed ``clock``, was given up, as the number of a
-    packet: with the first one at which it shows ``DISORDER`` more, or the end of the connection or capture."""
-    order = first_from(window.clock, window.first_order, clock + DISORDER)
-    return min(order, conn.closed_order) if conn.closed == 1 else order
 
 
 @kernel

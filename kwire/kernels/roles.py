@@ -11,6 +11,10 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   by its record header; nothing can be read after it.
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
   when another one follows it, or when the other direction has its answer.
+- A connection of unknown kind is judged packet by packet, by what had come up to each, so that the verdict, and when it
+  was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom,
+  whenever more than ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then, the latest
+  ``LEFT`` bytes are, and the others are let go.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
 from kwire.kernels.judging import FITS, MOST_JUDGED, SO_FAR, TRAILS, UNFIT, fits, fits_some_response
-from kwire.kernels.layouts import Role
+from kwire.kernels.layouts import AT_THE_END, Role
 from kwire.kernels.numbers import i16, i32, int64, u16
 from kwire.schema.keys import ApiKey
 
@@ -28,10 +32,12 @@ __all__ = [
     "LARGEST_TOKEN",
     "NEAR",
     "NEED_MORE",
+    "NEVER",
     "NO",
     "YES",
     "Facts",
     "Window",
+    "is_not_readable",
     "let_go",
     "plausible_request",
     "settle",
@@ -46,6 +52,13 @@ SHORTEST_TOKEN: Final = 12
 LONGEST_CLIENT_ID: Final = 4096
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
+LEFT: Final = 16 << 10
+"""Bytes of it that are left when these are too many."""
+OFTEN: Final = 32
+"""Packets with bytes of a connection with each of which it is judged, while it is not known what it is."""
+
+NEVER: Final = (1 << 63) - 1
+"""Behind all packets, and all times."""
 
 # Answers of the plausibility checks.
 NO: Final = 0
@@ -54,8 +67,8 @@ NEED_MORE: Final = 2
 
 CLIENT_ID: Final = 14
 """Bytes of a request, with its size, before the characters of its client_id."""
-MOST_LOOKED: Final = 1 << 20
-"""Bytes of one direction that are judged in a window before it is left for what it is: the same ones count again."""
+MOST_LOOKED: Final = 256 << 10
+"""Bytes of one direction that are judged at once before it is left for what it is: the same ones count again."""
 
 NEAR: Final = 1000
 """How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
@@ -84,8 +97,6 @@ class Window(NamedTuple):
     """For each packet of the window the latest time that was seen up to it."""
     first_order: int
     """The number of the first of them."""
-    now: int
-    """The latest time."""
     ration: int
     """How many bytes of an unfinished frame each stream may keep."""
     forced: bool
@@ -178,29 +189,19 @@ def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
 
 
 @kernel
-def _order_of(pieces: Array, last: int, end: int) -> int:
-    """The order of the piece, row ``last`` or one before it, that has the byte in front of ``end``."""
-    while pieces[last].off >= end:
-        last -= 1
-    order: int = pieces[last].order
-    return order
-
-
-@kernel
-def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int, api: int, version: int) -> int:
-    """When a piece of the other direction that begins with the answer to this request was there; -1 if none does."""
+def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int, api: int, version: int) -> bool:
+    """Whether a piece of the other direction begins with the answer to this request."""
     data, pieces = window.data, window.pieces
-    for p in range(other.first, min(other.end, other.first + MOST_BEGINNINGS)):
+    for p in range(other.look, min(other.seen, other.look + MOST_BEGINNINGS)):
         at = pieces[p].off
         if at < 0:
             continue
-        stop, q = _run_of(pieces, p, other.end, at + 4 + MOST_JUDGED)
+        stop, _ = _run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
         if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
             said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
             if said == FITS:
-                end = min(stop, at + 4 + min(i32(data, at), int64(MOST_JUDGED)))
-                return _order_of(pieces, q - 1, end)
-    return int64(-1)
+                return True
+    return False
 
 
 @kernel
@@ -208,81 +209,58 @@ def _judged(
     window: Window,
     facts: Facts,
     scratch: Any,
-    conn: Any,
     at: int,
     stop: int,
-    last: int,
     ends_here: bool,
     first: bool,
     other: Any,
-    both: bool,
-) -> tuple[int, int, int]:
-    """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at;
-    where what told it ends).
+) -> tuple[int, int]:
+    """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at).
 
-    ``last``: the row of the last piece there is. ``ends_here``: nothing will follow ``stop`` without a gap. ``first``:
-    a stream begins at ``at``. ``both``: the other direction is there too.
+    ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``.
     """
     data = window.data
     api = i16(data, at + 4)
     version = i16(data, at + 6)
     named = stop - at >= CLIENT_ID and i16(data, at + 12) > 0
     following = at + 4 + i32(data, at)
-    end = min(following, at + 4 + MOST_JUDGED, stop)
     said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
     if said == SO_FAR:
         # What is lost cannot be waited for: the header has to do.
-        return int64(STRONG) if named and ends_here else int64(MAYBE), looked, end
+        return int64(STRONG) if named and ends_here else int64(MAYBE), looked
     if said in (UNFIT, TRAILS) and not (first and named):
-        return int64(NO), looked, end
-    if said == UNFIT:
-        # A client's mistake, or a form of its own: the next request tells.
-        look = int64(MAYBE)
-        if plausible_request(data, following, stop, facts.apis) == YES:
-            said, more = fits(
-                data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
-            )
-            looked += more
-            if said == FITS:
-                look = int64(STRONG)
-                end = min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
-        return look, looked, end
-    if named:
-        return int64(STRONG), looked, end
-    # Short frames of other protocols may look so. Another one behind it, or its answer, will not: the first tells.
-    answered = int64(-1)
-    if both:
-        answered = _answers(window, facts, scratch, other, i32(data, at + 8), api, version)
+        return int64(NO), looked
+    if said != UNFIT and named:
+        return int64(STRONG), looked
+    # A client's mistake, or a form of its own; or without a client_id, as short frames of other protocols may look.
+    # Another one behind it, or its answer, tells.
+    if said != UNFIT and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
+        return int64(STRONG), looked
     if plausible_request(data, following, stop, facts.apis) == YES:
         said, more = fits(
             data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
         )
         looked += more
         if said == FITS:
-            second = min(following + 4 + min(i32(data, following), int64(MOST_JUDGED)), stop)
-            if answered < 0 or _order_of(window.pieces, last, second) <= answered:
-                return int64(STRONG), looked, second
-    if answered >= 0:
-        conn.settled_order = max(conn.settled_order, answered)
-    return int64(STRONG) if answered >= 0 else int64(MAYBE), looked, end
+            return int64(STRONG), looked
+    return int64(MAYBE), looked
 
 
 @kernel
 def _looks_like_requests(
-    window: Window, facts: Facts, scratch: Any, conn: Any, stream: Any, active: Any, other: Any, both: bool
-) -> tuple[int, int]:
-    """How much one direction of a connection of unknown kind looks like requests: (NO, MAYBE, STRONG or TOKEN; the row
-    of the piece that does).
+    window: Window, facts: Facts, scratch: Any, conn: Any, stream: Any, active: Any, other: Any, now: int, over: bool
+) -> int:
+    """How much one direction of a connection of unknown kind looks like requests with packet ``now``: NO, MAYBE, STRONG
+    or TOKEN. ``over``: nothing more will come.
 
     Sets the role where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
     with a request.
     """
     data, pieces = window.data, window.pieces
-    side = active.stream & 1
+    opens = conn.opener == (active.stream & 1) and conn.opener_order <= now
     best = int64(NO)
-    where = active.first
     looked = int64(0)
-    for p in range(active.first, active.end):
+    for p in range(active.look, active.seen):
         if pieces[p].off < 0:
             continue
         at = pieces[p].off
@@ -293,7 +271,7 @@ def _looks_like_requests(
         while (
             (answer != NO or stop - at < SHORTEST_TOKEN)
             and stop - at < 2 * (MOST_JUDGED + 4)
-            and q < active.end
+            and q < active.seen
             and pieces[q].off == stop
             and pieces[q].pos == pieces[q - 1].pos + pieces[q - 1].len
         ):
@@ -301,50 +279,42 @@ def _looks_like_requests(
             q += 1
             if answer != YES:
                 answer = plausible_request(data, at, stop, facts.apis)
-        first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start
-        ends_here = window.final or conn.closed == 1 or q < active.end
+        first_of_stream = stream.start >= 0 and pieces[p].pos == stream.start and stream.start_order <= now
+        ends_here = over or q < active.seen
         looked += q - p
         look = int64(NO)
-        last = q - 1
         if answer == YES:
-            look, more, end = _judged(
-                window, facts, scratch, conn, at, stop, last, ends_here, first_of_stream, other, both
-            )
+            look, more = _judged(window, facts, scratch, at, stop, ends_here, first_of_stream, other)
             looked += more
-            while pieces[last].off >= end:
-                last -= 1
             answer = NO if look == NO else YES
         elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID:
             # A client_id that was cut off, by the snapshot length perhaps.
             look = int64(STRONG)
-        if look > best:
-            best = look
-            where = last
-        if answer != YES and p == active.first:
+        best = max(best, look)
+        if answer != YES and p == active.look:
             if is_gssapi(data, at, stop):
-                return int64(TOKEN), int64(p)
+                return int64(TOKEN)
             if is_tls(data, at, stop):
                 conn.role = Role.ENCRYPTED
-                return int64(NO), int64(p)
-        if first_of_stream and answer == NO and conn.opener == side:
+                return int64(NO)
+        if first_of_stream and answer == NO and opens:
             conn.role = Role.OTHER
-            conn.settled_order = pieces[p].order
-            return int64(NO), int64(p)
+            return int64(NO)
         if best == STRONG or first_of_stream or looked > MOST_LOOKED:
             break
-    return best, where
+    return best
 
 
 @kernel
-def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any) -> tuple[bool, int]:
+def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any) -> bool:
     """Whether one direction of a connection, of which nothing else was captured, has responses: ``ENOUGH_ANSWERS`` one
-    after the other, with ids that go on, each as some layout says; and in which piece the last of them ends."""
+    after the other, with ids that go on, each as some layout says."""
     data, pieces = window.data, window.pieces
-    for p in range(active.first, min(active.end, active.first + MOST_BEGINNINGS)):
+    for p in range(active.look, min(active.seen, active.look + MOST_BEGINNINGS)):
         at = int64(pieces[p].off)
         if at < 0:
             continue
-        stop, q = _run_of(pieces, p, active.end, at + UNDECIDED)
+        stop, _ = _run_of(pieces, p, active.seen, at + UNDECIDED)
         before = int64(-1)
         count = 0
         while count < ENOUGH_ANSWERS and stop - at >= 8:
@@ -362,136 +332,182 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
             count += 1
             at += 4 + size
         if count == ENOUGH_ANSWERS:
-            last = q - 1
-            while pieces[last].off >= at:
-                last -= 1
-            return True, last
-    return False, int64(active.first)
-
-
-@kernel
-def _requesting_side(
-    window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int
-) -> tuple[int, bool]:
-    """Which side sends requests, -1 if that cannot be told yet, and whether it begins with a GSSAPI token."""
-    looks_a, looks_b = int64(NO), int64(NO)
-    order_a, order_b = int64(0), int64(0)
-    for x in range(a, end):
-        one = window.active[x]
-        other = window.active[end - 1 if x == a else a]
-        side = one.stream & 1
-        look, where = int64(NO), int64(one.first)
-        if conn.opener < 0 or conn.opener == side:
-            look, where = _looks_like_requests(
-                window, facts, scratch, conn, streams[one.stream], one, other, end - a > 1
-            )
-            if conn.role != Role.UNKNOWN:
-                return int64(-1), False
-        if one.end > one.first:
-            order = window.pieces[where].order
-            if side == 0:
-                looks_a, order_a = look, order
-            else:
-                looks_b, order_b = look, order
-    winner = int64(-1)
-    if max(looks_a, looks_b) == NO and end - a == 1:
-        one = window.active[a]
-        side = one.stream & 1
-        if conn.opener != side:
-            found, where = _looks_like_responses(window, facts, scratch, one)
-            if found:
-                conn.settled_order = max(conn.settled_order, window.pieces[where].order)
-                return int64(1) - side, False
-    if looks_a >= STRONG and looks_b >= STRONG:
-        # The lower port is taken for the broker's.
-        winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
-    elif max(looks_a, looks_b) >= STRONG:
-        winner = int64(0) if looks_a > looks_b else int64(1)
-    if winner >= 0:
-        conn.settled_order = max(conn.settled_order, order_b if winner == 1 else order_a)
-    return winner, (looks_b if winner == 1 else looks_a) == TOKEN
-
-
-@kernel
-def _not_readable(window: Window, streams: Array, conn: Any, a: int, end: int) -> None:
-    """Looks for TLS, and for a GSSAPI token, at the beginning of a connection whose ports were given."""
-    data, pieces = window.data, window.pieces
-    for x in range(a, end):
-        one = window.active[x]
-        if one.first == one.end or pieces[one.first].off < 0:
-            continue
-        at = pieces[one.first].off
-        stop = at + pieces[one.first].len
-        if is_tls(data, at, stop):
-            conn.role = Role.ENCRYPTED
-            return
-        asks = (one.stream & 1) == conn.role - Role.A_REQUESTS
-        if asks and streams[one.stream].start == pieces[one.first].pos and is_gssapi(data, at, stop):
-            conn.raw_tokens = 1
-
-
-@kernel
-def let_go(window: Window, streams: Array, a: int, end: int) -> None:
-    """Bytes of a connection of unknown kind: a little is held, once; the rest is let go."""
-    for x in range(a, end):
-        one = window.active[x]
-        held = int64(0)
-        for p in range(one.first, one.end):
-            held += window.pieces[p].len
-        stream = streams[one.stream]
-        if held > UNDECIDED or (held > 0 and stream.skipped > 0):
-            last = window.pieces[one.end - 1]
-            stream.skipped = max(int64(0), stream.skipped) + held
-            stream.next = last.pos + last.len
-            stream.latest = max(stream.latest, last.time)
-            stream.clock = max(stream.clock, last.clock)
-            stream.order = max(stream.order, last.order)
-            stream.synced = 0
-
-
-@kernel
-def _note_begin(window: Window, conn: Any, a: int, end: int) -> None:
-    """Notes the first packet with data of a connection."""
-    for x in range(a, end):
-        for p in range(window.active[x].first, window.active[x].end):
-            order = window.pieces[p].order
-            if window.pieces[p].off >= 0 and (conn.begun_order < 0 or order < conn.begun_order):
-                conn.begun_order = order
-
-
-@kernel
-def _has_news(window: Window, a: int, end: int) -> bool:
-    """Whether this window brought anything of a connection: what is held was looked at before."""
-    for x in range(a, end):
-        one = window.active[x]
-        # Orders do not decrease along a stream.
-        if one.end > one.first and window.pieces[one.end - 1].order >= window.first_order:
             return True
     return False
 
 
 @kernel
+def _requesting_side(
+    window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, b: int, now: int, over: bool
+) -> tuple[int, bool]:
+    """Which side sends requests, by what is there with packet ``now``: (-1 if that cannot be told, whether it begins
+    with a GSSAPI token). Both directions are rows ``a`` and ``b``, the same where there is one. ``over``: nothing more
+    will come."""
+    looks_a, looks_b = int64(NO), int64(NO)
+    opened = conn.opener >= 0 and conn.opener_order <= now
+    alone = int64(-1)
+    for x in range(a, b + 1):
+        one = window.active[x]
+        other = window.active[b if x == a else a]
+        side = one.stream & 1
+        if one.look >= one.seen:
+            continue
+        alone = x if alone < 0 else int64(b + 1)
+        if opened and conn.opener != side:
+            continue
+        look = _looks_like_requests(window, facts, scratch, conn, streams[one.stream], one, other, now, over)
+        if conn.role != Role.UNKNOWN:
+            return int64(-1), False
+        if side == 0:
+            looks_a = look
+        else:
+            looks_b = look
+    if max(looks_a, looks_b) == NO and a <= alone <= b:
+        one = window.active[alone]
+        side = one.stream & 1
+        if not (opened and conn.opener == side) and _looks_like_responses(window, facts, scratch, one):
+            return int64(1) - side, False
+    winner = int64(-1)
+    if looks_a >= STRONG and looks_b >= STRONG:
+        # The lower port is taken for the broker's.
+        winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
+    elif max(looks_a, looks_b) >= STRONG:
+        winner = int64(0) if looks_a > looks_b else int64(1)
+    return winner, (looks_b if winner == 1 else looks_a) == TOKEN
+
+
+@kernel
+def is_not_readable(window: Window, conn: Any, stream: Any, side: int, piece: int, stop: int, now: int) -> bool:
+    """Whether TLS begins with this piece of a connection whose role is known; notes it where a GSSAPI token does.
+
+    What is there of it ends at ``stop`` in the data.
+    """
+    data = window.data
+    at = window.pieces[piece].off
+    if is_tls(data, at, stop):
+        return True
+    begins = stream.start == window.pieces[piece].pos and stream.start_order <= now
+    if begins and side == conn.role - Role.A_REQUESTS and is_gssapi(data, at, stop):
+        conn.raw_tokens = 1
+    return False
+
+
+# --- what is held, packet by packet -----------------------------------------------------------------------------------
+
+
+@kernel
+def _show(pieces: Array, active: Any, now: int) -> None:
+    """Lets those pieces of a direction be seen that were in order with packet ``now``."""
+    seen = active.seen
+    while seen < active.end and pieces[seen].order <= now:
+        seen += 1
+    active.seen = seen
+
+
+@kernel
+def _too_many(pieces: Array, active: Any) -> bool:
+    """Whether more bytes of a direction are held than may be."""
+    last = active.seen - 1
+    return active.look < last and pieces[last].pos + pieces[last].len - pieces[active.look].pos > UNDECIDED
+
+
+@kernel
+def _let_some_go(pieces: Array, active: Any) -> None:
+    """Leaves the latest ``LEFT`` bytes of a direction, and the rest of the piece that they begin in."""
+    last = active.seen - 1
+    end = pieces[last].pos + pieces[last].len
+    while active.look < last and end - pieces[active.look + 1].pos >= LEFT:
+        active.look += 1
+
+
+@kernel
+def let_go(window: Window, streams: Array, conn: Any, a: int, end: int) -> None:
+    """Lets go what was too much to be held until the role of a connection was known, if it is known now."""
+    pieces = window.pieces
+    until = conn.settled_order if conn.role != Role.UNKNOWN else int64(NEVER)
+    for x in range(a, end):
+        one = window.active[x]
+        one.look = one.first
+        one.seen = one.first
+        _show(pieces, one, window.first_order - 1)
+        while one.seen < one.end and pieces[one.seen].order < until:
+            _show(pieces, one, pieces[one.seen].order)
+            if _too_many(pieces, one):
+                _let_some_go(pieces, one)
+        stream = streams[one.stream]
+        if one.look < one.end and one.look > one.first:
+            stream.skipped = max(int64(0), stream.skipped) + pieces[one.look].pos - stream.next
+            stream.next = pieces[one.look].pos
+            stream.synced = 0
+
+
+@kernel
+def _next_packet(window: Window, conn: Any, a: int, b: int, now: int) -> int:
+    """The next packet after ``now`` with which something happens to a connection; NEVER if there is none."""
+    pieces = window.pieces
+    following = int64(NEVER)
+    for x in range(a, b + 1):
+        one = window.active[x]
+        if one.seen < one.end:
+            following = min(following, pieces[one.seen].order)
+    last = window.first_order + window.clock.shape[0] - 1
+    if now < conn.closed_order <= last:
+        following = min(following, conn.closed_order)
+    if window.final and now < AT_THE_END:
+        following = min(following, int64(AT_THE_END))
+    return following
+
+
+@kernel
 def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
-    """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it."""
-    if conn.role != Role.UNKNOWN:
-        if conn.first_id < 0 and conn.told == 0 and conn.raw_tokens == 0:
-            _not_readable(window, streams, conn, a, end)
-        return
-    if conn.begun_order < 0:
-        _note_begin(window, conn, a, end)
-    if not (window.final or conn.closed == 1 or _has_news(window, a, end)):
-        return
-    winner, token = _requesting_side(window, facts, scratch, streams, conn, a, end)
+    """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it, and
+    with which packet it did."""
     if conn.role != Role.UNKNOWN:
         return
-    if winner < 0:
-        return
-    conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
-    if not token:
-        return
+    pieces = window.pieces
+    b = end - 1
+    for x in range(a, end):
+        one = window.active[x]
+        one.look = one.first
+        one.seen = one.first
+        _show(pieces, one, window.first_order - 1)
+    now = _next_packet(window, conn, a, b, window.first_order - 1)
+    while now < NEVER:
+        brought = False
+        crowded = False
+        for x in range(a, end):
+            one = window.active[x]
+            seen = one.seen
+            _show(pieces, one, now)
+            brought = brought or one.seen > seen
+            crowded = crowded or _too_many(pieces, one)
+        if brought:
+            conn.looks += 1
+            if conn.begun_order < 0:
+                conn.begun_order = now
+        over = conn.closed_order <= now or now >= AT_THE_END
+        if crowded or over or conn.looks >= conn.next_look:
+            conn.next_look = conn.looks + 1 if conn.looks < OFTEN else conn.looks + conn.looks // 4
+            winner, token = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over)
+            if winner >= 0:
+                conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
+            if conn.role != Role.UNKNOWN:
+                conn.settled_order = now
+                if token:
+                    _begin_with_token(window, streams, conn, winner, a, end)
+                return
+        for x in range(a, end):
+            if _too_many(pieces, window.active[x]):
+                _let_some_go(pieces, window.active[x])
+        now = _next_packet(window, conn, a, b, now)
+
+
+@kernel
+def _begin_with_token(window: Window, streams: Array, conn: Any, winner: int, a: int, end: int) -> None:
+    """Notes that the requests of a connection begin with a raw token."""
     conn.raw_tokens = 1
     for x in range(a, end):
         one = window.active[x]
-        if one.stream & 1 == winner and one.first < one.end:
-            streams[one.stream].next = window.pieces[one.first].pos
+        if one.stream & 1 == winner and one.look < one.seen:
+            streams[one.stream].next = window.pieces[one.look].pos
             streams[one.stream].synced = 1

@@ -1,24 +1,28 @@
 """TCP segments to streams: put in order, duplicates dropped, holes waited for or given up.
 
 Strategy: segments of all connections come as one table. They are brought together by stream (a counting sort, which
-keeps their order), sorted by position where they are not in order already, and walked once: what the stream has is
-skipped, what follows is copied behind what is there. The walk only plans and copies; it does not change what a
-stream has consumed. That is the framing's business, and afterwards ``keep`` collects what was not consumed (the
-beginning of a frame, segments behind a hole), which comes back in front of the next window's segments. One
-mechanism serves all that spans windows.
+keeps their order), and each stream is walked once, packet by packet: what it has is skipped, what follows is copied
+behind what is there, what is further on waits in a heap. The walk puts bytes in order; what of them is consumed is the
+framing's business. Afterwards ``keep`` collects what was not consumed (the beginning of a frame), and what still waits
+behind a hole. Both come back in front of the next window's segments: the first as the pieces that they are, the others
+to wait on. One mechanism serves all that spans windows.
 
-A hole is given up, and becomes a gap, when
+Whatever is decided here is decided with a packet, by what was captured up to it. So pieces, their times and orders are
+the same in any window. A hole is given up, and becomes a gap, with the first packet at which
 
-- the capture has ended, the connection was closed, or the bytes are known to be lost (snapshot length);
-- the receiver has acknowledged what stands behind it, ``ACKED_WAIT`` ago: it got the bytes, the capture did not;
-- the first segment behind it has waited for ``LONGEST_WAIT``;
+- the connection is over, or the capture;
+- the receiver had acknowledged what stands behind it, and the clock shows ``ACKED_WAIT`` more than with the first
+  segment behind it: the receiver got the bytes, the capture did not;
+- the clock shows ``LONGEST_WAIT`` more than with the first segment behind it;
 - more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
   memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
+What the snapshot length cut off is not waited for: it is a piece without bytes.
+
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap, the bytes are those of the segment that was captured first, and so is their time: what the
-receiver had first, in any window. A receiver may decide otherwise where copies differ; a capture cannot know.
+Where segments overlap, the bytes are those of the segment that was captured first: what the receiver had first. A
+receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.kernels.engine import Engine, kernel
-from kwire.kernels.layouts import ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, joined
+from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
 from kwire.kernels.numbers import SLACK, copy, int64
 
 __all__ = ["first_from", "keep", "place"]
@@ -42,7 +46,42 @@ MOST_WAITING: Final = 4 << 20
 LEAST: Final = SEGMENT.itemsize
 """Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
+BY_POSITION: Final = int64(0)
+BY_CAPTURE: Final = int64(1)
+"""What comes first on a heap of segments."""
+
 Array = Any
+
+
+class Joining(Row):
+    """A stream while its segments are put in order."""
+
+    at: int
+    """Where the next bytes go in the joined data."""
+    n_pieces: int
+    cursor: int
+    """Position up to which the stream is in order; -1 before its first byte."""
+    latest: int
+    order: int
+    clock: int
+    """Time, packet and clock of the latest piece."""
+    base: int
+    """Where its parts of the heaps begin."""
+    n_early: int
+    """Segments that wait behind a hole, on a heap by position."""
+    n_ready: int
+    """Segments that begin at the cursor or before and go on behind it, on a heap by when they were captured."""
+    behind: int
+    """What waits counts for so many bytes."""
+    since: int
+    """The packet since which something waits, AT_THE_END if nothing does."""
+    heard: int
+    """Position up to which the stream is known to be acknowledged."""
+    known: int
+    """The packet up to which all has been looked at."""
+
+
+JOINING: Final = table_type(Joining)
 
 
 @kernel
@@ -92,69 +131,6 @@ def _by_stream(segments: Array, connections: Array, fill: Array, order: Array) -
 
 
 @kernel
-def _merge(segments: Array, source: Array, target: Array, first: int, middle: int, end: int) -> None:
-    """Two neighbouring parts of ``source``, each in order of position, as one in ``target``."""
-    left = first
-    right = middle
-    for k in range(first, end):
-        if left < middle and (right >= end or segments[source[left]].pos <= segments[source[right]].pos):
-            target[k] = source[left]
-            left += 1
-        else:
-            target[k] = source[right]
-            right += 1
-
-
-@kernel
-def _sort(segments: Array, order: Array, spare: Array, first: int, end: int) -> None:
-    """Puts the segments of one stream, ``order[first:end]``, in order of position, those captured first in front.
-
-    A merge sort: it keeps the order of equal positions, and no input makes it slow. ``spare`` is as long as ``order``.
-    """
-    sorted_already = True
-    for k in range(first + 1, end):
-        if segments[order[k]].pos < segments[order[k - 1]].pos:
-            sorted_already = False
-            break
-    if sorted_already:
-        return
-    width = 1
-    while width < end - first:
-        for left in range(first, end, 2 * width):
-            _merge(segments, order, spare, left, min(left + width, end), min(left + 2 * width, end))
-        for k in range(first, end):
-            order[k] = spare[k]
-        width *= 2
-
-
-# --- one stream -------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _add_piece(pieces: Array, n: int, pos: int, length: int, off: int, time: int, order: int, shown: int) -> int:
-    """Writes piece ``n``, at which the clock showed ``shown``; returns ``n`` + 1."""
-    piece = pieces[n]
-    piece.pos = pos
-    piece.len = length
-    piece.off = off
-    piece.time = time
-    piece.order = order
-    piece.clock = shown
-    return n + 1
-
-
-@kernel
-def _may_be_filled(hole_end: int, waited: int, behind: int, acked: int, most: int) -> bool:
-    """Whether a hole of an open connection may still be filled by a packet to come.
-
-    ``waited``: nanoseconds since the first segment behind it was captured; ``behind``: bytes that wait, of which there
-    may be ``most``; ``acked``: position up to which the receiver has acknowledged the stream.
-    """
-    lost = acked >= hole_end and waited > ACKED_WAIT
-    return not (lost or waited > LONGEST_WAIT or behind > most)
-
-
-@kernel
 def first_from(clock: Array, first_order: int, time: int) -> int:
     """The number of the first packet of a window with which the clock showed ``time``; ``AT_THE_END`` if none.
 
@@ -173,28 +149,42 @@ def first_from(clock: Array, first_order: int, time: int) -> int:
 
 
 @kernel
-def _given_up(clock: Array, first_order: int, over_order: int, acked: bool, time: int) -> int:
-    """When a hole was given up, as the number of a packet, from whose time on the first segment behind it waited."""
-    order = min(over_order, first_from(clock, first_order, time + LONGEST_WAIT + 1))
-    if acked:
-        order = min(order, first_from(clock, first_order, time + ACKED_WAIT + 1))
-    return order
-
-
-@kernel
 def _weight(segment: Any) -> int:
     """How many bytes of memory a segment that waits counts for."""
     weight: int = max(segment.len, int64(LEAST)) if segment.off >= 0 else int64(LEAST)
     return weight
 
 
+# --- segments that wait -----------------------------------------------------------------------------------------------
+
+
 @kernel
-def _push(segments: Array, heap: Array, base: int, size: int, which: int) -> int:
-    """Puts segment ``which`` on the heap ``heap[base : base + size]``, whose first one was captured first; its size."""
+def _comes_first(segments: Array, one: int, other: int, by: int) -> bool:
+    """Whether segment ``one`` stands above ``other`` on a heap by position, or by when they were captured.
+
+    What the capture does not have comes behind all that it has.
+    """
+    a = segments[one]
+    b = segments[other]
+    if by == BY_POSITION and a.pos != b.pos:
+        less: bool = a.pos < b.pos
+        return less
+    if by == BY_CAPTURE and (a.off < 0) != (b.off < 0):
+        has: bool = a.off >= 0
+        return has
+    if a.order != b.order:
+        earlier: bool = a.order < b.order
+        return earlier
+    return one < other
+
+
+@kernel
+def _push(segments: Array, heap: Array, base: int, size: int, which: int, by: int) -> int:
+    """Puts segment ``which`` on the heap ``heap[base : base + size]``; its size."""
     at = int64(size)
     while at > 0:
         above = (at - 1) >> 1
-        if segments[heap[base + above]].order <= segments[which].order:
+        if not _comes_first(segments, which, heap[base + above], by):
             break
         heap[base + at] = heap[base + above]
         at = above
@@ -203,16 +193,16 @@ def _push(segments: Array, heap: Array, base: int, size: int, which: int) -> int
 
 
 @kernel
-def _pop(segments: Array, heap: Array, base: int, size: int) -> int:
+def _pop(segments: Array, heap: Array, base: int, size: int, by: int) -> int:
     """Takes the first one off the heap; its size."""
     size -= 1
     last = heap[base + size]
     at = int64(0)
     while 2 * at + 1 < size:
         below = 2 * at + 1
-        if below + 1 < size and segments[heap[base + below + 1]].order < segments[heap[base + below]].order:
+        if below + 1 < size and _comes_first(segments, heap[base + below + 1], heap[base + below], by):
             below += 1
-        if segments[last].order <= segments[heap[base + below]].order:
+        if _comes_first(segments, last, heap[base + below], by):
             break
         heap[base + at] = heap[base + below]
         at = below
@@ -220,44 +210,134 @@ def _pop(segments: Array, heap: Array, base: int, size: int) -> int:
     return size
 
 
-@kernel
-def _next_part(
-    segments: Array, order: Array, heap: Array, base: int, size: int, k: int, end: int, cursor: int
-) -> tuple[int, int, int, int, int]:
-    """The next bytes of a stream from position ``cursor`` on: (segment, -1 if there are none; their first position; the
-    position behind them, which is the next ``cursor``; ``k`` and ``size`` for the next call).
+# --- one stream -------------------------------------------------------------------------------------------------------
 
-    ``order[k:end]`` are the segments that are still to come. Of those that have the same bytes the one that was
-    captured first gives them: those that begin at ``cursor`` or before, and may go on behind it, are on a heap,
-    ``heap[base : base + size]``, empty at first. Each segment comes onto it and leaves it once, however they overlap.
-    """
-    while size > 0 and segments[heap[base]].pos + segments[heap[base]].len <= cursor:
-        size = _pop(segments, heap, base, size)
-    begin = int64(cursor)
-    if size == 0:
-        while k < end and (segments[order[k]].off < 0 or segments[order[k]].pos + segments[order[k]].len <= cursor):
-            k += 1
-        if k >= end:
-            return int64(-1), begin, begin, int64(k), int64(size)
-        begin = max(begin, segments[order[k]].pos)
-    while k < end and segments[order[k]].pos <= begin:
-        one = segments[order[k]]
-        if one.off >= 0 and one.pos + one.len > begin:
-            size = _push(segments, heap, base, size, order[k])
-        k += 1
-    taken = heap[base]
-    first = segments[taken]
-    limit = first.pos + first.len
-    while k < end and segments[order[k]].pos < limit:
-        one = segments[order[k]]
-        if one.off >= 0:
-            if one.order < first.order:
-                limit = one.pos
+
+@kernel
+def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: Array, pieces: Array, now: Any) -> None:
+    """Makes a piece of the bytes of segment ``which`` from the cursor up to ``end``, with packet ``order``."""
+    segment = segments[which]
+    now.latest = max(now.latest, segment.time)
+    now.clock = max(now.clock, segment.clock)
+    now.order = max(now.order, order)
+    length = end - now.cursor
+    piece = pieces[now.n_pieces]
+    piece.pos = now.cursor
+    piece.len = length
+    piece.off = -1
+    piece.time = now.latest
+    piece.order = now.order
+    piece.clock = now.clock
+    piece.since = now.since
+    if segment.off >= 0:
+        piece.off = now.at
+        copy(buf, segment.off + now.cursor - segment.pos, data, now.at, length)
+        now.at += length
+    now.n_pieces += 1
+    now.cursor = end
+
+
+@kernel
+def _let_through(
+    buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
+) -> None:
+    """Gives what waits, as far as it follows the cursor without a hole, with packet ``order``."""
+    base = now.base
+    while True:
+        while now.n_early > 0 and segments[early[base]].pos <= now.cursor:
+            which = early[base]
+            now.n_early = _pop(segments, early, base, now.n_early, BY_POSITION)
+            now.behind -= _weight(segments[which])
+            if segments[which].pos + segments[which].len > now.cursor:
+                now.n_ready = _push(segments, ready, base, now.n_ready, which, BY_CAPTURE)
+        while now.n_ready > 0 and segments[ready[base]].pos + segments[ready[base]].len <= now.cursor:
+            now.n_ready = _pop(segments, ready, base, now.n_ready, BY_CAPTURE)
+        if now.n_ready == 0:
+            break
+        taken = ready[base]
+        limit = segments[taken].pos + segments[taken].len
+        # One that was captured before it may begin within.
+        while now.n_early > 0 and segments[early[base]].pos < limit:
+            which = early[base]
+            if _comes_first(segments, which, taken, BY_CAPTURE):
+                limit = segments[which].pos
                 break
-            if one.pos + one.len > limit:
-                size = _push(segments, heap, base, size, order[k])
+            now.n_early = _pop(segments, early, base, now.n_early, BY_POSITION)
+            now.behind -= _weight(segments[which])
+            if segments[which].pos + segments[which].len > limit:
+                now.n_ready = _push(segments, ready, base, now.n_ready, which, BY_CAPTURE)
+        _give(buf, segments, taken, limit, order, data, pieces, now)
+    if now.n_early == 0:
+        now.since = AT_THE_END
+
+
+@kernel
+def _give_up(
+    buf: Array,
+    segments: Array,
+    early: Array,
+    ready: Array,
+    clock: Array,
+    first_order: int,
+    most: int,
+    before: int,
+    data: Array,
+    pieces: Array,
+    now: Any,
+) -> None:
+    """Gives up holes that are no longer waited for with a packet before ``before``."""
+    while now.n_early > 0:
+        first = segments[early[now.base]]
+        order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
+        if now.heard >= first.pos:
+            order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
+        order = now.known if now.behind > most else max(order, now.known)
+        if order >= before:
+            return
+        now.known = order
+        now.cursor = first.pos
+        _let_through(buf, segments, early, ready, order, data, pieces, now)
+
+
+@kernel
+def _give_up_all(
+    buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
+) -> None:
+    """Gives up all holes with packet ``order``."""
+    now.known = max(now.known, order)
+    while now.n_early > 0:
+        now.cursor = segments[early[now.base]].pos
+        _let_through(buf, segments, early, ready, order, data, pieces, now)
+
+
+@kernel
+def _come_again(
+    buf: Array, segments: Array, order: Array, n_held: int, early: Array, active: Any, data: Array, pieces: Array,
+    now: Any,
+) -> int:  # fmt: skip
+    """Takes the rows that ``keep`` gave for a stream: pieces of it, and what waits. Returns where the others begin."""
+    k = active.seg_first
+    while k < active.seg_end and order[k] < n_held:
+        segment = segments[order[k]]
+        if segment.pos < now.cursor:
+            piece = pieces[now.n_pieces]
+            piece.pos = segment.pos
+            piece.len = segment.len
+            piece.off = -1
+            piece.time = segment.time
+            piece.order = segment.order
+            piece.clock = segment.clock
+            piece.since = AT_THE_END
+            if segment.off >= 0:
+                piece.off = now.at
+                copy(buf, segment.off, data, now.at, segment.len)
+                now.at += segment.len
+            now.n_pieces += 1
+        else:
+            now.n_early = _push(segments, early, now.base, now.n_early, order[k], BY_POSITION)
+            now.behind += _weight(segment)
         k += 1
-    return int64(taken), begin, limit, int64(k), int64(size)
+    return k
 
 
 @kernel
@@ -265,91 +345,86 @@ def _join(
     buf: Array,
     segments: Array,
     order: Array,
-    heap: Array,
+    n_held: int,
+    early: Array,
+    ready: Array,
     active: Any,
+    conn: Any,
     stream: Any,
-    over: bool,
-    over_order: int,
     clock: Array,
     first_order: int,
-    now: int,
     most: int,
+    final: bool,
     data: Array,
-    at: int,
     pieces: Array,
-    n_pieces: int,
-) -> tuple[int, int]:
-    """Joins the segments of one stream, which are in order, behind ``data[:at]`` and ``pieces[:n_pieces]``.
+    now: Any,
+) -> None:
+    """Joins the segments of one stream behind ``data[:now.at]`` and ``pieces[:now.n_pieces]``.
 
-    ``over``: nothing more will come, from packet ``over_order`` on; ``most``: bytes that may wait behind a hole.
-    ``heap`` is as long as ``order``. Returns how far data and pieces go then.
+    ``most``: bytes that may wait behind a hole. The heaps ``early`` and ``ready`` are as long as ``order``.
     """
-    first = segments[order[active.seg_first]]
-    cursor = stream.next
-    if cursor < 0:
-        # The capture begins in the middle of this stream.
-        cursor = first.pos
-        stream.next = cursor
-        stream.synced = 0
-    acked = stream.acked
-    # What repeats earlier bytes is passed over, and delays nothing, even where it is the first here.
-    latest = stream.latest
-    latest_order = stream.order
-    shown = stream.clock
-    lost_to = int64(-1)
-    lost_time = int64(0)
-    lost_order = int64(0)
-    lost_shown = int64(0)
-    behind = int64(0)
-    for k in range(active.seg_first, active.seg_end):
-        behind += _weight(segments[order[k]])
-    counted = int64(active.seg_first)
-    lost = int64(active.seg_first)
-    k = int64(active.seg_first)
-    size = int64(0)
-    while True:
-        # What is known to be lost, from here on.
-        while lost < active.seg_end and segments[order[lost]].pos <= max(cursor, lost_to):
-            segment = segments[order[lost]]
-            if segment.off < 0 and segment.pos + segment.len > lost_to:
-                lost_to = segment.pos + segment.len
-                lost_time = segment.time
-                lost_order = segment.order
-                lost_shown = segment.clock
-            lost += 1
-        which, begin, end, k, size = _next_part(
-            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
-        )
-        while counted < k:
-            behind -= _weight(segments[order[counted]])
-            counted += 1
-        if which < 0:
-            break
+    now.cursor = stream.placed if stream.placed >= 0 else stream.next
+    now.latest = stream.latest
+    now.order = stream.placed_order
+    now.clock = stream.clock
+    now.base = active.seg_first
+    now.n_early = 0
+    now.n_ready = 0
+    now.behind = 0
+    now.since = stream.since
+    now.heard = stream.heard
+    now.known = first_order - 1
+    over_order = conn.closed_order
+    over = False
+    k = _come_again(buf, segments, order, n_held, early, active, data, pieces, now)
+    while k < active.seg_end:
+        which = order[k]
         segment = segments[which]
-        if begin > cursor:
-            if lost_to < begin:
-                if not over and _may_be_filled(begin, now - segment.clock, behind, acked, most):
-                    active.waiting = 1
-                    return at, n_pieces
-                if behind <= most:
-                    given_up = _given_up(clock, first_order, over_order, acked >= begin, segment.clock)
-                    latest_order = max(latest_order, given_up)
-            if lost_to > cursor:
-                n_pieces = _add_piece(
-                    pieces, n_pieces, cursor, min(lost_to, begin) - cursor, -1, lost_time, lost_order, lost_shown
-                )
-            cursor = begin
-        length = end - begin
-        copy(buf, segment.off + begin - segment.pos, data, at, length)
-        latest = max(latest, segment.time)
-        latest_order = max(latest_order, segment.order)
-        shown = max(shown, segment.clock)
-        n_pieces = _add_piece(pieces, n_pieces, cursor, length, at, latest, latest_order, shown)
-        at += length
-        cursor = end
-    if lost_to > cursor:
-        n_pieces = _add_piece(pieces, n_pieces, cursor, lost_to - cursor, -1, lost_time, lost_order, lost_shown)
-    return at, n_pieces
+        k += 1
+        if segment.order > over_order and not over:
+            _give_up(buf, segments, early, ready, clock, first_order, most, over_order, data, pieces, now)
+            _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
+            over = True
+        if now.n_early > 0:
+            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order, data, pieces, now)
+        now.known = max(now.known, segment.order)
+        if segment.off == ACKNOWLEDGED:
+            now.heard = max(now.heard, segment.pos)
+            continue
+        if now.cursor < 0:
+            # The capture begins in the middle of this stream.
+            now.cursor = segment.pos
+            stream.next = segment.pos
+            stream.synced = 0
+        end = segment.pos + segment.len
+        if end <= now.cursor:
+            continue
+        if now.n_early == 0 and segment.pos <= now.cursor:
+            _give(buf, segments, which, end, segment.order, data, pieces, now)
+            continue
+        if now.n_early == 0:
+            now.since = segment.order
+        now.n_early = _push(segments, early, now.base, now.n_early, which, BY_POSITION)
+        now.behind += _weight(segment)
+        _let_through(buf, segments, early, ready, segment.order, data, pieces, now)
+        if over:
+            _give_up_all(buf, segments, early, ready, segment.order, data, pieces, now)
+        elif now.behind > most:
+            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order + 1, data, pieces, now)
+    last = first_order + clock.shape[0]
+    _give_up(buf, segments, early, ready, clock, first_order, most, min(last, over_order), data, pieces, now)
+    if over_order < last:
+        _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
+    if final:
+        _give_up_all(buf, segments, early, ready, int64(AT_THE_END), data, pieces, now)
+    active.waiting = 1 if now.n_early > 0 else 0
+    stream.holed = active.waiting
+    stream.placed = now.cursor
+    stream.placed_order = now.order
+    stream.latest = now.latest
+    stream.clock = now.clock
+    stream.since = now.since
+    stream.heard = now.heard
 
 
 # --- a window ---------------------------------------------------------------------------------------------------------
@@ -360,65 +435,65 @@ def _place(
     buf: Array,
     segments: Array,
     order: Array,
-    spare: Array,
+    n_held: int,
+    early: Array,
+    ready: Array,
     begins: Array,
     connections: Array,
     streams: Array,
     clock: Array,
     first_order: int,
-    now: int,
     most: int,
     final: bool,
     data: Array,
     pieces: Array,
     active: Array,
+    states: Array,
 ) -> int:
-    """Fills the tables of ``place``: how many pieces there are."""
-    at = int64(0)
-    n_pieces = int64(0)
+    """Fills the tables of ``place``: how many pieces there are. ``states`` is room for one."""
+    now = states[0]
+    now.at = 0
+    now.n_pieces = 0
     a = 0
     for stream in range(begins.shape[0] - 1):
         first = begins[stream]
         end = begins[stream + 1]
         if first == end:
             continue
-        _sort(segments, order, spare, first, end)
         row = active[a]
         row.stream = stream
-        row.first = n_pieces
-        row.waiting = 0
+        row.first = now.n_pieces
         row.seg_first = first
         row.seg_end = end
-        conn = connections[stream >> 1]
-        over_order = conn.closed_order if conn.closed == 1 else int64(AT_THE_END)
-        at, n_pieces = _join(
-            buf, segments, order, spare, row, streams[stream], final or conn.closed == 1, over_order, clock,
-            first_order, now, most, data, at, pieces, n_pieces,
+        _join(
+            buf, segments, order, n_held, early, ready, row, connections[stream >> 1], streams[stream], clock,
+            first_order, most, final, data, pieces, now,
         )  # fmt: skip
-        row.end = n_pieces
+        row.end = now.n_pieces
         a += 1
-    return n_pieces
+    made: int = now.n_pieces
+    return made
 
 
 def place(
     buf: Array,
     segments: Array,
+    n_held: int,
     connections: Array,
     streams: Array,
     n_streams: int,
     clock: Array,
     first_order: int,
-    now: int,
     ration: int,
     final: bool,
     engine: Engine,
 ) -> tuple[Array, Array, Array, Array]:
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
-    ``clock`` and ``first_order`` are as for ``first_from``, ``now`` is the time of the newest packet, ``ration`` how
-    many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``), ``final`` that no packet will follow.
-    ``order`` holds the numbers of the segments by stream and position. ``data`` ends with ``SLACK`` bytes that mean
-    nothing.
+    The first ``n_held`` segments are what ``keep`` gave for the window before. ``clock`` and ``first_order`` are as for
+    ``first_from``, ``ration`` is how many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``),
+    ``final`` that no packet will follow. ``order`` holds the numbers of the segments by stream. ``data`` ends with
+    ``SLACK`` bytes that mean nothing.
     """
     begins = np.zeros(n_streams + 1, np.int64)
     n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
@@ -426,108 +501,85 @@ def place(
     engine(_by_stream)(segments, connections, begins.copy(), order)
     data = np.empty(n_bytes + SLACK, np.uint8)
     data[n_bytes:] = 0
-    # A piece ends where a segment begins or ends, may have lost bytes in front of it, and lost bytes may end a stream.
-    pieces = np.empty(4 * n_segments + n_active, PIECE)
+    # A piece ends where a segment ends, or where one begins that was captured earlier.
+    pieces = np.empty(2 * n_segments + n_active, PIECE)
     active = np.empty(n_active, ACTIVE)
     n_pieces = engine(_place)(
-        buf, segments, order, np.empty(n_segments, np.int64), begins, connections, streams, clock,
-        first_order, now, min(MOST_WAITING, ration), final, data, pieces, active,
+        buf, segments, order, n_held, np.empty(n_segments, np.int64), np.empty(n_segments, np.int64), begins,
+        connections, streams, clock, first_order, min(MOST_WAITING, ration), final, data, pieces, active,
+        np.empty(1, JOINING),
     )  # fmt: skip
     return data, pieces[:n_pieces], active, order
 
 
 @kernel
-def _keep_rest(
-    segments: Array,
-    order: Array,
-    heap: Array,
-    active: Any,
-    covered: int,
-    kept: Array,
-    source: Array,
-    n: int,
-    n_bytes: int,
-) -> tuple[int, int]:
-    """Writes what is behind position ``covered`` of one stream to rows ``n`` and following of ``kept``, without what
-    others have too.
-
-    ``source`` gets where the bytes stand in the window; they are to stand behind ``n_bytes`` others. Returns how many
-    rows and bytes there are then.
-    """
-    for k in range(active.seg_first, active.seg_end):
-        segment = segments[order[k]]
-        if segment.off < 0 and segment.pos + segment.len > covered:
-            rest = kept[n]
-            rest.stream = active.stream
-            rest.pos = max(covered, segment.pos)
-            rest.len = segment.pos + segment.len - rest.pos
-            rest.off = -1
-            rest.time = segment.time
-            rest.order = segment.order
-            rest.clock = segment.clock
-            n += 1
-    k = int64(active.seg_first)
-    cursor = int64(covered)
-    size = int64(0)
-    while True:
-        which, begin, end, k, size = _next_part(
-            segments, order, heap, active.seg_first, size, k, active.seg_end, cursor
-        )
-        if which < 0:
-            break
-        segment = segments[which]
-        rest = kept[n]
-        rest.stream = active.stream
-        rest.pos = begin
-        rest.len = end - begin
-        rest.off = n_bytes
-        rest.time = segment.time
-        rest.order = segment.order
-        rest.clock = segment.clock
-        source[n] = segment.off + begin - segment.pos
-        n_bytes += end - begin
-        cursor = end
-        n += 1
-    return n, n_bytes
+def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one: Any, there: int) -> int:
+    """Writes row ``n`` of ``kept``, like a piece or segment whose bytes, if there are any, are at ``there``; they are
+    to stand behind ``n_bytes`` others. Returns how many bytes there are then."""
+    rest = kept[n]
+    rest.stream = stream
+    rest.pos = one.pos
+    rest.len = one.len
+    rest.off = n_bytes if there >= 0 else -1
+    rest.time = one.time
+    rest.order = one.order
+    rest.clock = one.clock
+    source[n] = there
+    return n_bytes + (one.len if there >= 0 else 0)
 
 
 @kernel
 def _choose(
     segments: Array,
+    pieces: Array,
     order: Array,
-    heap: Array,
     active: Array,
     connections: Array,
     streams: Array,
     final: bool,
     kept: Array,
     source: Array,
+    waits: Array,
 ) -> tuple[int, int]:
-    """Fills ``kept`` and ``source``: how many rows, and how many bytes they stand for."""
+    """Fills ``kept``, ``source`` and ``waits``, which says whether a row is a segment, not a piece: how many rows, and
+    how many bytes they stand for."""
     n = int64(0)
     n_bytes = int64(0)
     for a in range(active.shape[0]):
         row = active[a]
         stream = streams[row.stream]
         conn = connections[row.stream >> 1]
-        consumed = stream.end >= 0 and stream.next >= stream.end
-        if not (final or consumed or conn.closed == 1) and _wanted(conn):
-            n, n_bytes = _keep_rest(segments, order, heap, row, stream.next, kept, source, n, n_bytes)
+        if final or conn.closed_order < AT_THE_END or not _wanted(conn):
+            continue
+        for p in range(row.first, row.end):
+            # Whole, since it counts where a piece begins.
+            if pieces[p].pos + pieces[p].len > stream.next:
+                waits[n] = 0
+                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, pieces[p], pieces[p].off)
+                n += 1
+        for k in range(row.seg_first, row.seg_end):
+            segment = segments[order[k]]
+            if segment.off != ACKNOWLEDGED and segment.pos > stream.placed:
+                waits[n] = 1
+                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, segment, segment.off)
+                n += 1
     return n, n_bytes
 
 
 @kernel
-def _copy_kept(buf: Array, kept: Array, source: Array, held: Array) -> None:
-    """Copies the bytes of the kept segments to where their rows say that they are."""
+def _copy_kept(buf: Array, data: Array, kept: Array, source: Array, waits: Array, held: Array) -> None:
+    """Copies the bytes of the kept rows to where they say that they are."""
     for k in range(kept.shape[0]):
         rest = kept[k]
         if rest.off >= 0:
-            copy(buf, source[k], held, rest.off, rest.len)
+            copy(buf if waits[k] == 1 else data, source[k], held, rest.off, rest.len)
 
 
 def keep(
     buf: Array,
     segments: Array,
+    data: Array,
+    pieces: Array,
     order: Array,
     active: Array,
     connections: Array,
@@ -535,17 +587,16 @@ def keep(
     final: bool,
     engine: Engine,
 ) -> tuple[Array, Array]:
-    """What the streams have not consumed, for the next window: (bytes, segments that point into them).
+    """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
+    into them).
 
-    A segment that repeats what earlier ones have is left out, so that retransmissions behind a hole do not pile up.
-    Nothing is kept of connections that are of no interest or closed.
+    Nothing is kept of connections that are of no interest or over.
     """
-    kept = np.empty(2 * len(order), SEGMENT)
-    source = np.empty(2 * len(order), np.int64)
-    n, n_bytes = engine(_choose)(
-        segments, order, np.empty_like(order), active, connections, streams, final, kept, source
-    )
+    room = len(order) + len(pieces)
+    kept = np.empty(room, SEGMENT)
+    source, waits = np.empty(room, np.int64), np.empty(room, np.int64)
+    n, n_bytes = engine(_choose)(segments, pieces, order, active, connections, streams, final, kept, source, waits)
     held = np.empty(n_bytes, np.uint8)
     kept = joined([kept[:n]])
-    engine(_copy_kept)(buf, kept, source, held)
+    engine(_copy_kept)(buf, data, kept, source, waits, held)
     return held, kept

@@ -12,6 +12,8 @@ Rules kept here:
 - Sequence numbers become 64-bit positions as soon as they are read, each relative to the last one of its stream, so
   that wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room
   for segments that arrive before the one that was seen first.
+- While a stream has a hole, its acknowledgements are rows of the table of segments: when a hole is given up depends on
+  which packet said what, not on what had been said at the end of a window.
 - Connections are found and numbered alike whatever a later stage decides about them, and when: so their numbers do not
   depend on where a window ends. Streams of connections that are not Kafka are followed, only their segments are
   dropped.
@@ -26,7 +28,7 @@ import numpy as np
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
-from kwire.kernels.layouts import ABSENT, CONNECTION, FINDER, STREAM, Role
+from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
 from kwire.kernels.numbers import grown, int64
 from kwire.kernels.packets import Count
 
@@ -44,8 +46,13 @@ WINDOW_BEHIND: Final = 1 << 16
 """Bytes that an RST may be behind its stream."""
 MOST_WINDOW: Final = 1 << 24
 """Bytes that an RST may be ahead of it."""
+LATE: Final = 200_000_000
+"""Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them."""
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
+
+MOST_ROWS: Final = 4
+"""Rows of the table of segments that a packet may need."""
 
 _SEQUENCES: Final = 1 << 32
 """How many sequence numbers there are."""
@@ -212,12 +219,15 @@ def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tup
 
 
 @kernel
-def _begins_another(header: Any, stream: Any, other: Any) -> bool:
+def _begins_another(header: Any, conn: Any, stream: Any, other: Any, now: int) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
-    ``stream`` is the direction of the packet, ``other`` the opposite one.
+    ``stream`` is the direction of the packet, ``other`` the opposite one, ``now`` what the clock shows.
     """
     control = header.control
+    if conn.closed == 1 and now > conn.closed_clock and header.length > 0 and not control & Flag.RST:
+        # What goes on long after it was reset cannot belong to it.
+        return True
     sequence: int = header.seq
     reference: int = stream.reference
     start: int = stream.start
@@ -267,10 +277,14 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.b_port = header.dst_port
     conn.role = _role_by_ports(ports, header.src_port, header.dst_port)
     conn.opener = -1
+    conn.opener_order = -1
     conn.closed = 0
-    conn.closed_order = 0
-    conn.settled_order = 0
+    conn.closed_order = AT_THE_END
+    conn.closed_clock = ABSENT
+    conn.settled_order = -1
     conn.begun_order = -1
+    conn.looks = 0
+    conn.next_look = 0
     conn.by_broker = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
@@ -292,16 +306,22 @@ def _clear(stream: Any) -> None:
     """Fills the row of a stream of which nothing has been seen."""
     stream.reference = -1
     stream.start = -1
+    stream.start_order = -1
     stream.next = -1
     stream.synced = -1
     stream.end = -1
     stream.end_order = -1
     stream.skipped = -1
     stream.acked = -1
-    stream.order = -1
+    stream.reached = -1
+    stream.holed = 0
     stream.time = -1
+    stream.placed = -1
+    stream.placed_order = -1
     stream.latest = ABSENT
     stream.clock = ABSENT
+    stream.heard = -1
+    stream.since = AT_THE_END
     stream.packets = 0
     stream.wire = 0
     stream.payload = 0
@@ -322,11 +342,18 @@ def _clear(stream: Any) -> None:
 
 
 @kernel
-def _close(conn: Any, order: int) -> None:
-    """Notes that nothing of a connection will follow, with the packet that says so."""
+def _reset(conn: Any, now: int) -> None:
+    """Notes that a connection was reset. What was sent before that may be captured behind it for a while."""
     if conn.closed == 0:
         conn.closed = 1
-        conn.closed_order = order
+        conn.closed_clock = now + LATE
+
+
+@kernel
+def _take_over(conn: Any, order: int) -> None:
+    """Notes that another connection is on the same ports from this packet on: nothing of this one will follow."""
+    conn.closed = 1
+    conn.closed_order = min(conn.closed_order, order)
 
 
 def _with_room(known: Known, engine: Engine) -> Known:
@@ -461,17 +488,19 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
         pos += 1
         if stream.start < 0:
             stream.start = pos
-            if stream.next < 0:
+            stream.start_order = order
+            if reference < 0:
+                # Else there was data before it: what was made of that then does not depend on what came later.
                 stream.next = pos
+                stream.reached = pos
                 stream.synced = 1
     if reference >= 0 or header.length > 0:
         _count_bytes(header, pos, stream)
     end = pos + header.length
     if end > reference and end >= 0:
         stream.reference = end
-    if control & Flag.FIN and not control & Flag.RST:
-        if stream.end < 0:
-            stream.end_order = order
+    if control & Flag.FIN and not control & Flag.RST and stream.end < 0:
+        stream.end_order = order
         stream.end = end
     far = other.reference
     if control & Flag.ACK and far >= 0:
@@ -517,9 +546,24 @@ def _note_segment(
 
 
 @kernel
+def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, time: int, order: int) -> int:
+    """Writes a row that says up to where a stream was acknowledged. Returns how many rows there are then."""
+    segment = segments[n_segments]
+    segment.stream = stream
+    segment.pos = pos
+    segment.len = 0
+    segment.off = ACKNOWLEDGED
+    segment.time = time
+    segment.order = order
+    segment.clock = time
+    return n_segments + 1
+
+
+@kernel
 def _connection(
     header: Any,
     order: int,
+    now: int,
     connections: Array,
     streams: Array,
     lookup: Array,
@@ -535,14 +579,16 @@ def _connection(
     if slot >= 0:
         # Packets come in trains. No later connection is on the same ports, or it would have been found last.
         side = _side(header, connections[slot])
-        if side >= 0 and not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+        if side >= 0 and not _begins_another(
+            header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], now
+        ):
             return slot, side
     slot, side, place = _look_up(header, connections, lookup, finder)
     finder.latest = slot
     if slot >= 0:
-        if not _begins_another(header, streams[2 * slot + side], streams[2 * slot + 1 - side]):
+        if not _begins_another(header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], now):
             return slot, side
-        _close(connections[slot], order)
+        _take_over(connections[slot], order)
     if header.control & Flag.RST:
         return int64(-1), side
     slot = int64(n_connections)
@@ -565,6 +611,7 @@ def _take(
     buf: Array,
     packets: Array,
     k: int,
+    clock: Array,
     ports: Array,
     vxlan: Array,
     connections: Array,
@@ -588,7 +635,7 @@ def _take(
     finder = finders[0]
     while (
         k < packets.shape[0]
-        and n_segments + 2 <= segments.shape[0]
+        and n_segments + MOST_ROWS <= segments.shape[0]
         and n_connections < connections.shape[0]
         and 2 * n_connections <= lookup.shape[0]
     ):
@@ -598,12 +645,13 @@ def _take(
             return k, n_segments, n_connections, True
         order = first_order + k
         slots[k] = -1
+        now = clock[k]
         k += 1
         counts[Count.PACKETS] += 1
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, order, connections, streams, lookup, finder, n_connections, ports)
+        slot, side = _connection(header, order, now, connections, streams, lookup, finder, n_connections, ports)
         if slot < 0:
             continue
         slots[k - 1] = slot
@@ -613,19 +661,32 @@ def _take(
         control = header.control
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
+            conn.opener_order = order
         stream = 2 * slot + side
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST and not _ends_here(header, streams[stream]):
             continue
-        pos = _follow(header, order, streams[stream], streams[2 * slot + 1 - side])
+        own = streams[stream]
+        other = streams[2 * slot + 1 - side]
+        acked = other.acked
+        pos = _follow(header, order, own, other)
         if control & Flag.RST:
-            _close(conn, order)
-            one = streams[stream]
-            one.resets += 1
-            if one.over_order < 0:
-                one.over_order = order
+            _reset(conn, now)
+            own.resets += 1
+            if own.over_order < 0:
+                own.over_order = order
             continue  # what an RST carries is a text about the reason, not data of the stream
-        if header.length > 0 and conn.role != Role.OTHER:
+        if other.holed == 1 and other.acked > acked:
+            n_segments = _note_acknowledged(segments, n_segments, 2 * slot + 1 - side, other.acked, packet.time, order)
+        if header.length == 0:
+            continue
+        reached = own.reached
+        own.reached = max(reached, pos + header.length)
+        if conn.role != Role.OTHER:
+            if pos > reached >= 0 and own.holed == 0:
+                # A hole begins here: from now on it counts when what is acknowledged.
+                own.holed = 1
+                n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order)
             n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
     return k, n_segments, n_connections, False
 
@@ -633,6 +694,7 @@ def _take(
 def tcp_segments(
     buf: Array,
     packets: Array,
+    clock: Array,
     ports: Array,
     vxlan: Array,
     known: Known,
@@ -645,6 +707,7 @@ def tcp_segments(
 ) -> tuple[Array, Known, int, Fragment | None]:
     """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
+    ``clock`` is, for each packet, the latest time that was seen up to it.
     ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
     (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. ``slots``
     has a place for each packet and gets the slot of its connection, -1 for none. Returns
@@ -655,11 +718,11 @@ def tcp_segments(
     k = 0
     stopped = False
     while k < len(packets) and not stopped:
-        if n_segments + 2 > len(segments):
+        if n_segments + MOST_ROWS > len(segments):
             segments = grown(segments)
         connections, streams, lookup, finder, n_connections = known = _with_room(known, engine)
         k, n_segments, n_connections, stopped = engine(_take)(
-            buf, packets, k, ports, vxlan, connections, streams, lookup, finder, n_connections, counts, segments,
+            buf, packets, k, clock, ports, vxlan, connections, streams, lookup, finder, n_connections, counts, segments,
             n_segments, first_order, headers, slots,
         )  # fmt: skip
         known = known._replace(n_connections=n_connections)

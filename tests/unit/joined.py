@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kwire.kernels.framing import WAY, Capture, Scratch
-from kwire.kernels.layouts import ACTIVE, CONNECTION, NAME, NAMES_USED, PIECE, ROOM, STREAM, WAITING
+from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, CONNECTION, NAME, NAMES_USED, PIECE, ROOM, STREAM, WAITING
 from kwire.kernels.numbers import SLACK
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.kernels.roles import Window
@@ -22,8 +22,9 @@ def connection(*, ports: tuple[int, int] = (40000, 9092), opener: int = -1, **fi
     table = np.zeros(1, CONNECTION)
     table["a_port"], table["b_port"] = ports
     table["opener"] = opener
-    for name in ("waiting_head", "waiting_tail", "waiting_new", "first_id", "client", "begun_order"):
+    for name in ("waiting_head", "waiting_tail", "waiting_new", "first_id", "client", "begun_order", "settled_order"):
         table[name] = -1
+    table["opener_order"], table["closed_order"], table["closed_clock"] = -1, AT_THE_END, ABSENT
     for name, value in fields.items():
         table[name] = value
     return table
@@ -33,11 +34,13 @@ def directions(*, start: int = -1, next: int = 0, synced: int = -1) -> Any:  # n
     """A table of the two streams of a connection."""
     table = np.full(2, -1, STREAM)
     table["start"], table["next"], table["synced"], table["skipped"] = start, next, synced, 0
+    table["since"], table["holed"] = AT_THE_END, 0
     return table
 
 
 def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0, **fields: Any) -> Window:
-    """The pieces of both directions; ``orders``: of each piece in turn, which is its time as well."""
+    """The pieces of both directions; ``orders``: of each piece in turn, which is its time as well. The last packet is
+    that of ``now``, if that is later."""
     data = b""
     pieces: list[tuple[int, ...]] = []
     active = []
@@ -46,14 +49,16 @@ def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0
         for pos, content in run:
             order = orders[len(pieces)] if orders else len(pieces)
             lost = isinstance(content, int)
-            pieces.append((pos, content if lost else len(content), -1 if lost else len(data), order, order, order))
+            off = -1 if lost else len(data)
+            pieces.append((pos, content if lost else len(content), off, order, order, order, AT_THE_END))
             data += b"" if lost else content
         if run:
-            active.append((side, first, len(pieces), 0, 0, 0))
+            active.append((side, first, len(pieces), 0, 0, 0, 0, 0))
+    first_order = int(fields.get("first_order", 0))
+    last = max((piece[4] for piece in pieces), default=first_order - 1)
     made = {
-        "clock": np.zeros(0, np.int64),
-        "first_order": 0,
-        "now": now,
+        "clock": np.append(np.arange(first_order, last + 1), [now] * (now > last)),
+        "first_order": first_order,
         "ration": 1 << 30,
         "forced": False,
         "final": False,

@@ -195,12 +195,12 @@ def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine
     capture = state(connection(role=Role.A_REQUESTS), directions(synced=1), waiting=1)
     rows = np.empty(1, FRAME)
     made = window([(0, asked)], [(0, answered)])
-    stops = 0
+    stops, state_of_ways = 0, scratch()
     while not engine(frames_and_pairs)(
         made,
         capture := capture._replace(names=table.names, pool=table.pool, lookup=table.lookup, names_used=table.used),
         facts(),
-        scratch(),
+        state_of_ways,
         rows,
     ):
         stops += 1

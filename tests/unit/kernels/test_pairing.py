@@ -7,15 +7,13 @@ import struct
 from typing import Any
 
 import numpy as np
-import pytest
 from joined import connection, scratch, window
 from packets import response, sized
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.hashing import fresh_key
-from kwire.kernels.layouts import AT_THE_END, ROOM, WAITING, joined
+from kwire.kernels.layouts import ROOM, WAITING, joined
 from kwire.kernels.pairing import (
-    DISORDER,
     MOST_UNANSWERED,
     MOST_WAITING,
     NEAR,
@@ -25,7 +23,6 @@ from kwire.kernels.pairing import (
     find_request,
     forget,
     give_up,
-    given_up,
     list_all,
     move_lookup,
     plausible_response,
@@ -252,27 +249,6 @@ def test_find_coordinator_v0_may_be_answered_with_0_where_it_is_first(engine: En
     # Nor is it one that was sent later.
     young = Lists(engine).add(5, api=old, time=50)
     assert [young.find(0, until, which=find_request) for until in (49, 50)] == [-1, 0]
-
-
-@pytest.mark.parametrize(
-    ("clock", "order"),
-    [
-        ([], AT_THE_END),
-        ([0, 5, DISORDER - 1], AT_THE_END),
-        ([0, 5, DISORDER], 102),
-        ([DISORDER], 100),
-        ([0, DISORDER, DISORDER, DISORDER + 9], 101),
-    ],
-)
-def test_a_response_without_a_request_is_given_up_with_the_first_packet_that_is_young_enough(
-    engine: Engine, clock: list[int], order: int
-) -> None:
-    made = window(clock=np.array(clock, np.int64), first_order=100)
-    assert engine(given_up)(made, connection()[0], 0) == order
-    assert engine(given_up)(made, connection(closed_order=50)[0], 0) == order
-    # Or when the connection ended, if that was before.
-    assert engine(given_up)(made, connection(closed=1, closed_order=50)[0], 0) == 50
-    assert engine(given_up)(made, connection(closed=1, closed_order=101)[0], 0) == min(order, 101)
 
 
 # Where no frame is known to begin
