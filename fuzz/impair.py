@@ -31,36 +31,17 @@ _REVERSED = "responses with small ids read as requests, where no request is ther
 _SIZES = "a size is believed without a look at the layout: the frame is ok, and what follows is read at wrong borders"
 
 _WINDOWS = "where it is not known where a frame begins, what a response may be depends on where the window ends"
-_EARLY = "a frame of several packets that were cut off is dated by those of them that are in the window"
-_LOWER = "the row of an encrypted connection is of the lower stream's direction"
 _RESET = "data behind an RST is cut off where the window ends between them"
 
 NOT_YET: dict[str, dict[str, Case]] = {
     "differing": {
         "corrupt-copies": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 0, "checksums are not read"),
-        "syn-late": Case(
-            "kafka-3.9-zk-auth/mechanisms.pcap",
-            0,
-            _LOWER,
-        ),
         "rst-early": Case(
             "kafka-3.9-zk-librdkafka/fallback-0.9.pcap",
             0,
             _RESET,
         ),
-        "lost-some": Case("kafka-4-telemetry/none.pcap", 4, _WINDOWS),
-        "lost-many": Case("kafka-4-telemetry/zstd.pcap", 0, _WINDOWS),
         "lost-bursts": Case("kafka-4-telemetry/snappy.pcap", 0, _WINDOWS),
-        "lost-one-way": Case("kafka-3.9-kraft-brokers/quorum.pcap", 3, _WINDOWS),
-        "lost-first": Case("kafka-4-telemetry/none.pcap", 0, _WINDOWS),
-        "lost-syns": Case("kafka-4.3-kraft-java/share.pcap", 0, _WINDOWS),
-        "snaplen-96": Case("kafka-3.9-kraft-kafkajs/current.pcap", 0, _EARLY),
-        "snaplen-128": Case("kafka-3.9-zk-brokers/protocol-3.9.pcap", 1, _EARLY),
-        "snaplen-256": Case("kafka-3.9-zk-kafka-python/first-light-ng.pcapng", 1, _EARLY),
-        "snaplen-1024": Case("kafka-3.9-zk-kafka-python/first-light.pcap", 5, _EARLY),
-        "corrupted": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 0, _WINDOWS),
-        "false-sizes": Case("kafka-3.9-zk-brokers/protocol-3.9.pcap", 0, _WINDOWS),
-        "blanked": Case("kafka-3.9-kraft-kafkajs/current.pcap", 3, _WINDOWS),
     },
     "invented": {
         "lost-first": Case("kafka-3.9-zk-raw/every-version.pcap", 0, _REVERSED),
@@ -70,7 +51,6 @@ NOT_YET: dict[str, dict[str, Case]] = {
     "unseen": {
         "lost-one": Case("kafka-3.9-kraft-raw/every-version.pcap", 2, _ONLY_RESPONSES),
         "lost-bursts": Case("kafka-3.9-zk-brokers/protocol-1.0.pcap", 0, _ONLY_RESPONSES),
-        "lost-one-way": Case("kafka-3.9-kraft-brokers/quorum.pcap", 3, _ONLY_RESPONSES),
         "lost-first": Case("kafka-3.9-kraft-raw/controller.pcap", 1, _ONLY_RESPONSES),
         "one-sided-responses": Case("kafka-3.9-kraft-raw/controller.pcap", 0, _ONLY_RESPONSES),
         "corrupted": Case("kafka-4.3-kraft-java/share.pcap", 0, _ONLY_RESPONSES),

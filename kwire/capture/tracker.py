@@ -15,8 +15,9 @@ that connections can be chosen, sent around and brought together like any other 
 
 Rules kept here:
 
-- ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut (as far
-  as that can be: where packets are missing, when a hole is given up depends on what was there to be seen).
+- ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut, also
+  where packets are missing. Only what is given up to bound memory (``MOST_HELD``, ``pairing.MOST_UNANSWERED``) may
+  depend on it.
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
 - Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
   (``pairing.MOST_UNANSWERED``); beyond that it grows by some 800 bytes for each connection, and with the number of
@@ -446,7 +447,7 @@ class Tracker:
             if role == Role.ENCRYPTED or begun < 0:
                 continue
             ends = [tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
-            told = [max(begun, self._brokers.get(end, AT_THE_END)) for end in ends]
+            told = [max(begun, self._brokers.get(end, roles.NEVER)) for end in ends]
             order = min(told)
             if told[0] == told[1]:
                 continue  # neither is a broker, or both are

@@ -406,6 +406,11 @@ class Active(Row):
     look: int
     seen: int
     """While its connection is judged: of those, rows ``look`` to ``seen`` - 1."""
+    run: int
+    """Of those, the rows before this one follow each other without a hole."""
+    frames: int
+    frame: int
+    """How many frames from its beginning on have been judged, and where the next one begins in what is seen."""
     waiting: int
     """1 if segments wait behind a hole that may still be filled."""
     seg_first: int

@@ -12,9 +12,10 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
   when another one follows it, or when the other direction has its answer.
 - A connection of unknown kind is judged packet by packet, by what had come up to each, so that the verdict, and when it
-  was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom,
-  whenever more than ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then, the latest
-  ``LEFT`` bytes are, and the others are let go.
+  was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom; as
+  soon as one of the ``FIRST_FRAMES`` of a stream that was captured from its beginning can be judged; whenever more than
+  ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then, the latest ``LEFT`` bytes are, and
+  the others are let go.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
 LEFT: Final = 16 << 10
 """Bytes of it that are left when these are too many."""
-OFTEN: Final = 32
+OFTEN: Final = 16
 """Packets with bytes of a connection with each of which it is judged, while it is not known what it is."""
+FIRST_FRAMES: Final = 4
+"""Frames of a direction with each of which its connection is judged, however many packets they are."""
 
 NEVER: Final = (1 << 63) - 1
 """Behind all packets, and all times."""
@@ -405,6 +408,32 @@ def _show(pieces: Array, active: Any, now: int) -> None:
 
 
 @kernel
+def _can_be_judged(window: Window, stream: Any, active: Any) -> bool:
+    """Whether another one of the first frames of a stream has come so far that it can be judged."""
+    data, pieces = window.data, window.pieces
+    if active.look >= active.seen or pieces[active.look].pos != stream.start:
+        return False
+    first = pieces[active.look]
+    run = max(active.run, active.look + 1)
+    while run < active.seen and pieces[run].off >= 0 and pieces[run].pos == pieces[run - 1].pos + pieces[run - 1].len:
+        run += 1
+    active.run = run
+    there = pieces[run - 1].pos + pieces[run - 1].len - first.pos
+    found = False
+    while first.off >= 0 and active.frames < FIRST_FRAMES and there - active.frame >= 4:
+        size = i32(data, first.off + active.frame)
+        if size < 4 or size > LARGEST_FRAME:
+            active.frames = FIRST_FRAMES
+            break
+        if there - active.frame < 4 + min(size, int64(MOST_JUDGED)):
+            break
+        found = True
+        active.frames += 1
+        active.frame += 4 + size
+    return found
+
+
+@kernel
 def _too_many(pieces: Array, active: Any) -> bool:
     """Whether more bytes of a direction are held than may be."""
     last = active.seen - 1
@@ -470,24 +499,30 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
         one = window.active[x]
         one.look = one.first
         one.seen = one.first
+        one.run = one.first
+        one.frames = 0
+        one.frame = 0
         _show(pieces, one, window.first_order - 1)
+        _can_be_judged(window, streams[one.stream], one)
     now = _next_packet(window, conn, a, b, window.first_order - 1)
     while now < NEVER:
         brought = False
         crowded = False
+        complete = False
         for x in range(a, end):
             one = window.active[x]
             seen = one.seen
             _show(pieces, one, now)
             brought = brought or one.seen > seen
             crowded = crowded or _too_many(pieces, one)
+            complete = _can_be_judged(window, streams[one.stream], one) or complete
         if brought:
             conn.looks += 1
             if conn.begun_order < 0:
                 conn.begun_order = now
         over = conn.closed_order <= now or now >= AT_THE_END
-        if crowded or over or conn.looks >= conn.next_look:
-            conn.next_look = conn.looks + 1 if conn.looks < OFTEN else conn.looks + conn.looks // 4
+        if complete or crowded or over or conn.looks >= conn.next_look:
+            conn.next_look = conn.looks + 1 if conn.looks < OFTEN else 2 * conn.looks
             winner, token = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over)
             if winner >= 0:
                 conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS

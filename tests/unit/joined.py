@@ -53,7 +53,7 @@ def window(a: Run = (), b: Run = (), *, orders: Sequence[int] = (), now: int = 0
             pieces.append((pos, content if lost else len(content), off, order, order, order, AT_THE_END))
             data += b"" if lost else content
         if run:
-            active.append((side, first, len(pieces), 0, 0, 0, 0, 0))
+            active.append((side, first, len(pieces), *[0] * (len(ACTIVE.names) - 3)))
     first_order = int(fields.get("first_order", 0))
     last = max((piece[4] for piece in pieces), default=first_order - 1)
     made = {

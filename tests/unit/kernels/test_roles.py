@@ -173,7 +173,8 @@ def test_a_role_is_settled_by_the_piece_that_told_it(engine: Engine) -> None:
 
 def test_a_header_that_a_segment_cuts_is_put_together_unless_something_is_missing(engine: Engine) -> None:
     whole = [(k, STRONG[k : k + 1]) for k in range(len(STRONG))]
-    assert settled(engine, connection(), whole) == Role.A_REQUESTS
+    assert settled(engine, connection(), whole, streams=directions(start=0)) == Role.A_REQUESTS
+    assert settled(engine, connection(), whole, final=True) == Role.A_REQUESTS
     assert settled(engine, connection(), whole[:13]) == Role.UNKNOWN
     assert settled(engine, connection(), [*whole[:8], *whole[9:]]) == Role.UNKNOWN
     assert settled(engine, connection(), [*whole[:8], (8, 1), *whole[9:]]) == Role.UNKNOWN
