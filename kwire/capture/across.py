@@ -42,7 +42,7 @@ from kwire.capture.parts import Part, ends, latest
 from kwire.capture.reading import Reading
 from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
 from kwire.errors import CaptureError
-from kwire.kernels.layouts import ABSENT, CONNECTION, PACKET, Role, Status
+from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, PACKET, Role, Status
 from kwire.kernels.tracking import LATEST_SYN
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _is_over(tracker: Tracker, head: _Head, slot: int) -> bool:
     rows, streams = tracker.rows()
     both = streams[2 * slot : 2 * slot + 2]
     ended = (both["end"] >= 0) & (both["next"] >= both["end"])
-    return head.began and head.only and bool(rows["closed"][slot] == 1 or ended.all())
+    return head.began and head.only and bool(rows["closed_order"][slot] < AT_THE_END or ended.all())
 
 
 def _agree(tracker: Tracker, slots: Iterable[int], of_slot: list[_Head]) -> None:
@@ -268,7 +268,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
     swap = _b_is_less(connection)
     role = connection["role"]
     kind = _SWAPPED.get(role, role) if swap else role
-    known = [kind, connection["closed"]]
+    known = [kind, connection["closed"], connection["closed_clock"]]
     streams = [row["b_to_a"], row["a_to_b"]] if swap else [row["a_to_b"], row["b_to_a"]]
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
@@ -280,7 +280,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
         (
             one["synced"],
             max(0, one["skipped"]),
-            *(_wrapped(one[name]) for name in ("reference", "next", "end", "acked")),
+            *(_wrapped(one[name]) for name in ("reference", "next", "end", "acked", "placed", "reset")),
             *(one[name] for name in ("time", "latest", "clock")),
         )
         for one in streams
