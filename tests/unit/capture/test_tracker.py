@@ -126,7 +126,7 @@ def test_a_snapshot_length_leaves_headers_and_latencies() -> None:
 
 def test_a_hole_is_waited_for_across_windows() -> None:
     connection = Connection(mss=100).open()
-    connection.send(metadata(1, "x" * 20_000))
+    connection.send(request(3, 0, 1, struct.pack(">ih", 1, 20_000) + b"t" * 20_000))
     late = connection.packets.pop(10)
     packets = [*connection.packets, late]
     connection.packets = packets
