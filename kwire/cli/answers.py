@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "add_options", "write"]
 
+KAFKA: Final = ("ok", "encrypted")
+"""What ``status`` of a connection says where it may be one of Kafka."""
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
@@ -44,12 +46,14 @@ def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> No
 
 
 class Reader:
-    """The captures of a command, read one after the other. ``code`` is 2 once one of them could not be read."""
+    """The captures of a command, read one after the other. ``code`` is 2 once one of them could not be read; ``read``:
+    whether there was something in any of them to make an answer of."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._files: list[str] = [*args.files, *args.more]
         self.code = 0
+        self.read = False
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")
         if args.format == "parquet" and args.output is None:
@@ -85,10 +89,12 @@ class Reader:
         name = "standard input" if file == "-" else file
         notes: list[str] = []
         there = False
+        # There may be Kafka in it, and no row of the tables that are wanted.
+        asked = {"connections": ("status",), **tables}
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in reading.read(
                 stream,
-                tables,
+                asked,
                 ports=args.port,
                 vxlan_ports=args.vxlan_port,
                 name=name,
@@ -98,8 +104,12 @@ class Reader:
                 limits=args.limits,
                 keys=keys,
             ):
-                there = True
-                yield table, batch
+                if table == "connections":
+                    there = there or any(word in KAFKA for word in batch.column("status").to_pylist())
+                    # Before a capture that is damaged says so.
+                    self.read = self.read or there
+                if table in tables:
+                    yield table, batch
         if not there:
             raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
         for note in notes:

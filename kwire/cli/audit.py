@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     found = audit.of_tables(reader.batches({"connections": audit.CONNECTIONS, "records": audit.RECORDS}), args.target)
     about = {"target": found.target, "counts": found.counts()}
     said = audit.summary(found)
-    if reader.code and not found.clients:
+    if not reader.read:
         return reader.code
     answers.write(args, found.batch(), audit.SHOWN, title=f"Upgrade to Kafka {found.target}", summary=said, about=about)
     return reader.code or (BREAKS if found.breaks else 0)

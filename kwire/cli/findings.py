@@ -55,11 +55,9 @@ def run(args: argparse.Namespace) -> int:
         tables = findings.needed(args.rule)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
-    there = False
     for name, batch in reader.batches(tables):
-        there = True
         finder.add(name, batch)
-    if reader.code and not there:
+    if not reader.read:
         return reader.code
     found = finder.result()
     answers.write(

@@ -42,11 +42,9 @@ def run(args: argparse.Namespace) -> int:
             raise MissingExtraError("kwire lineage", "capture") from None
         raise
     made = lineage.Lineage()
-    there = False
     for name, batch in reader.batches(lineage.TABLES):
-        there = True
         made.add(name, batch)
-    if reader.code and not there:
+    if not reader.read:
         return reader.code
     edges = made.result()
     if args.format in GRAPHS:

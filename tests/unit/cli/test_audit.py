@@ -33,6 +33,15 @@ def test_the_exit_code_gates(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", OLD, "no such file"]) == 2
 
 
+def test_of_a_capture_that_is_cut_off_there_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(Path(OLD).read_bytes()[:20_000])
+    assert main(["audit", str(cut)]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == "Brokers of Kafka 4.0: 1 would break."
+    assert "truncated" in said.err
+
+
 def test_json_page_and_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", OLD, "--format", "json"]) == 1
     said = json.loads(capsys.readouterr().out)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from made_captures import exchange
+from packets import Connection, pcap
 
 from kwire.cli import main
 from kwire.report.findings import SCHEMA
@@ -37,3 +39,17 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["findings", CAPTURE, *wrong]) == 2
         assert "there are" in capsys.readouterr().err
     assert main(["findings", "no such file"]) == 2
+
+
+def test_a_capture_without_what_a_rule_looks_at_is_no_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = exchange(Connection().open(), 2).packets
+    path = tmp_path / "quiet.pcap"
+    path.write_bytes(pcap(quiet))
+    assert main(["findings", str(path), "--rule", "retried-batches"]) == 0
+    assert capsys.readouterr().out == "No findings.\n"
+    path.write_bytes(pcap(Connection(broker=("10.0.0.2", 80)).open().send_raw(b"GET / HTTP/1.1\r\n\r\n").packets))
+    for command in ("findings", "audit", "lineage"):
+        assert main([command, str(path)]) == 2
+        assert "no Kafka traffic" in capsys.readouterr().err
