@@ -319,6 +319,8 @@ class _Decoder(_Source):
         self.run: list[tuple[str, str]] = []
         self.after: list[str] = []
         self.ahead = 0
+        self.start = False
+        """Whether nothing was read yet, and ``pos`` not set: of whole frames, which begin at 0."""
         self.views = False
         self.sites = 0
         # A copy: another thread may make new guesses in the meantime.
@@ -364,8 +366,12 @@ class _Decoder(_Source):
                 reader = f"u_{_describe(format_)}"
                 self.globals[reader] = struct.Struct(">" + format_).unpack_from
                 comma = "," if len(named) == 1 else ""
-                self.add(f"{targets}{comma} = {reader}(data, {self.at()})")
-                self.ahead += size
+                if self.start:
+                    self.start, self.ahead = False, 0
+                    self.add(f"{targets}{comma} = {reader}(data)", f"pos = {size}")
+                else:
+                    self.add(f"{targets}{comma} = {reader}(data, {self.at()})")
+                    self.ahead += size
             self.run = []
         if self.after:
             self.add(*self.after)
@@ -766,7 +772,8 @@ def decoder_source(
         emitter.flush()
         emitter.add(f"return o, {emitter.at()}")
     else:
-        head = ["def decode(data):", "    end = len(data)", f"    if end > {frame.most}: retry()", "    pos = 0"]
+        head = ["def decode(data):", "    end = len(data)", f"    if end > {frame.most}: retry()"]
+        emitter.start = True
         emitter.frame(frame, layout)
     if emitter.views:
         head.append("    view = memoryview(data)")

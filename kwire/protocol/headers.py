@@ -146,12 +146,12 @@ def decode_request(
     allowed: ``trailing=True`` counts them in ``Request.trailing``. Raises ``UnsupportedVersionError`` for an unknown
     API key or version, ``LimitError`` for a body that is beyond a limit, ``DecodeError`` for bad bytes.
     """
-    data = frame if frame.__class__ is bytes else bytes(frame)
-    if implementation == "compiled" and (limits is None or limits is DEFAULT_LIMITS):
+    if frame.__class__ is bytes and (limits is None or limits is DEFAULT_LIMITS) and implementation == "compiled":
         try:
-            return _requests[data[:4]].read(data)  # type: ignore[no-any-return]
+            return _requests[frame[:4]].read(frame)  # type: ignore[no-any-return]
         except emit.FAILURES:
             pass
+    data = _as_bytes(frame)
     return _request_in_steps(data, implementation, limits, trailing)
 
 
@@ -206,12 +206,12 @@ def decode_response(
     An ApiVersions answer with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511).
     ``limits``, ``trailing`` and errors are those of ``decode_request``.
     """
-    data = frame if frame.__class__ is bytes else bytes(frame)
-    if implementation == "compiled" and (limits is None or limits is DEFAULT_LIMITS):
+    if frame.__class__ is bytes and (limits is None or limits is DEFAULT_LIMITS) and implementation == "compiled":
         try:
-            return _responses[api_key, api_version].read(data)  # type: ignore[no-any-return]
+            return _responses[api_key, api_version].read(frame)  # type: ignore[no-any-return]
         except emit.FAILURES:
             pass
+    data = _as_bytes(frame)
     return _response_in_steps(data, api_key, api_version, implementation, limits, trailing)
 
 
