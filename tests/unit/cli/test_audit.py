@@ -35,7 +35,7 @@ def test_the_exit_code_gates(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_of_a_capture_that_is_cut_off_there_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = tmp_path / "cut.pcap"
-    cut.write_bytes(Path(OLD).read_bytes()[:20_000])
+    cut.write_bytes(Path(OLD).read_bytes()[:20_010])
     assert main(["audit", str(cut)]) == 2
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == "Brokers of Kafka 4.0: 1 would break."
