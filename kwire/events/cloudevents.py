@@ -43,7 +43,6 @@ import copy
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
@@ -121,6 +120,7 @@ PATTERNS: Final = {
 
 URIS: Final = ("source", "dataschema")
 
+_AS_HEADER: Final = {name: f"header {PREFIX}{name}" for name in REQUIRED}
 _NAME: Final = re.compile(NAME)
 _CONTROL: Final = re.compile(CONTROL)
 _PATTERNS: Final = {name: (re.compile(pattern), words) for name, (pattern, words) in PATTERNS.items()}
@@ -244,14 +244,16 @@ def _text(name: str, value: bytes | None, found: Reading) -> str | None:
 
 def _headers(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
     """The attributes in ``ce_`` headers (section 3.2.3)."""
-    seen: Counter[str] = Counter()
+    seen: dict[str, bool] = {}
     for name, value in headers:
         if not name.startswith(PREFIX):
             continue
         attribute = name[len(PREFIX) :]
-        seen[name] += 1
-        if seen[name] > 1:
-            if seen[name] == 2:
+        told = seen.get(name)
+        # Whether it was said that it is there twice.
+        seen[name] = told is not None
+        if told is not None:
+            if not told:
                 found.problems.append((f"header {name}", TWICE))
             continue
         if attribute == "datacontenttype":
@@ -320,10 +322,11 @@ def _check(found: Reading) -> None:
     """The rules of the attributes themselves, in the order of ``CORE``; extensions last."""
     attributes = found.attributes
     known = {what for what, _ in found.problems}
+    readable = "value" not in known
     for name in CORE:
         text = attributes.get(name)
         if text is None:
-            if name in REQUIRED and not known & {name, f"header {PREFIX}{name}", "value"}:
+            if readable and name in REQUIRED and name not in known and _AS_HEADER[name] not in known:
                 found.problems.append((name, MISSING))
         elif not text:
             found.problems.append((name, EMPTY))
