@@ -81,3 +81,13 @@ def test_names_of_tables_cost_no_heavy_library() -> None:
         "print([one for one in ('numba', 'numpy', 'pyarrow', 'pyspark', 'rich') if one in sys.modules])"
     )
     assert python(code) == "[]"
+
+
+def test_connections_and_versions_need_no_heavy_library() -> None:
+    code = (
+        "import sys; from kwire import messages, versions; from kwire.protocol import Connection, names, sasl;"
+        "Connection('client').send(messages.ApiVersionsRequest(client_software_name='k', client_software_version='1'));"
+        "versions.choose(versions.announced('4.4')); names.to_dict(messages.FetchRequest(), 3);"
+        "print([name for name in sys.argv[1:] if name in sys.modules])"
+    )
+    assert python(code, *HEAVY) == "[]"
