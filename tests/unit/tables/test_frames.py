@@ -29,6 +29,7 @@ def test_a_frame_has_its_columns() -> None:
         "client_id": "test",
         "size": 18,
         "latency_ms": None,
+        "errors": None,
         "status": "ok",
         "error": None,
     }
@@ -38,4 +39,5 @@ def test_a_frame_has_its_columns() -> None:
         "direction": "response",
         "size": 12,
         "latency_ms": 1.0,
+        "errors": [],
     }

@@ -185,7 +185,7 @@ def test_a_subscription_of_64_kb_in_thousands_of_pushes_is_read_in_small_batches
 def cut(monkeypatch: pytest.MonkeyPatch, most: int, rows: int) -> None:
     """Batches of at most so many bytes and rows, wherever batches are cut."""
 
-    def smaller(costs: portions.Ints, counts: portions.Ints | None = None) -> object:
+    def smaller(costs: portions.Ints, counts: portions.Ints | None = None, **_: int) -> object:
         return whole(costs, counts, most=most, most_rows=rows)
 
     whole = portions.portions
