@@ -58,6 +58,8 @@ SCAN_WINDOW: Final = 1 << 20
 """Bytes that are read at once: heads end where a window does."""
 LONGEST_HEAD: Final = 1 << 20
 """Bytes of packets of one connection, after which its head ends whatever is known then."""
+ENOUGH_HEAD: Final = LONGEST_HEAD >> 2
+"""Bytes of packets after which a head may end within a response."""
 MOST_HEADS: Final = 64 << 20
 """Bytes of the heads of all connections of a file. Beyond that none is kept, and files are read again where needed."""
 
@@ -214,7 +216,12 @@ def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_
         return
     role = rows["role"][candidates]
     synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
-    settled = (np.isin(candidates, answered) & synced) | (role == Role.OTHER) | (role == Role.ENCRYPTED)
+    # Responses that wait for a request of an earlier file would be there in this state only.
+    responses = 2 * candidates + (role == Role.A_REQUESTS)
+    caught_up = streams["next"][responses] >= streams["reference"][responses]
+    large = np.fromiter((of_slot[slot].size > ENOUGH_HEAD for slot in candidates.tolist()), bool, len(candidates))
+    settled = np.isin(candidates, answered) & synced & (caught_up | large)
+    settled |= (role == Role.OTHER) | (role == Role.ENCRYPTED)
     settled |= np.fromiter((of_slot[slot].size > LONGEST_HEAD for slot in candidates.tolist()), bool, len(candidates))
     _agree(tracker, candidates[settled].tolist(), of_slot)
 
