@@ -36,8 +36,9 @@ UNITS = {"bytes": 1, "kB": 1000, "MB": 1_000_000}
 
 
 def captures() -> list[Path]:
-    """All golden captures."""
-    return sorted((*HERE.rglob("*.pcap"), *HERE.rglob("*.pcapng")))
+    """All golden captures, but those of other protocols."""
+    found = (*HERE.rglob("*.pcap"), *HERE.rglob("*.pcapng"))
+    return sorted(path for path in found if "foreign" not in path.relative_to(HERE).parts)
 
 
 def tshark(capture: Path, *arguments: str) -> str:
