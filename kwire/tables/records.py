@@ -237,22 +237,16 @@ class Records(Maker):
         unnamed = self._unnamed(place, index)
         costs[unnamed] -= place.long_names[index[unnamed]]
         if unnamed.any():
-            hidden, why = pa.array(unnamed[:n_rows]), self._limits.said("text")
-            sentences = [f"the name of the topic, {size} bytes: {why}" for size in place.long_names[index].tolist()]
-            if "status" in own:
-                own["status"] = pc.if_else(hidden, WORDS[RecordStatus.TOO_LARGE], own["status"])
-                of_name, error = pa.array(sentences[:n_rows], pa.string()), own["error"]
-                both = pc.if_else(error.is_valid(), pc.binary_join_element_wise(error, of_name, "; "), of_name)
-                own["error"] = pc.if_else(hidden, both, error)
-            errors = [
-                f"{text}; {sentences[n_rows + at]}" if unnamed[n_rows + at] else text for at, text in enumerate(errors)
-            ]
-            costs[unnamed] += len(sentences[0])
+            costs[unnamed] += len(self._nameless(0))
+            of_bad = zip(errors, unnamed[n_rows:].tolist(), place.long_names[index[n_rows:]].tolist(), strict=True)
+            errors = [f"{text}; {self._nameless(size)}" if one else text for text, one, size in of_bad]
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
         for part in shared_out(costs, n_rows, row, order, most=self._most):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
             made = place.columns(index[good], row[good], unnamed[good])
             made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}
+            if "status" in made and unnamed[good].any():
+                made |= self._told(made, unnamed[good], place.long_names[index[good]])
             batch = columns.filled(self._schema, made.__getitem__)
             if bad.stop > bad.start:
                 values: dict[str, Any] = place.columns(index[bad], row[bad], unnamed[bad])
@@ -261,6 +255,20 @@ class Records(Maker):
                 values["error"] = said
                 batch = placed(batch, problem_rows(self._schema, bad.stop - bad.start, values), part.order)
             yield batch
+
+    def _nameless(self, size: int) -> str:
+        return f"the name of the topic, {size} bytes: {self._limits.said('text')}"
+
+    def _told(self, made: dict[str, pa.Array], unnamed: Array, sizes: Array) -> dict[str, pa.Array]:
+        """The status and error of records of which some are without the name of their topic."""
+        different, which = np.unique(sizes, return_inverse=True)
+        of_name = pa.array(list(map(self._nameless, different.tolist())), pa.string()).take(pa.array(which))
+        hidden, error = pa.array(unnamed), made["error"]
+        both = pc.if_else(error.is_valid(), pc.binary_join_element_wise(error, of_name, "; "), of_name)
+        return {
+            "status": pc.if_else(hidden, WORDS[RecordStatus.TOO_LARGE], made["status"]),
+            "error": pc.if_else(hidden, both, error),
+        }
 
     def _unnamed(self, place: _Place, of_set: Array) -> Array:
         """Which rows are to be without the name of their topic: those behind what long names may be in all."""
