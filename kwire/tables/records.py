@@ -237,7 +237,8 @@ class Records(Maker):
         unnamed = self._unnamed(place, index)
         costs[unnamed] -= place.long_names[index[unnamed]]
         if unnamed.any():
-            costs[unnamed] += len(self._nameless(0))
+            # The sentence is there four times on the way to its column.
+            costs[unnamed] += 4 * len(self._nameless(0))
             of_bad = zip(errors, unnamed[n_rows:].tolist(), place.long_names[index[n_rows:]].tolist(), strict=True)
             errors = [f"{text}; {self._nameless(size)}" if one else text for text, one, size in of_bad]
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
