@@ -21,9 +21,9 @@ from typing import Any, Final, overload
 
 import numpy as np
 
-from kwire.errors import DecodeError
-from kwire.kernels.engine import MACHINE, choose
-from kwire.kernels.judging import left_over
+from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
+from kwire.kernels.engine import MACHINE, Engine, choose
+from kwire.kernels.judging import UNREADABLE, left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status, taken
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
@@ -47,6 +47,7 @@ REASONS: Final = {
     Reason.VERSION: "version %d of this API is unknown",
     Reason.SHORT: "the request header is cut short at %d bytes",
     Reason.TRAILING: "bytes after the end of the body: %d",
+    Reason.BODY: "the body is not what version %d says",
     Reason.GIVEN_UP: "no request with this correlation id is known: %d requests of this connection had been given up",
     Reason.LARGE: "%d bytes of this frame were kept, then too many frames were unfinished at once",
     Reason.NO_KEY: Verdict.NO_KEY.value,
@@ -61,13 +62,15 @@ REASONS: Final = {
 
 
 def _left_over(data: bytes, response: int, api: int, version: int) -> int:
-    """How many bytes follow the body of a frame; 0 where it cannot be read."""
+    """How many bytes follow the body of a frame; ``UNREADABLE``; 0 where there is no layout, or no end of it."""
     try:
         if response:
             return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
         return decode_request(data, trailing=True).trailing
-    except DecodeError:
+    except (UnsupportedVersionError, LimitError):
         return 0
+    except DecodeError:
+        return UNREADABLE
 
 
 _NO_ROWS: Final = np.zeros((0, 3), np.int64)
@@ -136,34 +139,56 @@ class Frames:
 
     @cached_property
     def left_over(self) -> Array:
-        """How many bytes follow the body of each frame, within it: 0 where it cannot be read.
+        """How many bytes follow the body of each frame, within it; ``UNREADABLE`` where it is not what its version
+        says, 0 where nothing can be said.
 
-        Found when first asked for, since each body is read for it.
+        Found when first asked for, since each body is read for it, by programs (``kwire.kernels.judging``). As Python
+        they are slow, codecs are not. A body counts as odd where both say so: codecs read tagged fields as well.
         """
         rows = self.table
         found = np.zeros(len(rows), np.int64)
         engine = choose(0)  # these bytes have been counted
-        candidates = np.flatnonzero((rows["status"] == Status.OK) & (rows["api"] >= 0))
-        if engine is MACHINE:
-            engine(left_over)(self.data, rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), _NO_ROWS, found)
-            candidates = np.flatnonzero(found)
-        # Programs as Python are slow, codecs are not. They have the last word, since they read tagged fields as well.
+        slow = engine is not MACHINE
+        if not slow:
+            self._run_programs(found, rows, engine)
+        odd = (rows["status"] == Status.OK) & (rows["api"] >= 0) if slow else found > 0
+        candidates = np.flatnonzero(odd)
         about = (rows[name][candidates].tolist() for name in ("response", "api", "version"))
         for row, *kind in zip(candidates.tolist(), *about, strict=True):
-            found[row] = _left_over(self.bytes_of(row), *kind)
+            left = _left_over(self.bytes_of(row), *kind)
+            found[row] = left if slow else max(0, left)
+            if slow and left:
+                self._run_programs(found[row : row + 1], rows[row : row + 1], engine)
+                found[row] = left if (found[row] > 0) == (left > 0) else 0
         return found
+
+    def _run_programs(self, found: Array, rows: Array, engine: Engine) -> None:
+        engine(left_over)(self.data, rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), _NO_ROWS, found)
 
     @cached_property
     def statuses(self) -> Array:
-        """The ``Status`` of each frame, ``TRAILING`` among them: ``frames["status"]`` does not know that one."""
+        """The ``Status`` of each frame, by its body too: ``frames["status"]`` knows no ``TRAILING``, and headers only
+        that are ``MALFORMED``."""
         status: Array = self.table["status"].copy()
         status[self.left_over > 0] = Status.TRAILING
+        status[self.left_over < 0] = Status.MALFORMED
         return status
 
     def chosen(self, rows: Array) -> Frames:
         """Some of them: the frames with these numbers, or a column that says which."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return Frames(taken(self.table, rows), self.data, self._connections, self._names, self._pool)
+
+    def errors(self, rows: Array) -> Iterator[tuple[int, str]]:
+        """What is wrong with those of the frames ``rows`` with which something is: their rows, and a sentence."""
+        reason, detail, left = self.table["reason"][rows], self.table["detail"][rows], self.left_over[rows]
+        wrong = np.flatnonzero((reason != Reason.NONE) | (left != 0))
+        about = (one[wrong].tolist() for one in (rows, reason, detail, left, self.table["version"][rows]))
+        for row, why, number, more, version in zip(*about, strict=True):
+            if more:
+                yield row, sentence(Reason.TRAILING, more) if more > 0 else sentence(Reason.BODY, version)
+            else:
+                yield row, sentence(why, number)
 
     @property
     def numbers(self) -> Array:
@@ -283,9 +308,7 @@ class Frame:
     @property
     def error(self) -> str | None:
         """What is wrong with it, in a sentence."""
-        if self.status == Status.TRAILING:
-            return sentence(Reason.TRAILING, int(self._frames.left_over[self._row]))
-        return sentence(self._values["reason"], self._values["detail"]) if self._values["reason"] else None
+        return next((text for _, text in self._frames.errors(np.array([self._row]))), None)
 
     @property
     def data(self) -> bytes:

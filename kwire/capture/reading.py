@@ -51,7 +51,8 @@ class Reading:
     UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once. ``live``: the
     source is read once for each window, and whatever it gives is dealt with, so that frames come as the capture grows.
     ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
-    the secrets of its connections that speak TLS. ``part``: of which whole this is a part.
+    the secrets of its connections that speak TLS. ``part``: of which whole this is a part. ``account``: the tracker
+    adds up what becomes of each byte.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -70,9 +71,12 @@ class Reading:
         name: str = "",
         keys: KeyLog | None = None,
         part: Part | None = None,
+        account: bool = False,
     ) -> None:
-        make = Tracker if part is None else part.tracker
-        self.tracker = make(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
+        if part is None:
+            self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account)
+        else:
+            self.tracker = part.tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
         self._part = part
         self._source = source
         if window is not None and window < 1:

@@ -37,6 +37,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.capture.account import Account, Line
 from kwire.capture.connections import Connections
 from kwire.capture.containers import Container
 from kwire.capture.encrypted import Encrypted, Tls, Window
@@ -190,7 +191,8 @@ class Tracker:
 
     ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
     ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``keys`` are the secrets of
-    connections that speak TLS, besides those that the capture itself holds.
+    connections that speak TLS, besides those that the capture itself holds. ``account``: what becomes of each byte is
+    added up, for ``account()``.
 
     ``part``: what is fed is this one of several that follow each other (``kwire.capture.across``). Numbers are then
     those of the whole: they begin at ``part << PART_BITS``, and that of a connection has its first packet in the lower
@@ -209,7 +211,9 @@ class Tracker:
         vxlan_ports: Iterable[int] | None = None,
         keys: KeyLog | None = None,
         part: int | None = None,
+        account: bool = False,
     ) -> None:
+        self._account = Account() if account else None
         self.error: CaptureError | None = None
         self.window: Packets | None = None
         """What the latest window had, until the next is fed. Of a part only."""
@@ -306,7 +310,10 @@ class Tracker:
         rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
         rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
-        return Frames(rows, data, self._known.connections, names.names, names.pool)
+        frames = Frames(rows, data, self._known.connections, names.names, names.pool)
+        if self._account is not None:
+            self._account.frames(frames)
+        return frames
 
     def feed_packets(self, window: Packets) -> Frames:
         """The frames that become complete with some packets of a capture, which were taken out of it (``window``).
@@ -367,6 +374,8 @@ class Tracker:
             self.window = Packets(buf, packets, clock, slots, first_order)
         self._note_closed(clock, first_order)
         n_held = len(self._segments)
+        if self._account is not None:
+            self._account.packets(fresh, connections["role"])
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
         if self._encrypted is None:
@@ -374,6 +383,8 @@ class Tracker:
         else:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
             buf, segments, n_held = self._encrypted.opened(tls, n_held)
+        if self._account is not None:
+            self._account.streams(segments, connections["role"])
         data, pieces, active, order = streams.place(
             buf,
             segments,
@@ -428,7 +439,7 @@ class Tracker:
         engine(framing.by_stream)(rows[:read], place)
         if window.final:
             room["active"] = 0
-            while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, rows):
+            while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))
 
@@ -544,6 +555,15 @@ class Tracker:
         if known is not None or said is None:
             return known
         return Tls(*said, "")
+
+    def account(self) -> list[Line]:
+        """What became of the bytes of each direction of the connections that are Kafka, so far; ``ValueError`` where it
+        was not asked for."""
+        if self._account is None:
+            raise ValueError("an account is kept where it is asked for from the beginning")
+        known = self._known
+        view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), known.connections, None, None)
+        return self._account.lines(view, known.connections["role"], known.connections["number"])
 
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was."""

@@ -22,6 +22,7 @@ from kwire.errors import CaptureError, KwireError, MissingExtraError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.capture.account import Line
     from kwire.cli.output import Output
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
@@ -31,6 +32,7 @@ __all__ = ["decode", "register"]
 
 TABLES = tuple(dict.fromkeys((*tables.names(tables.CAPTURE), *tables.names(tables.LOG))))
 FORMATS = ("table", "jsonl", "csv", "arrow", "parquet")
+ACCOUNTS = ("capture", "connections")
 
 EPILOG = """\
 examples:
@@ -91,6 +93,23 @@ class Ports(argparse.Action):
             setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 
 
+class Account(argparse.Action):
+    """``--account``, ``--account connections``.
+
+    A capture may stand behind it: what is no such word is one more file.
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Takes the word, if it is one."""
+        namespace.account = namespace.account or ACCOUNTS[0]
+        if values in ACCOUNTS:
+            namespace.account = values
+        elif values is not None:
+            namespace.more = [*namespace.more, values]
+
+
 def register(subparsers: Any) -> None:
     """Adds the command to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
@@ -147,6 +166,14 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
+    parser.add_argument(
+        "--account",
+        action=Account,
+        nargs="?",
+        metavar="connections",
+        help="say in the end what became of each byte of the Kafka connections of a capture (connections: of each and "
+        "its directions)",
+    )
     add_keylog(parser)
     add_secrets(parser)
     parser.add_argument(
@@ -186,9 +213,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "arrow" and args.output is None and sys.stdout.isatty():
         args.parser.error("--format arrow is no text: it needs -o OUT or a pipe")
     segments = _segments(files)
-    if segments and args.keylog:
-        args.parser.error("--keylog is for captures")
-    for option in ("payloads", "api", "topic", "client_id", "since", "until", "status") if segments else ():
+    for option in (
+        ("keylog", "account", "payloads", "api", "topic", "client_id", "since", "until", "status") if segments else ()
+    ):
         if getattr(args, option):
             args.parser.error(f"--{option.replace('_', '-')} is for captures")
     if segments:
@@ -395,6 +422,7 @@ def decode(
 
     name = "standard input" if file == "-" else file
     notes: list[str] = []
+    lines: list[Line] = []
     rows = 0
     wanted = dict.fromkeys(outputs, args.columns)
     live = is_live(file, follow=args.follow)
@@ -416,6 +444,7 @@ def decode(
             direction=_direction(args),
             only=args.only,
             keys=keys,
+            on_account=lines.extend if args.account else None,
         )
         for table, batch in found:
             rows += batch.num_rows
@@ -424,7 +453,19 @@ def decode(
                 outputs[table].flush()
     if not rows and not args.only and not _has_frames(file, args, outputs, keys):
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
-    return [f"{name}: note: {note}" for note in notes]
+    said = [f"note: {note}" for note in notes]
+    if args.account:
+        said += _accounts(lines, each=args.account == "connections")
+    return [f"{name}: {text}" for text in said]
+
+
+def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
+    """What is said of the account of a capture; ``each``: of each connection and direction too."""
+    from kwire.capture.account import whole
+
+    count = len({line.connection for line in lines})
+    connections = "1 Kafka connection" if count == 1 else f"{count:,} Kafka connections"
+    return [*(f"account: {line}" for line in lines if each), f"account of {connections}: {whole(lines)}"]
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:

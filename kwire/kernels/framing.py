@@ -58,6 +58,7 @@ from kwire.kernels.roles import (
     settle,
 )
 from kwire.kernels.streams import first_from
+from kwire.kernels.tracking import FARTHEST_AHEAD, MOST_WINDOW
 from kwire.schema.keys import ApiKey
 
 __all__ = ["Capture", "Scratch", "by_stream", "frames_and_pairs", "settle_all", "tell_the_rest"]
@@ -170,6 +171,8 @@ def _mark(
     row.slot = slot
     row.response = response
     row.client_side = client_side
+    row.begin = ABSENT
+    row.end = ABSENT
     row.off = -1
     row.seen = 0
     row.size = size
@@ -189,6 +192,8 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
     """A row for bytes at the current position, in which no frame can be seen."""
     piece = window.pieces[way.piece]
     row = _mark(rows, capture.room[0], way.slot, way.response, way.client_side, size, status, reason)
+    row.begin = way.pos - (size if reason == Reason.SKIPPED else 0)
+    row.end = way.pos
     row.time = piece.time
     row.order = way.now
 
@@ -533,6 +538,7 @@ def _next_frame(
     row.slot = way.slot
     row.response = way.response
     row.client_side = way.client_side
+    row.begin = way.pos
     row.time = last.time
     row.order = way.now
     row.off = at + 4
@@ -562,6 +568,7 @@ def _next_frame(
     else:
         way.pos = way.run_end
         stream.synced = 0
+    row.end = way.pos
     return READ
 
 
@@ -893,21 +900,47 @@ def by_stream(rows: Array, place: Array) -> None:
 
 
 @kernel
-def tell_the_rest(capture: Capture, n_streams: int, rows: Array) -> bool:
-    """At the end of a capture, a row for each stream that ends in bytes without a frame: False if ``rows`` is full."""
+def _lost_at_the_end(stream: Any) -> int:
+    """How many bytes a stream had behind those that were dealt with: the capture cut them off, has a FIN or something
+    empty behind them, or saw them acknowledged."""
+    if stream.next < 0:
+        return int64(0)
+    extent = stream.reference
+    least = 1
+    if stream.end >= 0:
+        extent = min(extent, stream.end)
+    else:
+        # A FIN that was not captured counts as a byte, in what is acknowledged and in what follows it.
+        least = 2
+        if extent < stream.acked <= extent + MOST_WINDOW:
+            extent = stream.acked
+    missing: int = extent - stream.next
+    # Of a stream that was decrypted, positions are of plaintext, and those of its packets are far away.
+    return missing if least <= missing <= FARTHEST_AHEAD else int64(0)
+
+
+@kernel
+def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bool:
+    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not:
+    False if ``rows`` is full."""
     room = capture.room[0]
     while room.active < n_streams:
         stream = capture.streams[room.active]
         conn = capture.connections[room.active >> 1]
-        readable = conn.role == Role.A_REQUESTS or conn.role == Role.B_REQUESTS
-        if readable and stream.skipped > 0 and stream.synced != 1:
-            if room.frames >= rows.shape[0]:
-                return False
-            client = 0 if conn.role == Role.A_REQUESTS else 1
-            response = client ^ (room.active & 1)
-            row = _mark(rows, room, room.active >> 1, response, client, stream.skipped, Status.GAP, Reason.SKIPPED)
-            row.time = stream.time
-            row.order = AT_THE_END
-            stream.skipped = 0
+        if conn.role == Role.A_REQUESTS or conn.role == Role.B_REQUESTS:
+            skipped = max(int64(0), stream.skipped) if stream.synced != 1 else int64(0)
+            lost = _lost_at_the_end(stream)
+            if skipped + lost > 0:
+                if room.frames >= rows.shape[0]:
+                    return False
+                client = 0 if conn.role == Role.A_REQUESTS else 1
+                response = client ^ (room.active & 1)
+                row = _mark(rows, room, room.active >> 1, response, client, skipped + lost, Status.GAP, Reason.SKIPPED)
+                row.begin = stream.next - skipped
+                row.end = stream.next + lost
+                row.time = stream.time if stream.time >= 0 else now
+                row.order = AT_THE_END
+                stream.skipped = 0
+                stream.next = row.end
         room.active += 1
     return True

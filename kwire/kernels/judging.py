@@ -21,7 +21,18 @@ from kwire.kernels.numbers import i16, i32, int64, unsigned_varint
 from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there
 from kwire.schema.keys import ApiKey
 
-__all__ = ["FITS", "MOST_JUDGED", "NOT_KNOWN", "SO_FAR", "TRAILS", "UNFIT", "fits", "fits_some_response", "left_over"]
+__all__ = [
+    "FITS",
+    "MOST_JUDGED",
+    "NOT_KNOWN",
+    "SO_FAR",
+    "TRAILS",
+    "UNFIT",
+    "UNREADABLE",
+    "fits",
+    "fits_some_response",
+    "left_over",
+]
 
 MOST_JUDGED: Final = 4 << 10
 """Bytes."""
@@ -127,7 +138,11 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
     return False
 
 
-UNSUPPORTED_VERSION: Final = 35
+UNREADABLE: Final = -1
+"""In place of how many bytes follow a body: it is not what its layout says."""
+_NO_LAYOUT: Final = -2
+
+_UNSUPPORTED_VERSION: Final = 35
 """The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
 _ERROR_CODE: Final = 4
 """Where it stands: behind the correlation id."""
@@ -137,22 +152,22 @@ _ERROR_CODE: Final = 4
 def _left(
     buf: Array, begin: int, end: int, kind: int, version: int, facts: Any, registers: Array, left: Array, no_rows: Array
 ) -> int:
-    """How many bytes follow the body of the frame ``buf[begin:end]``; -1 where it cannot be read to its end."""
+    """How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or _NO_LAYOUT."""
     starts = facts.layout_starts
     if kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
-        return int64(-1)
+        return int64(_NO_LAYOUT)
     _, trouble, pos, _ = interpret(
         buf, begin, end, facts.layouts, starts[kind, version], registers, left, no_rows, 0, 0
     )
     if trouble != Trouble.NONE and trouble != Trouble.TRAILING:
-        return int64(-1)
+        return int64(UNREADABLE)
     return end - pos
 
 
 @kernel
 def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array, no_rows: Array, found: Array) -> None:
     """Writes into ``found`` how many bytes follow the body of each frame that is ``OK`` otherwise: 0 where it ends with
-    the frame, as it should, and where it cannot be read to its end.
+    the frame, as it should, and where its version has no layout; UNREADABLE.
 
     The whole body is run through its program, not its beginning only.
     """
@@ -170,8 +185,8 @@ def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array
             and row.response == 1
             and row.api == ApiKey.API_VERSIONS
             and row.size >= _ERROR_CODE + 2
-            and i16(buf, begin + _ERROR_CODE) == UNSUPPORTED_VERSION
+            and i16(buf, begin + _ERROR_CODE) == _UNSUPPORTED_VERSION
         ):
-            plain = _left(buf, begin, end, kind, 0, facts, registers, left, no_rows)
-            more = plain if more < 0 or plain == 0 else more
-        found[k] = max(int64(0), more)
+            plain = _left(buf, begin, end, kind, int64(0), facts, registers, left, no_rows)
+            more = plain if plain == 0 or more < 0 else more
+        found[k] = more if more != _NO_LAYOUT else 0

@@ -171,7 +171,8 @@ class Status(IntEnum):
     SASL = 7
     TOO_LARGE = 8
     TRAILING = 9
-    """Told by ``Frames.statuses``: in the table of frames such a frame is ``OK``."""
+    """Told by ``Frames.statuses``: in the table of frames such a frame is ``OK``, and so is one whose body alone is
+    ``MALFORMED``."""
 
 
 class Reason(IntEnum):
@@ -190,6 +191,7 @@ class Reason(IntEnum):
     LARGE = 10
     GIVEN_UP = 11
     TRAILING = 12
+    BODY = 13
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41
@@ -430,6 +432,10 @@ class Frame(Row):
     """0 request, 1 response."""
     client_side: int
     """Which end is the client: 0 A, 1 B."""
+    begin: int
+    """Position in its stream of the first byte that it stands for, its size included; ABSENT of a whole connection."""
+    end: int
+    """Position behind the last one. What its size says may be more than the stream has in the end."""
     time: int
     """Of the packet that has the last byte."""
     order: int

@@ -85,8 +85,8 @@ class Op(IntEnum):
     BYTES = 5
     """A string or bytes behind a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
     ARRAY = 6
-    """A count of ``width`` bytes (or ``COMPACT``); its elements have at least ``least`` bytes. If there are none the
-    program goes on at ``target``."""
+    """A count of ``width`` bytes (or ``COMPACT``), ``nullable``; its elements have at least ``least`` bytes. If there
+    are none the program goes on at ``target``."""
     NEXT = 7
     """The end of an element: if another one follows, the program goes on at ``target``."""
     IF_PRESENT = 8
@@ -348,7 +348,7 @@ class _Assembler:
             self.struct(type_, path)
             return
         if isinstance(type_, ArrayLayout):
-            self.array(type_, path)
+            self.array(type_, nullable, path)
             return
         register = self.wanted.values.get(path, _NO_REGISTER)
         width = FIXED_SIZES.get(type_.name)
@@ -366,16 +366,16 @@ class _Assembler:
         else:
             self.add(path, Op.INT, width=width, register=register)
 
-    def array(self, type_: ArrayLayout, path: str) -> None:
+    def array(self, type_: ArrayLayout, nullable: bool, path: str) -> None:
         least = max(1, type_.element.min_size)
         register = self.wanted.lists.get(path, _NO_REGISTER)
         width = COMPACT if type_.compact else _COUNT_WIDTH
         if register != _NO_REGISTER and isinstance(type_.element, PrimitiveLayout):
             assert type_.element.name in FIXED_SIZES, "its elements have no fixed size"
-            self.add(path, Op.INTS, width=width, least=least, register=register)
+            self.add(path, Op.INTS, width=width, least=least, register=register, nullable=int(nullable))
             return
         each = self.wanted.each
-        begin = self.add(path, Op.ARRAY, width=width, least=least, register=register)
+        begin = self.add(path, Op.ARRAY, width=width, least=least, register=register, nullable=int(nullable))
         first = len(self.rows)
         self.value(type_.element, False, path)
         if path in each.arrays:
@@ -532,6 +532,8 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
         return int64(0), int64(pos), trouble
     if count < -1:
         return int64(0), int64(pos), int64(Trouble.NEGATIVE)
+    if count == -1 and instruction.nullable == 0:
+        return int64(0), int64(pos), int64(Trouble.NULL)
     if count > (end - after) // instruction.least:
         return int64(0), int64(pos), int64(Trouble.COUNT)
     return count, after, int64(Trouble.NONE)

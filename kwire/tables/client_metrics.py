@@ -236,7 +236,8 @@ class _Maker(Maker):
         """The rows of some frames, each with about its size in bytes under the empty name."""
         api = frames["api"]
         of_two = (api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY)
-        for frame in map(frames.__getitem__, np.flatnonzero(of_two).tolist()):
+        for number in np.flatnonzero(of_two).tolist():
+            frame = frames[number]
             row: _Row = {
                 "capture": self._name,
                 "connection": frame.connection,
@@ -244,7 +245,7 @@ class _Maker(Maker):
                 "timestamp": frame.time // 1000,
                 "client_id": frame.client_id,
             }
-            if frame.status not in (Status.OK, Status.TRAILING):
+            if frames["status"][number] != Status.OK:
                 if frame.api_key == ApiKey.PUSH_TELEMETRY and not frame.is_response:
                     status = "unsupported" if frame.status == Status.UNSUPPORTED else "unreadable"
                     yield row | {"status": status, "error": frame.error or frame.status.name.lower()}

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
-from kwire.kernels.layouts import Reason, Status
+from kwire.kernels.layouts import Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
 from kwire.tables import columns, errors, showing
@@ -70,7 +70,8 @@ STATUSES: Final = {
     Status.OK: "a request, or a response that was paired with its request",
     Status.UNPAIRED: "a response whose request is not in the capture, or was given up to bound memory: API and version "
     "are not known",
-    Status.MALFORMED: "the header cannot be read; in `messages`, the body is not what its version says",
+    Status.MALFORMED: "header or body are not what their version says, or there can be no frame of such a size; in "
+    "`messages`, `error` says where",
     Status.UNSUPPORTED: "an API key or version that kwire has no layout for",
     Status.CUT_OFF: "the connection or the capture ends within this frame, or it was given up to bound memory",
     Status.GAP: "packets are missing within this frame, or bytes were skipped up to the next one",
@@ -269,16 +270,10 @@ class _Maker(Maker):
         statuses, errors = None, {}
         if self._reads:
             statuses = frames.statuses
-            errors = trailing(frames)
+            errors = dict(frames.errors(np.flatnonzero(frames.left_over)))
         for first, last in portions(text_sizes(self._capture, frames)):
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             yield columns.filled(self._schema, made.column)
-
-
-def trailing(frames: Frames) -> dict[int, str]:
-    """What is said of the frames with bytes behind their body, by row."""
-    left = frames.left_over
-    return {row: sentence(Reason.TRAILING, int(left[row])) for row in np.flatnonzero(left).tolist()}
 
 
 TABLE: Final = CaptureTable(

@@ -18,6 +18,7 @@ from kwire.tables.filters import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.capture.account import Line
     from kwire.capture.frames import Frames
     from kwire.capture.parts import Part
     from kwire.capture.reading import Source
@@ -78,13 +79,15 @@ def read(
     part: Part | None = None,
     only: Filter | None = None,
     on_end: Callable[[Tracker], None] | None = None,
+    on_account: Callable[[list[Line]], None] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
     ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
     from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
-    is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it. The rest and
-    the errors are those of ``kwire.capture.read``.
+    is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it,
+    ``on_account`` what became of each byte (``kwire.capture.account``). The rest and the errors are those of
+    ``kwire.capture.read``.
     """
     only = only or None
     run = Run(
@@ -115,8 +118,9 @@ def read(
         name=name,
         keys=keys,
         part=part,
+        account=on_account is not None,
     )
-    return _batches(reading, makers, name, on_note, on_end)
+    return _batches(reading, makers, name, on_note, on_end, on_account)
 
 
 class _Filtered(Maker):
@@ -166,6 +170,7 @@ def _batches(
     name: str,
     on_note: Callable[[str], None] | None,
     on_end: Callable[[Tracker], None] | None,
+    on_account: Callable[[list[Line]], None] | None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     error: CaptureError | None = None
     try:
@@ -182,6 +187,8 @@ def _batches(
             on_note(note)
     if on_end is not None:
         on_end(reading.tracker)
+    if on_account is not None:
+        on_account(reading.tracker.account())
     if error is not None:
         raise error
 

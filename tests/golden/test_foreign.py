@@ -48,7 +48,7 @@ def test_nothing_in_them_is_kafka(path: Path) -> None:
 def test_no_row_says_ok_where_their_port_is_named(path: Path) -> None:
     data = path.read_bytes()
     ports = json.loads(path.with_suffix(".json").read_text())["ports"]
-    found = statuses(data, "messages", ports=ports)
+    found = statuses(data, "frames", ports=ports) + statuses(data, "messages", ports=ports)
     assert found
     assert "ok" not in found
     assert not statuses(data, "records", ports=ports)["ok"]

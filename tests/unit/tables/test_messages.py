@@ -13,13 +13,13 @@ from kwire import messages
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 
 
-def test_a_body_that_is_not_what_its_version_says_is_malformed_in_messages() -> None:
+def test_a_body_that_is_not_what_its_version_says_is_malformed_in_both_tables() -> None:
     connection = exchange().send(request(3, 0, 2, b"\0\0\0\x09"))
     *_, row = read(pcap(connection.packets), "messages")
     assert (row["status"], row["body"]) == ("malformed", None)
     assert "MetadataRequest v0" in row["error"]
     *_, row = read(pcap(connection.packets), "frames")
-    assert row["status"] == "ok"
+    assert (row["status"], row["error"]) == ("malformed", "the body is not what version 0 says")
 
 
 @pytest.mark.parametrize("engine", [PYTHON, MACHINE])

@@ -1,0 +1,205 @@
+"""What became of every byte of the Kafka connections of a capture: ``Account``.
+
+A byte that the capture has belongs to a row (a frame, or bytes in which none can be seen), or was captured before: then
+to none, since it was seen twice. This is added up beside what makes the rows, out of the segments that packets bring
+and the positions that rows stand for (``Frame.begin``, ``Frame.end``), so that a difference shows.
+
+Rules kept here:
+
+- Positions of a direction are sets of stretches, merged as they come: those of a connection without losses are one, so
+  memory grows with holes and with changes of status, not with bytes.
+- Connections that are not Kafka are no part of the balance. Those of TLS count as ``encrypted``; where they are
+  decrypted, positions are of plaintext.
+- A balance is whole when the capture has been read to its end: before that, unfinished frames are in no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from kwire.capture.frames import Endpoint, Frames
+from kwire.kernels.layouts import ABSENT, Role, Status
+
+__all__ = ["Account", "Balance"]
+
+Array = Any
+
+_NONE: Final[Array] = np.zeros((2, 0), np.int64)
+_PLAINTEXT: Final = 1 << 32
+"""Positions of plaintext are below; those of packets begin above twice of it."""
+_KAFKA: Final = (Role.A_REQUESTS, Role.B_REQUESTS, Role.ENCRYPTED)
+
+
+@dataclass(slots=True)
+class Balance:
+    """What became of the bytes of a direction of a connection, of a connection, or of all.
+
+    ``captured`` are those that the capture has, each counted once; ``rows`` says how many of them belong to rows, by
+    the ``status`` of these; ``nowhere`` are in no row, and ``twice`` in more than one: both are 0, or kwire is wrong.
+    ``repeated`` were captured again, ``missing`` are known to have been sent and are not in the capture.
+    """
+
+    captured: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    nowhere: int = 0
+    twice: int = 0
+    repeated: int = 0
+    missing: int = 0
+
+    def add(self, other: Balance) -> None:
+        """Adds what became of others."""
+        for name in ("captured", "nowhere", "twice", "repeated", "missing"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for status, count in other.rows.items():
+            self.rows[status] = self.rows.get(status, 0) + count
+
+    def __str__(self) -> str:
+        said = [f"{count:,} {status}" for status, count in sorted(self.rows.items(), key=lambda one: -one[1])]
+        text = f"{self.captured:,} bytes captured: {', '.join(said) or 'none in rows'}; {self.nowhere:,} in no row"
+        if self.twice:
+            text += f"; {self.twice:,} in several rows"
+        return f"{text}; {self.repeated:,} captured again; {self.missing:,} missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The balance of a direction: ``source`` sends, ``way`` is ``request`` or ``response``; of a connection of TLS that
+    is not decrypted it is ``encrypted``."""
+
+    connection: int
+    way: str
+    source: Endpoint
+    target: Endpoint
+    balance: Balance
+
+    def __str__(self) -> str:
+        ends = (f"{one.host}:{one.port}" for one in (self.source, self.target))
+        return f"connection {self.connection}, {self.way}s, {' > '.join(ends)}: {self.balance}".replace(
+            "encrypteds", "encrypted"
+        )
+
+
+class Account:
+    """Adds up while a capture is read; ``lines`` and ``whole`` are what came of it."""
+
+    def __init__(self) -> None:
+        self._captured: dict[int, Array] = {}
+        """Stretches that the capture has, by stream."""
+        self._rows: dict[int, dict[int, Array]] = {}
+        """Stretches of rows, by stream and status."""
+        self._twice: dict[int, int] = {}
+        self._brought: dict[int, int] = {}
+        """Bytes of all segments."""
+
+    def packets(self, segments: Array, roles: Array) -> None:
+        """Takes the segments that the packets of a window brought; ``roles`` of all connections."""
+        for stream, rows in _by_stream(segments, roles):
+            self._brought[stream] = self._brought.get(stream, 0) + int(rows["len"].sum())
+
+    def streams(self, segments: Array, roles: Array) -> None:
+        """Takes the segments that are read in a window: decrypted, and those that are held as well."""
+        for stream, rows in _by_stream(segments, roles):
+            fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
+            self._captured[stream] = _union(self._captured.get(stream, _NONE), fresh)
+
+    def frames(self, frames: Frames) -> None:
+        """Takes the rows of a window."""
+        rows = np.flatnonzero((frames["begin"] != ABSENT) & (frames["end"] > frames["begin"]))
+        begin, end = frames["begin"][rows], frames["end"][rows]
+        stream = 2 * frames["slot"][rows] + (frames["client_side"][rows] ^ frames["response"][rows])
+        kind = stream * len(Status) + frames.statuses[rows]
+        for one in np.unique(kind).tolist():
+            mine = kind == one
+            of_status = self._rows.setdefault(one // len(Status), {})
+            before, fresh = of_status.get(one % len(Status), _NONE), np.stack([begin[mine], end[mine]])
+            after = _union(before, fresh)
+            doubled = _size(before) + _size(fresh) - _size(after)
+            if doubled:
+                self._twice[one // len(Status)] = self._twice.get(one // len(Status), 0) + doubled
+            of_status[one % len(Status)] = after
+
+    def lines(self, frames: Frames, roles: Array, numbers: Array) -> list[Line]:
+        """The balance of each direction of the connections that are Kafka or encrypted, in their order.
+
+        ``frames`` knows the ends of connections; ``roles`` and ``numbers`` are those of all connections.
+        """
+        made = []
+        for stream in sorted({*self._captured, *self._rows}):
+            slot, side = divmod(stream, 2)
+            role = int(roles[slot])
+            if role not in _KAFKA:
+                continue
+            ends = frames.ends(slot)
+            way = "encrypted"
+            if role != Role.ENCRYPTED:
+                way = "request" if side == role - Role.A_REQUESTS else "response"
+            balance = self._balance(stream, role == Role.ENCRYPTED)
+            made.append(Line(int(numbers[slot]), way, ends[side], ends[1 - side], balance))
+        return made
+
+    def _balance(self, stream: int, encrypted: bool) -> Balance:
+        captured, of_status = self._captured.get(stream, _NONE), self._rows.get(stream, {})
+        decrypted = any(bool((one[0] < _PLAINTEXT).any()) for one in (captured, *of_status.values()))
+        if decrypted:
+            # What was held before its hello was known.
+            captured = captured[:, captured[0] < _PLAINTEXT]
+        rows = {Status(status).name.lower(): _common(captured, one) for status, one in of_status.items()}
+        everything = _union(_NONE, np.concatenate([_NONE, *of_status.values()], axis=1))
+        nowhere = _size(captured) - _common(captured, everything)
+        if encrypted and nowhere:
+            rows["encrypted"] = rows.get("encrypted", 0) + nowhere
+            nowhere = 0
+        known = np.concatenate([captured, everything], axis=1)
+        # A size may promise more than the stream has in the end; only holes and rows of lost bytes say what is missing.
+        gaps = of_status.get(int(Status.GAP), _NONE)
+        last = max([int(one[1].max()) for one in (captured, gaps) if one.shape[1]], default=0)
+        missing = 0
+        if known.shape[1]:
+            first = int(known[0].min())
+            missing = max(0, last - first) - _size(captured)
+        several = sum(_size(one) for one in of_status.values()) - _size(everything) + self._twice.get(stream, 0)
+        repeated = 0 if decrypted else self._brought.get(stream, 0) - _size(captured)
+        return Balance(_size(captured), {name: n for name, n in rows.items() if n}, nowhere, several, repeated, missing)
+
+
+def whole(lines: Iterable[Line]) -> Balance:
+    """The balance of all lines together."""
+    made = Balance()
+    for line in lines:
+        made.add(line.balance)
+    return made
+
+
+def _by_stream(segments: Array, roles: Array) -> Iterable[tuple[int, Array]]:
+    """The segments that have bytes, by stream, without those of connections that are not Kafka."""
+    rows = segments.take(np.flatnonzero(segments["off"] >= 0))
+    rows = rows.take(np.flatnonzero(roles[rows["stream"] >> 1] != Role.OTHER))
+    rows = rows.take(np.argsort(rows["stream"], kind="stable"))
+    streams, begins = np.unique(rows["stream"], return_index=True)
+    ends = np.append(begins[1:], len(rows))
+    for stream, begin, end in zip(streams.tolist(), begins.tolist(), ends.tolist(), strict=True):
+        yield stream, rows[begin:end]
+
+
+def _union(one: Array, other: Array) -> Array:
+    """Two sets of stretches (begins, ends), in any order, as one: in order, and none touching the next."""
+    begin, end = np.concatenate([one, other], axis=1)
+    order = np.argsort(begin, kind="stable")
+    begin, reach = begin[order], np.maximum.accumulate(end[order])
+    first = np.ones(len(begin), bool)
+    first[1:] = begin[1:] > reach[:-1]
+    last = np.append(first[1:], np.ones(min(1, len(begin)), bool))
+    return np.stack([begin[first], reach[last]])
+
+
+def _size(stretches: Array) -> int:
+    return int((stretches[1] - stretches[0]).sum())
+
+
+def _common(one: Array, other: Array) -> int:
+    """How many positions are in both of two sets whose stretches do not overlap."""
+    return _size(one) + _size(other) - _size(_union(one, other))

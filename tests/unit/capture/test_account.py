@@ -1,0 +1,76 @@
+"""What becomes of every byte of a Kafka connection."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_captures import exchange
+from packets import Connection, metadata, metadata_answer, pcap
+
+from kwire.capture.account import Balance, Line, whole
+from kwire.capture.reading import Reading
+from kwire.testing.impair import KINDS, impair
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4-telemetry" / "none.pcap"
+
+
+def account(data: bytes, window: int | None = None) -> list[Line]:
+    reading = Reading(io.BytesIO(data), window=window, account=True)
+    for _ in reading:
+        pass
+    return reading.tracker.account()
+
+
+def balanced(lines: list[Line]) -> Balance:
+    for line in lines:
+        balance = line.balance
+        assert (balance.nowhere, balance.twice) == (0, 0), line
+        assert sum(balance.rows.values()) == balance.captured
+    return whole(lines)
+
+
+def test_every_byte_is_in_a_row_or_was_seen_before() -> None:
+    packets = exchange(count=3).packets
+    asked, answered = account(pcap([*packets, packets[-1], packets[-2]]))
+    size = 4 + len(metadata(1))
+    assert (asked.way, answered.way) == ("request", "response")
+    assert asked.balance == Balance(captured=3 * size, rows={"ok": 3 * size}, repeated=size)
+    size = 4 + len(metadata_answer(1))
+    assert answered.balance == Balance(captured=3 * size, rows={"ok": 3 * size}, repeated=size)
+    assert str(asked).startswith("connection 0, requests, 10.0.0.1:40000 > 10.0.0.2:9092: ")
+
+
+def test_an_account_is_kept_where_it_is_asked_for() -> None:
+    reading = Reading(io.BytesIO(pcap(exchange().packets)))
+    assert len(list(reading)) == 1
+    with pytest.raises(ValueError, match="from the beginning"):
+        reading.tracker.account()
+
+
+def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> None:
+    connection = exchange(count=2)
+    connection.send(metadata(3)).answer(metadata_answer(3)).send(metadata(4))
+    packets = [*connection.packets]
+    *rest, last = packets
+    cut = [*rest, replace(last, payload=last.payload[:6], wire=len(last.payload))]
+    asked, _ = account(pcap(cut))
+    size = 4 + len(metadata(1))
+    assert asked.balance.missing == size - 6
+    assert balanced(account(pcap(cut))).captured
+    reading = Reading(io.BytesIO(pcap([*rest, replace(last, payload=b"", wire=len(last.payload))])))
+    rows = [(frame.status.name, frame.size) for frames in reading for frame in frames]
+    assert rows[-1] == ("GAP", size)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_balance_holds_whatever_a_capture_went_through(kind: str) -> None:
+    data = impair(GOLDEN.read_bytes(), kind, seed=1).capture
+    for window in (None, 4000):
+        balanced(account(data, window))
+
+
+def test_what_is_not_kafka_has_no_account() -> None:
+    assert account(pcap(Connection().open().send(b"GET / HTTP/1.1\r\n\r\n").packets)) == []
