@@ -180,7 +180,7 @@ def _by_stream(segments: Array, roles: Array) -> Iterable[tuple[int, Array]]:
     rows = rows.take(np.flatnonzero(roles[rows["stream"] >> 1] != Role.OTHER))
     rows = rows.take(np.argsort(rows["stream"], kind="stable"))
     streams, begins = np.unique(rows["stream"], return_index=True)
-    ends = np.append(begins[1:], len(rows))
+    ends = np.append(begins, len(rows))[1:]
     for stream, begin, end in zip(streams.tolist(), begins.tolist(), ends.tolist(), strict=True):
         yield stream, rows[begin:end]
 
