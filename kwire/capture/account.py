@@ -142,7 +142,8 @@ class Account:
         return made
 
     def _balance(self, stream: int, encrypted: bool) -> Balance:
-        captured, of_status = self._captured.get(stream, _NONE), self._rows.get(stream, {})
+        of_status = self._rows.get(stream, {})
+        captured: Array = self._captured.get(stream, _NONE)
         decrypted = any(bool((one[0] < _PLAINTEXT).any()) for one in (captured, *of_status.values()))
         if decrypted:
             # What was held before its hello was known.
@@ -155,7 +156,7 @@ class Account:
             nowhere = 0
         known = np.concatenate([captured, everything], axis=1)
         # A size may promise more than the stream has in the end; only holes and rows of lost bytes say what is missing.
-        gaps = of_status.get(int(Status.GAP), _NONE)
+        gaps: Array = of_status.get(int(Status.GAP), _NONE)
         last = max([int(one[1].max()) for one in (captured, gaps) if one.shape[1]], default=0)
         missing = 0
         if known.shape[1]:

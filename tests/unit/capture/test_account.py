@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from packets import Connection, metadata, metadata_answer, pcap
 from kwire.capture.account import Balance, Line, whole
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
+from kwire.kernels.layouts import Status
 from kwire.testing.impair import KINDS, impair
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4-telemetry" / "none.pcap"
@@ -53,9 +55,15 @@ def test_an_account_is_kept_where_it_is_asked_for() -> None:
 
 
 def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> None:
-    whole_capture = pcap(exchange(count=3).packets[:-1])
-    cut = impair(whole_capture, "lost-tail", seed=1).data
-    assert balanced(account(cut)).captured
+    # What follows the last request says that it was sent.
+    *rest, last = exchange(count=2).send(metadata(3)).packets
+    size = len(last.payload)
+    data = pcap([*rest, replace(last, payload=b"", seq=last.seq + size)])
+    asked, _ = account(data)
+    assert asked.balance.missing == size
+    assert balanced(account(data)).captured
+    rows = [(frame.status, frame.size) for frames in Reading(io.BytesIO(data)) for frame in frames]
+    assert rows[-1] == (Status.GAP, size)
 
 
 @pytest.mark.parametrize("kind", KINDS)
