@@ -23,7 +23,6 @@ Rules kept here:
   often sequence numbers wrapped around, and whether the beginning of the connection was seen, once its role is known.
 - Of a connection that cannot be told from inside of the file (its role is known from earlier files only, or one
   direction was captured) the whole part of the file is read again. Where it is known not to be Kafka, it is not.
-- Bytes of a head that were dealt with at its end are sent only where a frame may begin.
 """
 
 from __future__ import annotations

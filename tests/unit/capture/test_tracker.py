@@ -131,8 +131,7 @@ def test_a_hole_is_waited_for_across_windows() -> None:
     packets = [*connection.packets, late]
     connection.packets = packets
     connection.answer(metadata_answer(1))
-    found = brief(read(pcap(connection.packets), window=1000))
-    assert found == [("request", "Metadata", 1, "trailing"), *ONE[1:]]
+    assert brief(read(pcap(connection.packets), window=1000)) == ONE
 
 
 def test_a_hole_that_never_closes_is_given_up_when_the_receiver_acknowledged_what_is_behind() -> None:
