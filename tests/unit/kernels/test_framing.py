@@ -38,7 +38,7 @@ def read(engine: Engine, capture: Capture, a: Run = (), b: Run = (), **options: 
     assert engine(frames_and_pairs)(window(a, b, **options), capture, facts(), scratch(), rows)
     if options.get("final"):
         capture.room["active"] = 0
-        assert engine(tell_the_rest)(capture, 2, rows)
+        assert engine(tell_the_rest)(capture, 2, 0, rows)
     return [
         (
             int(row["response"]),
@@ -227,7 +227,7 @@ def test_the_rest_is_told_in_a_table_that_grows(engine: Engine) -> None:
     streams["skipped"] = range(40)
     capture = state(connections, streams)
     rows = np.empty(1, FRAME)
-    while not engine(tell_the_rest)(capture, 40, rows):
+    while not engine(tell_the_rest)(capture, 40, 0, rows):
         rows = grown(rows)
     found = rows[: int(capture.room["frames"][0])]
     assert found["size"].tolist() == list(range(1, 40))
