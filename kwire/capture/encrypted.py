@@ -336,6 +336,14 @@ class Encrypted:
         kept["stream"] = 2 * slots[kept["stream"] >> 1] + (kept["stream"] & 1)
         self._segments = kept
 
+    def forget_positions(self, known: Known) -> None:
+        """At the end of a capture: what packets said of positions, which are of ciphertext, tells nothing of how much
+        plaintext is missing."""
+        own = np.flatnonzero(np.repeat(self._is_tls[: known.n_connections], 2))
+        known.streams["reference"][own] = known.streams["next"][own]
+        known.streams["acked"][own] = -1
+        known.streams["end"][own] = -1
+
     def explain(self, rows: Array) -> None:
         """Says in the frames of encrypted connections why they are."""
         for k in np.flatnonzero(rows["status"] == Status.ENCRYPTED).tolist():

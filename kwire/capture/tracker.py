@@ -439,6 +439,8 @@ class Tracker:
         engine(framing.by_stream)(rows[:read], place)
         if window.final:
             room["active"] = 0
+            if self._encrypted is not None:
+                self._encrypted.forget_positions(self._known)
             while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))

@@ -915,7 +915,6 @@ def _lost_at_the_end(stream: Any) -> int:
         if extent < stream.acked <= extent + MOST_WINDOW:
             extent = stream.acked
     missing: int = extent - stream.next
-    # Of a stream that was decrypted, positions are of plaintext, and those of its packets are far away.
     return missing if least <= missing <= FARTHEST_AHEAD else int64(0)
 
 
