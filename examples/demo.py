@@ -383,7 +383,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     latencies(frames)
     sample(records)
     # What was left out cannot be written again.
-    column_functions(table("messages", secrets="show").where("status <> 'bad_file'"))
+    column_functions(table("messages", secrets="show", payloads="true").where("status <> 'bad_file'"))
 
     title("Written")
     for name, frame in (("frames", frames), ("messages", messages), ("records", records)):
