@@ -40,7 +40,7 @@ def test_pcap_records_are_found_up_to_the_first_that_is_not_complete(engine: Eng
     packets = Connection().open().packets
     data = pcap(packets, little=little, nano=nano)
     size = len(link(packets[0]))
-    wanted = [(24 + k * (16 + size) + 16, size, one.time, 1) for k, one in enumerate(packets)]
+    wanted = [(24 + k * (16 + size) + 16, size, size, one.time, 1) for k, one in enumerate(packets)]
     for end in range(24, len(data) + 1):
         found = pcap_packets(buffer(data), 24, end, little, nano, 16, 262144, 1, engine)
         complete = (end - 24) // (16 + size)
@@ -61,13 +61,13 @@ def test_a_pcap_record_that_is_longer_than_any_stops_with_what_came_before(engin
 def test_tables_of_packets_grow(engine: Engine) -> None:
     small = struct.pack("<IIII", 1, 2, 1, 1) + b"x"
     found = pcap_packets(buffer(small * 100), 0, 1700, True, True, 16, 262144, 113, engine)
-    assert rows(found) == [(17 * k + 16, 1, 1_000_000_002, 113) for k in range(100)]
+    assert rows(found) == [(17 * k + 16, 1, 1, 1_000_000_002, 113) for k in range(100)]
     counts = np.zeros(len(Count), np.int64)
     data = buffer(block(3, struct.pack("<I", 1) + b"x") * 100)
     table = Container(counts)
     table.restore(table.state() | {"interfaces": [[1, 0, 6, 0]]})
     found = pcapng_packets(data, 0, len(data), True, table._interfaces, 5, counts, engine)
-    assert rows(found) == [(20 * k + 12, 1, 5, 1) for k in range(100)]
+    assert rows(found) == [(20 * k + 12, 1, 1, 5, 1) for k in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_packets_of_times_that_no_clock_has_are_counted(engine: Engine) -> None:
     packets = [struct.pack("<IIIII", 0, one >> 32, one & 0xFFFFFFFF, 1, 1) + b"x" for one in times]
     data = buffer(b"".join(block(6, one) for one in packets))
     found = pcapng_packets(data, 0, len(data), True, table._interfaces, 0, counts, engine)
-    made = [time for _, _, time, _ in rows(found)]
+    made = [time for _, _, _, time, _ in rows(found)]
     assert made[1] == 1_700_000_000_000_000_000
     assert made[0] // 1_000_000_000 == made[2] // 1_000_000_000 == LATEST // 1_000_000_000
     assert counts[Count.TIME] == 2
