@@ -740,6 +740,9 @@ class _Errors(_Rule):
         index = pc.list_parent_indices(wrong["errors"])
         flat = wrong.select([*_FRAME, "timestamp", *_CLIENT, "api_name"]).take(index)
         flat = flat.append_column("error", pc.list_flatten(wrong["errors"]))
+        # How a client finds out which versions there are (KIP-511): it asks once more, and no harm is done.
+        asked = pc.and_(pc.equal(flat["api_name"], "ApiVersions"), pc.equal(flat["error"], "UNSUPPORTED_VERSION"))
+        flat = flat.filter(pc.invert(pc.fill_null(asked, False)))
         for row in _grouped(flat, (*_CLIENT, "api_name", "error")):
             if self.wanted(row["error"], row["client_id"]):
                 self.tally(row["client_host"], row["client_id"], row["api_name"], row["error"]).add(
