@@ -103,7 +103,8 @@ def test_a_topic_of_32_kb_with_140000_records_of_seven_bytes_is_read_in_small_ba
     assert found["rows"] == count
     if table == "records":
         assert len(data) < 1_100_000
-        assert int(str(found["most"])) <= MOST_BYTES // 32_000
+        # Beyond the limit of text the name is not repeated: what is left of a row has some 400 bytes.
+        assert int(str(found["most"])) <= MOST_BYTES // 400
     assert float(str(found["megabytes"])) < 700
 
 
@@ -115,7 +116,8 @@ def test_a_topic_of_32_kb_with_20000_problems_is_read_in_small_batches(tmp_path:
     data = pcap(Connection(mss=60_000).open().send(request(0, 2, 1, body)).packets)
     found = read(tmp_path, "records", data, produced(batch(SMALL, 1)))
     assert found["rows"] == 60_000
-    assert found["last"]["status"] == "malformed"  # type: ignore[index]
+    # Beyond the limit of text.
+    assert found["last"]["status"] == "too_large"  # type: ignore[index]
     assert float(str(found["megabytes"])) < 900
 
 
