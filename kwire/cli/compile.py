@@ -36,8 +36,11 @@ def _captures() -> None:
 
     from kwire.capture.tracker import Tracker
     from kwire.kernels.engine import MACHINE
-    from kwire.kernels.layouts import CONNECTION, ROOM, WAITING
+    from kwire.kernels.judging import left_over
+    from kwire.kernels.layouts import CONNECTION, FRAME, ROOM, WAITING
     from kwire.kernels.pairing import give_up, move_lookup
+    from kwire.kernels.programs import MAX_DEPTH, registers_of
+    from kwire.protocol.facts import facts
 
     # A header, and one packet: raw IP, the first fragment of one, without a byte of data.
     tracker = Tracker()
@@ -49,6 +52,17 @@ def _captures() -> None:
     waiting, places, room = np.zeros(1, WAITING), np.full(2, -1, np.int64), np.zeros(1, ROOM)
     MACHINE(move_lookup)(waiting, places, room[0], places.copy())
     MACHINE(give_up)(np.zeros(1, CONNECTION), 0, waiting, places, room[0], 0)
+    # Whether bytes follow bodies.
+    registers, left = registers_of(1), np.empty(MAX_DEPTH, np.int64)
+    MACHINE(left_over)(
+        np.zeros(64, np.uint8),
+        np.zeros(0, FRAME),
+        facts(),
+        registers,
+        left,
+        np.zeros((0, 3), np.int64),
+        np.zeros(0, np.int64),
+    )
     # pcapng: a section header.
     Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)
 
@@ -70,7 +84,8 @@ def _records() -> None:
     names = NameTable()
     names.numbers(nothing, none, none, MACHINE)
     MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])
-    locate(nothing, np.zeros(0, JOB), ProgramSet({}, 1).code, 1, MACHINE)
+    # A job that is at its end at once.
+    locate(nothing, np.zeros(1, JOB), np.zeros(1, ProgramSet({}, 1).code.dtype), 1, MACHINE)
     MACHINE(count_records)(nothing, none, none, none.copy(), none.copy(), none.copy())
     MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
