@@ -25,7 +25,7 @@ CAPTURES = sorted(path for path in Path(__file__).parent.rglob("*.pcap*") if pat
 def record_sets(path: Path) -> Iterator[bytes]:
     """The contents of the ``records`` fields of all frames."""
     with path.open("rb") as stream:
-        for batch in read(stream, table="messages"):
+        for batch in read(stream, table="messages", payloads=True):
             for name, body in zip(batch.column("api_name").to_pylist(), batch.column("body").to_pylist(), strict=True):
                 if body is not None and name in ("Produce", "Fetch"):
                     yield from _found(json.loads(body))
