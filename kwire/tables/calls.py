@@ -22,12 +22,11 @@ import pyarrow as pa
 from kwire.capture.frames import Frames
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
-from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions
 from kwire.schema.model import PrimitiveLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
-from kwire.tables.frames import KEY, Capture, FrameColumns, text_sizes
+from kwire.tables.frames import OF_FRAME, Capture, FrameColumns, text_sizes
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import Names
@@ -65,15 +64,7 @@ _REGISTERS: Final = {name: number for number, name in enumerate(_FIELDS)}
 
 SCHEMA: Final = pa.schema(
     [
-        *KEY,
-        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
-        pa.field("direction", pa.string(), nullable=False),
-        pa.field("client_host", pa.string(), nullable=False),
-        pa.field("client_port", pa.int32(), nullable=False),
-        pa.field("client_id", pa.string()),
-        pa.field("api_key", pa.int16(), nullable=False),
-        pa.field("api_name", pa.string(), nullable=False),
-        pa.field("api_version", pa.int16(), nullable=False),
+        *OF_FRAME,
         pa.field("correlation_id", pa.int32()),
         *(pa.field(name, type_) for name, (type_, _) in _FIELDS.items()),
         pa.field("status", pa.string(), nullable=False),

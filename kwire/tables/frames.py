@@ -25,7 +25,7 @@ from kwire.tables import columns, errors, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
-__all__ = ["KEY", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
+__all__ = ["KEY", "OF_FRAME", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
 
 Array = Any
 
@@ -35,6 +35,19 @@ KEY: Final = (
     pa.field("frame", pa.int64(), nullable=False),
 )
 """What names a frame, in every table of a capture."""
+
+OF_FRAME: Final = (
+    *KEY,
+    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("direction", pa.string(), nullable=False),
+    pa.field("client_host", pa.string(), nullable=False),
+    pa.field("client_port", pa.int32(), nullable=False),
+    pa.field("client_id", pa.string()),
+    pa.field("api_key", pa.int16(), nullable=False),
+    pa.field("api_name", pa.string(), nullable=False),
+    pa.field("api_version", pa.int16(), nullable=False),
+)
+"""What tables say first whose rows are parts of a frame."""
 
 SCHEMA: Final = pa.schema(
     [

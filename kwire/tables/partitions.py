@@ -41,7 +41,7 @@ from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
-from kwire.tables.frames import KEY, Capture, FrameColumns, text_sizes
+from kwire.tables.frames import KEY, OF_FRAME, Capture, FrameColumns, text_sizes
 from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Names, Topics
@@ -53,15 +53,7 @@ Array = Any
 
 SCHEMA: Final = pa.schema(
     [
-        *KEY,
-        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
-        pa.field("direction", pa.string(), nullable=False),
-        pa.field("client_host", pa.string(), nullable=False),
-        pa.field("client_port", pa.int32(), nullable=False),
-        pa.field("client_id", pa.string()),
-        pa.field("api_key", pa.int16(), nullable=False),
-        pa.field("api_name", pa.string(), nullable=False),
-        pa.field("api_version", pa.int16(), nullable=False),
+        *OF_FRAME,
         pa.field("path", pa.string()),
         pa.field("group_id", pa.string()),
         pa.field("topic", pa.string()),
