@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         options[name] = value
     # First: it sets which Python the workers run, and says so where Spark is missing.
     import kwire.spark
-    from kwire.spark.export import export, session_for
+    from kwire.spark.exports import export, session_for
 
     session = session_for("kwire spark export", args.master)
     kwire.spark.register(session)

@@ -34,7 +34,7 @@ from kwire.spark.events import (
     hono_producers,
     hono_violations,
 )
-from kwire.spark.export import export
+from kwire.spark.exports import export
 from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
 from kwire.spark.source import KwireDataSource, schema_of, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python

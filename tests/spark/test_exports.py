@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from kwire import cli
 from kwire.errors import KwireError
-from kwire.spark import export as exporting
-from kwire.spark.export import export
+from kwire.spark import exports as exporting
+from kwire.spark.exports import export
 
 
 def rows(table: pa.Table, columns: list[str]) -> Counter[str]:
