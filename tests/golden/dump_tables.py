@@ -54,12 +54,13 @@ Reader = Callable[[list[str]], Batches]
 # --- Writing ----------------------------------------------------------------------------------------------------------
 
 
-def dump(out: Path, window: int | None, only: str) -> tuple[int, int, int]:
-    """Writes all tables; returns how many there are, their rows, and how many ended with an error."""
+def dump(out: Path, window: int | None, only: str, largest: int | None = None) -> tuple[int, int, int]:
+    """Writes all tables, or those of files up to ``largest`` bytes; returns how many there are, their rows, and how many
+    ended with an error."""
     tables = rows = errors = 0
     with contextlib.chdir(HERE):
         for path in sorted(Path().rglob("*")):
-            if only not in path.as_posix():
+            if only not in path.as_posix() or (largest is not None and path.stat().st_size > largest):
                 continue
             if path.suffix in CAPTURES:
                 readers = of_capture(path, window)
