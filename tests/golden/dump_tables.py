@@ -55,8 +55,8 @@ Reader = Callable[[list[str]], Batches]
 
 
 def dump(out: Path, window: int | None, only: str, largest: int | None = None) -> tuple[int, int, int]:
-    """Writes all tables, or those of files up to ``largest`` bytes; returns how many there are, their rows, and how many
-    ended with an error."""
+    """Writes all tables, or those of files of ``largest`` bytes or fewer; returns how many there are, their rows, and
+    how many ended with an error."""
     tables = rows = errors = 0
     with contextlib.chdir(HERE):
         for path in sorted(Path().rglob("*")):

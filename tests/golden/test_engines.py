@@ -1,4 +1,4 @@
-"""Every table of every golden capture and segment: as machine code that ``kwire compile`` makes, and by kernels as Python.
+"""Every table of every golden capture and segment: by machine code that ``kwire compile`` makes, and by Python.
 
 Both read with the code of ``dump_tables.py``. Python reads what is small, and with the exhaustive profile of Hypothesis
 everything: it takes minutes.
