@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from kwire.capture import read
+from kwire.kernels.engine import MACHINE, using
 from kwire.records import decode, encode_batch, to_arrow
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -22,13 +24,18 @@ pytestmark = pytest.mark.usefixtures("engine")
 CAPTURES = sorted(path for path in Path(__file__).parent.rglob("*.pcap*") if path.suffix in (".pcap", ".pcapng"))
 
 
-def record_sets(path: Path) -> Iterator[bytes]:
-    """The contents of the ``records`` fields of all frames."""
-    with path.open("rb") as stream:
-        for batch in read(stream, table="messages", payloads=True):
-            for name, body in zip(batch.column("api_name").to_pylist(), batch.column("body").to_pylist(), strict=True):
-                if body is not None and name in ("Produce", "Fetch"):
-                    yield from _found(json.loads(body))
+@cache
+def record_sets(path: Path) -> tuple[bytes, ...]:
+    """The contents of the ``records`` fields of all frames, found once for both engines."""
+    with path.open("rb") as stream, using(MACHINE):
+        return tuple(_record_sets(stream))
+
+
+def _record_sets(stream: BinaryIO) -> Iterator[bytes]:
+    for batch in read(stream, table="messages", payloads=True):
+        for name, body in zip(batch.column("api_name").to_pylist(), batch.column("body").to_pylist(), strict=True):
+            if body is not None and name in ("Produce", "Fetch"):
+                yield from _found(json.loads(body))
 
 
 def _found(value: Any) -> Iterator[bytes]:
