@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kwire.spark.files import File
     from kwire.spark.source import Options
 
-__all__ = ["Sensor", "Whole", "check", "one_by_one", "read", "wholes"]
+__all__ = ["Sensor", "Whole", "check", "one_by_one", "read", "sensor_of", "wholes"]
 
 Sensor = int | str | Callable[[str], str] | None
 """Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
@@ -103,7 +103,7 @@ def wholes(files: Sequence[File], sensor: Sensor) -> list[Whole]:
         begins = list(pool.map(_begins, files))
     of: dict[str, list[tuple[int, str, File]]] = {}
     for file, begin in zip(files, begins, strict=True):
-        of.setdefault(_sensor_of(file.name, sensor), []).append((begin, file.name, file))
+        of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, file))
     found = []
     place = 0
     for _, some in sorted(of.items()):
@@ -128,7 +128,8 @@ def _begins(file: File) -> int:
     return -(1 << 63) if begin is None else begin
 
 
-def _sensor_of(name: str, sensor: Sensor) -> str:
+def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
+    """Whose file this is. Raises ``KwireError`` where ``sensor``, the value of ``option``, does not say it."""
     if sensor is None:
         return ""
     if callable(sensor):
@@ -136,11 +137,11 @@ def _sensor_of(name: str, sensor: Sensor) -> str:
     if isinstance(sensor, int):
         folders = PurePosixPath(name).parts[:-1]
         if not 0 < sensor <= len(folders):
-            raise KwireError(f"{name} has no folder {sensor} levels up: the option 'sensor'")
+            raise KwireError(f"{name} has no folder {sensor} levels up: the option {option!r}")
         return folders[-sensor]
     found = re.search(sensor, name)
     if found is None:
-        raise KwireError(f"the option 'sensor': nothing in {name} matches {sensor!r}")
+        raise KwireError(f"the option {option!r}: nothing in {name} matches {sensor!r}")
     return found.group(1) if found.re.groups else found.group()
 
 

@@ -133,24 +133,28 @@ class Choice:
 EVERY = Choice()
 
 
-def find(paths: Iterable[str], wanted: Callable[[str], bool] = visible, choice: Choice = EVERY) -> list[File]:
+def find(
+    paths: Iterable[str], wanted: Callable[[str], bool] = visible, choice: Choice = EVERY, *, growing: bool = False
+) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
     ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
-    match a pattern, are taken without asking. ``choice`` holds for all of them. Raises ``CaptureError`` for a path that
-    stands for no file, or whose file system cannot be reached.
+    match a pattern, are taken without asking. ``choice`` holds for all of them. ``growing``: a folder that is there,
+    and a pattern, may stand for no file yet. Raises ``CaptureError`` for a path that stands for no file, or whose file
+    system cannot be reached.
     """
     found: dict[str, File] = {}
     for path in paths:
         try:
             files = _find(path, wanted, choice.recursive)
+            empty = not files and not (growing and _may_be_empty(path))
         except (OSError, pa.ArrowException) as error:
             name, secrets = _public(path)
             said = " ".join(str(error).split())
             if any(one in said for one in secrets):
                 said = f"the file system cannot be reached ({type(error).__name__})"
             raise CaptureError(said, file=name) from None
-        if not files:
+        if empty:
             raise CaptureError("no such file", file=_public(path)[0])
         for file in files:
             if choice.takes(file.path.rpartition("/")[2], file.changed):
@@ -181,6 +185,11 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool) -> list[Fil
         if taken:
             files.append(File(filesystem, info.path, prefix + info.path, info.size, pattern is not None, info.mtime))
     return sorted(files, key=lambda file: file.name)
+
+
+def _may_be_empty(path: str) -> bool:
+    filesystem, root, _ = filesystem_of(path)
+    return bool(_split(root)[1]) or filesystem.get_file_info(root).type == fs.FileType.Directory
 
 
 OPTIONS = re.compile(r"\?\w+=.*$", re.DOTALL)

@@ -32,12 +32,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
 from kwire import tables
 from kwire.errors import KwireError, MissingExtraError
 from kwire.limits import Limits
+from kwire.spark import growing
 from kwire.spark.workers import prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
@@ -84,7 +85,8 @@ KEYLOG_PIECE: Final = 1 << 20
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
     *(ACROSS, SENSOR, COLUMNS, *FILTERS),
-    *(GLOB, RECURSIVE, AFTER, BEFORE, PATH),
+    *(GLOB, RECURSIVE, AFTER, BEFORE),
+    *(*growing.OPTIONS, PATH),
 )
 
 prefer_drivers_python()
@@ -160,6 +162,7 @@ class Options:
     only: Filter | None
     across: bool
     sensor: int | str | None
+    stream: growing.Terms
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -225,6 +228,7 @@ class Options:
             only=_only(options, form, table),
             across=across,
             sensor=int(sensor) if sensor is not None and sensor.isdecimal() else sensor,
+            stream=growing.Terms.of(options),
         )
         try:
             found.definition.chosen(found.columns)
@@ -337,6 +341,8 @@ class KwireDataSource(DataSource):
     ``option("across", True)`` reads all captures of a sensor as one, one after the other (``option("sensor", ...)``);
     ``kwire.spark.read`` does it for many at once.
     Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
+    ``spark.readStream.format("kwire").load(folder)`` goes on with files that are written later: ``maxFilesPerTrigger``,
+    ``maxBytesPerTrigger``, ``idle``, ``remember``.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
     """
 
@@ -356,12 +362,28 @@ class KwireDataSource(DataSource):
             return StructType([kept, *others])
         return schema
 
-    def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark calls it so
-        """Not there yet: raises ``KwireError``."""
-        raise KwireError("kwire has no streaming reads yet: read the files with spark.read.format('kwire')")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
+        """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
+        options, schema = self._checked(schema)
+        if options.across:
+            raise KwireError("the option 'across' is for spark.read: in a stream each file is decoded alone")
+        try:
+            from kwire.spark.streaming import StreamReader
+        except ModuleNotFoundError:
+            raise KwireError(
+                "streams need PySpark 4.2 or later, which asks a source how much to read at once"
+            ) from None
+        return StreamReader(options, schema)
 
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
+        options, schema = self._checked(schema)
+        if options.stream.given:
+            raise KwireError(f"the option {options.stream.given[0]!r} is for streams: spark.readStream")
+        return FileReader(options, schema)
+
+    def _checked(self, schema: StructType) -> tuple[Options, StructType]:
+        """The options, and the columns that are wanted. Raises ``KwireError``."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
         options = Options.of({**json.loads(kept), **_given(self.options)[0]})
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
@@ -377,7 +399,7 @@ class KwireDataSource(DataSource):
                 )
             if theirs.nullable and not one.nullable:
                 raise KwireError(f"column {one.name!r} can be null")
-        return FileReader(options, schema)
+        return options, schema
 
 
 def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:

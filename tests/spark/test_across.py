@@ -81,5 +81,3 @@ def test_what_cannot_be_put_together_is_refused(spark: SparkSession, folder: Pat
         kwire.spark.read(str(folder), table="connections")
     with pytest.raises(PySparkException, match="the option 'sensor' goes with 'across'"):
         spark.read.format("kwire").option("sensor", "1").load(str(folder)).schema  # noqa: B018
-    with pytest.raises(KwireError, match="kwire has no streaming reads yet"):
-        kwire.spark.KwireDataSource({"path": str(folder)}).streamReader(kwire.spark.table_schema("frames"))
