@@ -12,6 +12,8 @@ BENCH ?= $(wildcard benchmarks/[a-z]*.py)
 
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
+# As many processes as processors; the tests of a file stay in one of them (ARGS="-n 0" for a debugger).
+SIDE_BY_SIDE := -n auto --dist loadfile
 # Spark takes its Java from JAVA_HOME; the set-up has found one that is recent enough.
 WITH_JAVA = JAVA_HOME="$$(cat $(VENV)/java-home)"
 
@@ -31,17 +33,18 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 .PHONY: test
 test:  ## unit, property (quick), golden and Spark tests
 	@.ci/setup --java dev bench
-	$(WITH_JAVA) $(PYTEST) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
+	$(PY) -m kwire.cli compile
+	$(WITH_JAVA) $(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
 
 .PHONY: test-unit
 test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for another Python)
 	@.ci/setup dev bench
-	$(PYTEST) $(wildcard tests/unit tests/property) $(ARGS)
+	$(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/unit tests/property) $(ARGS)
 
 .PHONY: test-exhaustive
 test-exhaustive:  ## the property tests with many more examples
 	@.ci/setup dev bench
-	$(PYTEST) tests/property --hypothesis-profile=exhaustive $(ARGS)
+	$(PYTEST) $(SIDE_BY_SIDE) tests/property --hypothesis-profile=exhaustive $(ARGS)
 
 .PHONY: test-broker
 test-broker:  ## tests that start a real Kafka broker
