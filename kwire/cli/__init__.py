@@ -26,12 +26,13 @@ from typing import NoReturn
 from kwire import __version__
 from kwire.cli import audit, decode, explain, findings, lineage, schema, spark
 from kwire.cli import compile as compile_
+from kwire.cli import report as report_
 from kwire.errors import KwireError
 from kwire.tables.showing import readable
 
 __all__ = ["main", "report", "say", "worded"]
 
-COMMANDS = (decode, audit, findings, lineage, explain, schema, spark, compile_)
+COMMANDS = (decode, report_, audit, findings, lineage, explain, schema, spark, compile_)
 
 BAD_INPUT = 2
 

@@ -1,5 +1,5 @@
-"""What ``kwire audit``, ``findings`` and ``lineage`` have in common: they read captures once, and give an answer at the
-end, as a table, as JSON, as Parquet or as a page.
+"""What ``kwire audit``, ``findings``, ``lineage`` and ``report`` have in common: they read captures once, and give
+an answer at the end, as a table, as JSON, as Parquet or as a page.
 
 A file that cannot be read, or not to its end, is reported in one line and the exit code is 2; the answer is that of
 what could be read.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kwire.tables.showing import Column
 
-__all__ = ["Reader", "add_options", "write"]
+__all__ = ["Reader", "add_captures", "add_options", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
@@ -30,10 +30,15 @@ FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
     """Adds the captures, how they are read, and how the answer is written; ``more``: further formats."""
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
     parser.add_argument(
         "--format", choices=(*FORMATS, *more), default="table", help="how it is written (default: table)"
     )
+    add_captures(parser)
+
+
+def add_captures(parser: argparse.ArgumentParser) -> None:
+    """Adds the captures, how they are read, and ``-o``."""
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
     for name, text in (
         ("--port", "ports of the brokers (default: found out from the traffic)"),
@@ -47,21 +52,22 @@ def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> No
 
 class Reader:
     """The captures of a command, read one after the other. ``code`` is 2 once one of them could not be read; ``read``:
-    whether there was something in any of them to make an answer of."""
+    whether there was something in any of them to make an answer of; ``told``: what was said of each that was begun."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
         self._args = args
-        self._files: list[str] = [*args.files, *args.more]
+        self._files = [*args.files, *args.more] if files is None else list(files)
         self.code = 0
         self.read = False
+        self.told: dict[str, list[str]] = {}
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")
-        if args.format == "parquet" and args.output is None:
+        if getattr(args, "format", None) == "parquet" and args.output is None:
             args.parser.error("--format parquet needs -o OUT")
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""
-        from kwire.cli import BAD_INPUT, report
+        from kwire.cli import BAD_INPUT, report, worded
 
         keys = opened_keylog(self._args.keylog)
         memory: dict[str, Any] = {}
@@ -72,6 +78,7 @@ class Reader:
                 raise
             except (KwireError, OSError) as error:
                 report(error, file)
+                self.told.setdefault(file, []).append(worded(error, file))
                 self.code = BAD_INPUT
 
     def _of_file(
@@ -87,7 +94,7 @@ class Reader:
             raise
         args = self._args
         name = "standard input" if file == "-" else file
-        notes: list[str] = []
+        notes = self.told.setdefault(file, [])
         there = False
         # There may be Kafka in it, and no row of the tables that are wanted.
         asked = {"connections": ("status",), **tables}

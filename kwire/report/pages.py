@@ -1,10 +1,10 @@
-"""Answers as a page of HTML: one file, nothing to fetch, no script.
+"""Pages of HTML: one file, nothing to fetch.
 
 Rules kept here:
 
 - Everything from a capture is hostile text. It is made readable as on a terminal (``tables.showing.readable``), then
-  escaped, and it only ever stands between tags.
-- The Content-Security-Policy allows the one style sheet by its digest and nothing else.
+  escaped, and it only ever stands between tags; what scripts are given stands in JSON that cannot end its element.
+- The Content-Security-Policy allows the style sheets and scripts of the page by their digests and nothing else.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kwire.tables.showing import Column, readable
 
-__all__ = ["page"]
+__all__ = ["document", "json_text", "page", "safe", "table"]
 
 _STYLE: Final = """
 :root{color-scheme:light dark;--line:#8884;--dim:#888;--bad:#c62828;--maybe:#b26a00;--good:#2e7d32}
@@ -32,34 +34,91 @@ th{white-space:nowrap}td.r{text-align:right;font-variant-numeric:tabular-nums}
 .works,.low{color:var(--good)}
 @media print{body{margin:0}}
 """
-_WORDS: Final = frozenset(("breaks", "unknown", "works", "broker", "high", "medium", "low"))
+_WORDS: Final = frozenset(("breaks", "unknown", "works", "broker", "high", "medium", "low", "new", "gone"))
 """Texts of kwire's own that have a colour."""
+
+
+def document(
+    title: str, body: Iterable[str], *, styles: Sequence[str], scripts: Sequence[str] = (), notice: str = ""
+) -> str:
+    """A whole page. ``body`` is HTML, and so safe already; ``notice`` stands in a comment (licences)."""
+    policy = ["default-src 'none'", "style-src " + " ".join(map(_digest, styles)), "base-uri 'none'"]
+    policy.append("form-action 'none'")
+    if scripts:
+        policy.append("script-src " + " ".join(map(_digest, scripts)))
+    assert not any("</script" in one.lower() for one in scripts)
+    assert "--" not in notice
+    return "".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">\n',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">\n',
+            '<meta name="referrer" content="no-referrer">\n',
+            f"<title>{safe(title)}</title>\n",
+            f"<!--\n{notice}\n-->\n" if notice else "",
+            *(f"<style>{one}</style>\n" for one in styles),
+            "</head><body>\n",
+            *body,
+            *(f"<script>{one}</script>\n" for one in scripts),
+            "</body></html>\n",
+        ]
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def page(title: str, summary: Sequence[str], columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> str:
     """A page with a title, some sentences and a table. ``rows`` are by the names that the ``columns`` read."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{digest}'\">\n"
-        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_STYLE}</style></head><body>\n<h1>{_safe(title)}</h1>\n",
-        *(f'<p class="sum">{_safe(one)}</p>\n' for one in summary),
-        '<div class="t"><table><thead><tr>',
-        *(f"<th>{_safe(column.title)}</th>" for column in columns),
-        "</tr></thead><tbody>\n",
-    ]
+    body = [f"<h1>{safe(title)}</h1>\n", *(f'<p class="sum">{safe(one)}</p>\n' for one in summary)]
+    return document(title, [*body, *table(columns, rows)], styles=[_STYLE])
+
+
+def table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], name: str = "") -> Iterable[str]:
+    """A table in HTML. Where a column stands right and has a number of its own to be sorted by (``values``), cells
+    have it. ``name``: what is in it, for who does not see it."""
+    label = f' tabindex="0" role="region" aria-label="{safe(name)}"' if name else ""
+    yield f'<div class="t"{label}><table><thead><tr>'
+    for column in columns:
+        yield f'<th{_class("r" if column.right else "")} scope="col">{safe(column.title)}</th>'
+    yield "</tr></thead><tbody>\n"
     for row in rows:
-        parts.append("<tr>" + "".join(_cell(column, dict(row)) for column in columns) + "</tr>\n")
-    parts.append("</tbody></table></div>\n</body></html>\n")
-    return "".join(parts)
+        mine = dict(row)
+        yield "<tr>" + "".join(_cell(column, mine) for column in columns) + "</tr>\n"
+    yield "</tbody></table></div>\n"
 
 
 def _cell(column: Column, row: dict[str, Any]) -> str:
     text = column.text(row)
-    words = " ".join(([text] if text in _WORDS else []) + (["r"] if column.right else []))
-    return f'<td class="{words}">{_safe(text)}</td>' if words else f"<td>{_safe(text)}</td>"
+    value = column.value(row) if column.value is not None else None
+    order = f' data-v="{value:.12g}"' if isinstance(value, (int, float)) and math.isfinite(value) else ""
+    words = _class(*([text] if text in _WORDS else []), *(["r"] if column.right else []))
+    return f"<td{words}{order}>{safe(text)}</td>"
 
 
-def _safe(text: str) -> str:
+def _class(*words: str) -> str:
+    said = " ".join(filter(None, words))
+    return f' class="{said}"' if said else ""
+
+
+def safe(text: str) -> str:
+    """A text of a capture as HTML, between tags or in quotes."""
     return html.escape(readable(text, None), quote=True)
+
+
+def json_text(value: Any) -> str:
+    """JSON for an element ``script``: nothing in it ends the element or begins a comment, and texts are readable. NaN
+    and the infinities are errors (``ValueError``): no sum is one."""
+    said = json.dumps(_readable(value), separators=(",", ":"), allow_nan=False)
+    return said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value, None)
+    if isinstance(value, Mapping):
+        return {readable(str(key), None): _readable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_readable(one) for one in value]
+    return value

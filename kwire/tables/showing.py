@@ -62,6 +62,8 @@ class Column:
     least: int = 0
     empty: str | None = "-"
     """A column of nothing else than this text is left out. ``None``: it is shown in any case."""
+    value: Callable[[Row], float | None] | None = None
+    """The number that its text is made of, where it is one: what a page sorts by."""
 
 
 def readable(value: bytes | str, most: int | None = SHOWN) -> str:

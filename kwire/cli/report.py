@@ -1,0 +1,109 @@
+"""``kwire report``: what captures say, as a page of HTML that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.cli import answers
+from kwire.errors import KwireError, MissingExtraError
+
+if TYPE_CHECKING:
+    from kwire.report.findings import Thresholds
+
+__all__ = ["register"]
+
+TARGET: Final = "4.0"
+EPILOG = """\
+examples:
+  kwire report broker.pcap -o report.html
+  kwire report *.pcap.gz -o report.html --target 4.3
+  kwire report today.pcap -o today.html --against yesterday.html
+  tcpdump -w - port 9092 | kwire report - -o report.html
+
+What is on the page is in docs/answers.md.
+"""
+_PAGE: Final = b"<!doctype html>"
+_MOST_BYTES: Final = 256 << 20
+"""Of a page that is given as an earlier report."""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "report",
+        help="what captures say, as a page with charts",
+        description="Writes one page of HTML, which fetches nothing: traffic, latencies, topics, clients, batches, "
+        "errors, gaps, versions, groups, lineage, findings and the audit.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--against", metavar="OTHER", help="an earlier report, or a capture: the page begins with what changed"
+    )
+    parser.add_argument(
+        "--target", default=TARGET, metavar="RELEASE", help=f"the release of the audit (default: {TARGET})"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=N", help="another threshold of findings; several"
+    )
+    answers.add_captures(parser)
+    parser.set_defaults(run=run, command="report")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the report. Returns 0, or 2 where a capture could not be read to its end."""
+    from kwire import versions
+    from kwire.cli import BAD_INPUT
+
+    versions.release_name(args.target)
+    if args.output is None and sys.stdout.isatty():
+        args.parser.error("a page is nothing for a terminal: it needs -o OUT or a pipe")
+    reader = answers.Reader(args)
+    try:
+        from kwire.report import findings, whole
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire report", "capture") from None
+        raise
+    from kwire.cli.output import open_text
+
+    try:
+        thresholds = findings.Thresholds.of(args.set)
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    against = None if args.against is None else _figures(args, thresholds)
+    over = _overview(args, reader, thresholds)
+    if not reader.read:
+        return reader.code
+    captures = [whole.Source(name, notes) for name, notes in reader.told.items()]
+    with open_text(args.output) as file:
+        file.write(whole.written(over, captures, against, args.against or ""))
+    return reader.code or (BAD_INPUT if args.against is not None and against is None else 0)
+
+
+def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thresholds) -> Any:
+    from kwire.report.overview import TABLES, Overview
+
+    over = Overview(args.target, thresholds)
+    for name, batch in reader.batches(TABLES):
+        over.add(name, batch)
+    return over
+
+
+def _figures(args: argparse.Namespace, thresholds: Thresholds) -> Any:
+    """The figures of what ``--against`` names; None: a capture that could not be read, which has been said."""
+    from kwire.report import changes, whole
+
+    if args.against == "-":
+        args.parser.error("--against is a file")
+    with open(args.against, "rb") as file:  # noqa: PTH123
+        if file.read(len(_PAGE)).lower() == _PAGE:
+            text = _PAGE + file.read(_MOST_BYTES + 1)
+            if len(text) > _MOST_BYTES:
+                raise KwireError(f"{args.against}: no report of kwire is so large")
+            return changes.figures_of_page(text.decode("utf-8", "replace"), args.against)
+    reader = answers.Reader(args, [args.against])
+    over = _overview(args, reader, thresholds)
+    return whole.figures(over) if reader.read else None

@@ -1,0 +1,403 @@
+"""All that a report says of captures, added up in one pass: traffic, latencies, topics, clients, batches, errors, gaps,
+versions and groups, and the answers of ``audit``, ``findings`` and ``lineage``.
+
+Strategy: batches of five tables are reduced by Arrow first, to what they have of each key, so that Python sees sums and
+not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
+
+Rules kept here:
+
+- Totals are those of the tables: every row is counted once, in the row of a table that says so (``docs/answers.md``).
+- What the tables do not know (records of compressed messages of magic 0 and 1, names of topics) is not guessed.
+- Texts are as the tables have them: whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.report import findings as rules
+from kwire.report import lineage as edges
+from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
+from kwire.report.sums import Clock, Latencies, Top, grouped, latency_steps
+
+__all__ = ["TABLES", "Overview"]
+
+_CLIENT: Final = ("client_host", "client_id")
+_OWN: Final[dict[str, Sequence[str]]] = {
+    "frames": (
+        "timestamp", "direction", *_CLIENT, "broker_host", "broker_port", "api_name", "api_version", "size",
+        "latency_ms", "status", "errors",
+    ),
+    "partitions": (
+        "frame_timestamp", "direction", *_CLIENT, "api_name", "group_id", "topic", "topic_id", "partition", "offset",
+        "high_watermark", "record_bytes", "batches", "records", "compression", "error", "status",
+    ),
+    "calls": (
+        "frame_timestamp", "direction", *_CLIENT, "api_name", "group_id", "member_id", "generation", "acks",
+        "throttle_ms", "status",
+    ),
+    "connections": (
+        "capture", "connection", "first_seen", "last_seen", "client_host", "client_port", "broker_host", "broker_port",
+        "client_ids", "software_name", "software_version", "tls", "ended", "handshake_ms", "client_wire_bytes",
+        "broker_wire_bytes", "client_repeats", "broker_repeats", "client_late", "broker_late", "client_missing_bytes",
+        "broker_missing_bytes", "requests", "responses", "unanswered", "status",
+    ),
+    "records": ("source", "magic", "compression", "status"),
+}  # fmt: skip
+
+
+def _union(*parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: list(dict.fromkeys(column for part in parts for column in part.get(name, ()))) for name in names}
+
+
+TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNECTIONS, "records": RECORDS})
+"""The tables that are read, with their columns."""
+
+COARSE: Final = 5
+"""Steps of latencies that are one over time: 10 %."""
+_MOST_COMMITTED: Final = 50_000
+_READS: Final = ("Fetch", "ShareFetch")
+_COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
+_KAFKA: Final = ("ok", "encrypted")
+
+
+class Overview:
+    """Takes batches of the tables of ``TABLES``, in the order of each capture.
+
+    Raises ``UnsupportedVersionError`` for a ``target`` that is no release.
+    """
+
+    def __init__(self, target: str = DEFAULT_TARGET, thresholds: rules.Thresholds | None = None) -> None:
+        self.clock = Clock()
+        self.totals: Counter[str] = Counter()
+        """Sums over all rows, by name."""
+        self.apis = Top(6, 1_000)
+        """By API: requests, responses, bytes of each, responses with errors, frames that are not ``ok``."""
+        self.versions = Top(1)
+        """By API, version, host and client_id: requests."""
+        self.brokers = Top(5)
+        """By host and port: requests, responses, bytes of each, responses with errors."""
+        self.clients = Top(5)
+        """By host and client_id: bytes, requests, responses, responses with errors, and bytes of requests."""
+        self.latencies: dict[tuple[str, str], Latencies] = {}
+        """By API and broker."""
+        self.statuses: Counter[tuple[str, str]] = Counter()
+        """Frames by status and API, without those that are ``ok``."""
+        self.errors = Top(1)
+        """By API, error, host and client_id."""
+        self.topics = Top(7)
+        """By topic: bytes, and bytes, batches, records written and read."""
+        self.partitions = Top(5, 20_000)
+        """By topic and partition: bytes, and bytes and records written and read."""
+        self.data = Top(5)
+        """By host and client_id: bytes, and bytes and records written and read."""
+        self.topic_errors = Top(1)
+        """By topic and error."""
+        self.sizes: Counter[tuple[str, int]] = Counter()
+        """Batches by way and the power of two that their bytes begin at."""
+        self.fills: Counter[tuple[str, int]] = Counter()
+        """The same by their records."""
+        self.compression: dict[tuple[str, str], list[int]] = {}
+        """By way and compression: bytes, batches, records."""
+        self.formats: Counter[tuple[str, int, str]] = Counter()
+        """Records by source, magic and compression."""
+        self.groups = Top(5)
+        """By group: requests, joins, leaves, heartbeats, commits."""
+        self.members = Top(1)
+        """By group, host and client_id: requests."""
+        self.acks: Counter[int] = Counter()
+        self.throttled = Top(2)
+        """By host and client_id: milliseconds, responses."""
+        self.software: dict[tuple[str, str | None], str] = {}
+        self.gaps = Top(6)
+        """By capture, connection and both ends: missing bytes, late and repeated segments, unanswered requests."""
+        self.handshakes = Latencies()
+        self.ended: Counter[str] = Counter()
+        self.connection_statuses: Counter[str] = Counter()
+        self.committed: dict[tuple[Any, ...], int] = {}
+        """By group, topic and partition."""
+        self.newest: dict[tuple[Any, ...], int] = {}
+        """High watermarks by topic and partition."""
+        self.traffic = self.clock.timeline(4)
+        """By API: frames, requests, bytes, responses with errors."""
+        self.waits = self.clock.timeline(1, keep=8_000)
+        """By API and step: responses."""
+        self.flow = self.clock.timeline(2, keep=128)
+        """By way and topic: bytes, records."""
+        self.wrong = self.clock.timeline(1)
+        """By error."""
+        self.generations = self.clock.timeline(3, largest=2)
+        """By group: requests, generation, members at least."""
+        self.auditor = Auditor(target)
+        self.finder = rules.Finder(None, thresholds)
+        self.lineage = edges.Lineage()
+        self._takers = {
+            "frames": self._frames,
+            "partitions": self._partitions,
+            "calls": self._calls,
+            "connections": self._connections,
+            "records": self._records,
+        }
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Takes rows of the table ``name``."""
+        if name in rules.needed():
+            self.finder.add(name, batch)
+        if name in edges.TABLES:
+            self.lineage.add(name, batch)
+        if name == "connections":
+            self.auditor.add_connections(batch)
+        elif name == "records":
+            self.auditor.add_records(batch)
+        self._takers[name](pa.Table.from_batches([batch]))
+
+    # -- frames
+
+    def _frames(self, table: pa.Table) -> None:
+        wrong = pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0)
+        table = _named(table, "api_name").append_column("wrong", pc.cast(wrong, pa.int64()))
+        buckets = self.clock.buckets(table["timestamp"].cast(pa.int64()))
+        table = table.append_column("bucket", buckets)
+        ends = ("broker_host", "broker_port")
+        keys = ("direction", "api_name", "api_version", "status", *_CLIENT, *ends)
+        for row in grouped(table, keys, size=("size", "sum"), wrong=("wrong", "sum")):
+            direction, api, version, status, host, client, broker, port, count, size, bad = row
+            asked = direction == "request"
+            requests, responses = (count, 0) if asked else (0, count)
+            sent, got = (size, 0) if asked else (0, size)
+            odd = 0 if status == "ok" else count
+            self.totals.update(
+                frames=count, requests=requests, responses=responses, request_bytes=sent, response_bytes=got,
+                errors=bad, not_ok=odd,
+            )  # fmt: skip
+            self.apis.add(api, requests, responses, sent, got, bad, odd)
+            self.brokers.add(_end(broker, port), requests, responses, sent, got, bad)
+            self.clients.add((host, client), size, requests, responses, bad, sent)
+            if asked and version is not None:
+                self.versions.add((api, version, host, client), count)
+            if odd:
+                self.statuses[status, api] += count
+        for direction, api, bucket, count, size, bad in grouped(
+            table, ("direction", "api_name", "bucket"), size=("size", "sum"), wrong=("wrong", "sum")
+        ):
+            self.traffic.add(api, bucket, count, count if direction == "request" else 0, size, bad)
+        self._latencies(table)
+        if pc.any(wrong).as_py():
+            self._errors(table.filter(wrong))
+
+    def _latencies(self, table: pa.Table) -> None:
+        table = table.filter(pc.is_valid(table["latency_ms"]))
+        if not table.num_rows:
+            return
+        milliseconds = table["latency_ms"].to_numpy()
+        table = table.append_column("step", pa.array(latency_steps(milliseconds)))
+        table = table.append_column("coarse", pa.array(latency_steps(milliseconds, COARSE)))
+        keys = ("api_name", "broker_host", "broker_port", "step")
+        for api, host, port, step, count, most in grouped(table, keys, most=("latency_ms", "max")):
+            key = (api, _end(host, port))
+            found = self.latencies.get(key)
+            if found is None:
+                if len(self.latencies) >= Top.KEEP:
+                    key = (api, _OTHERS)
+                found = self.latencies.setdefault(key, Latencies())
+            found.add(step, count, most)
+            self.totals["latencies"] += count
+        for api, step, bucket, count in grouped(table, ("api_name", "coarse", "bucket")):
+            self.waits.add((api, step), bucket, count)
+
+    def _errors(self, table: pa.Table) -> None:
+        index = pc.list_parent_indices(table["errors"])
+        flat = table.select(["api_name", *_CLIENT, "bucket"]).take(index)
+        flat = flat.append_column("error", pc.list_flatten(table["errors"]))
+        for api, error, host, client, bucket, count in grouped(flat, ("api_name", "error", *_CLIENT, "bucket")):
+            self.errors.add((api, error, host, client), count)
+            self.wrong.add(error, bucket, count)
+            self.totals["error_codes"] += count
+
+    # -- partitions
+
+    def _partitions(self, table: pa.Table) -> None:
+        self.totals["partition_rows"] += table.num_rows
+        table = table.filter(pc.equal(table["status"], "ok"))
+        if not table.num_rows:
+            return
+        asked = pc.equal(table["direction"], "request")
+        api = table["api_name"]
+        topic = pc.fill_null(pc.coalesce(table["topic"], table["topic_id"]), "?")
+        table = table.append_column("of", topic)
+        failed = pc.and_(pc.is_valid(table["error"]), pc.invert(asked))
+        for one, error, count in grouped(table.filter(failed), ("of", "error")):
+            self.topic_errors.add((one, error), count)
+        self._offsets(table, asked)
+        writes = pc.and_(asked, pc.equal(api, "Produce"))
+        reads = pc.and_(pc.invert(asked), pc.is_in(api, value_set=pa.array(_READS)))
+        table = table.append_column("way", pc.if_else(writes, "written", "read"))
+        table = table.filter(pc.and_(pc.or_(writes, reads), pc.greater(pc.fill_null(table["record_bytes"], 0), 0)))
+        if not table.num_rows:
+            return
+        sums = {name: (name, "sum") for name in ("record_bytes", "batches", "records")}
+        keys = ("way", "of", "partition", *_CLIENT, "compression")
+        for way, one, partition, host, client, codec, count, size, batches, records in grouped(table, keys, **sums):
+            # What is written stands in front of what is read.
+            written = way == "written"
+            amounts = (size, batches, records, 0, 0, 0) if written else (0, 0, 0, size, batches, records)
+            self.topics.add(one, size, *amounts)
+            short = (size, records, 0, 0) if written else (0, 0, size, records)
+            self.partitions.add((one, partition), size, *short)
+            self.data.add((host, client), size, *short)
+            mine = self.compression.setdefault((way, codec or "?"), [0, 0, 0])
+            for k, value in enumerate((size, batches, records)):
+                mine[k] += value
+            self.totals.update(
+                {f"{way}_sets": count, f"{way}_bytes": size, f"{way}_batches": batches, f"{way}_records": records}
+            )
+        buckets = self.clock.buckets(table["frame_timestamp"].cast(pa.int64()))
+        table = table.append_column("bucket", buckets)
+        for way, one, bucket, _, size, records in grouped(
+            table, ("way", "of", "bucket"), size=sums["record_bytes"], records=sums["records"]
+        ):
+            self.flow.add((way, one), bucket, size, records)
+        self._batches(table.filter(pc.greater(pc.fill_null(table["batches"], 0), 0)))
+
+    def _batches(self, table: pa.Table) -> None:
+        for column, counted in (("record_bytes", self.sizes), ("records", self.fills)):
+            known = table.filter(pc.is_valid(table[column]))
+            if not known.num_rows:
+                continue
+            mean = known[column].to_numpy() / known["batches"].to_numpy()
+            powers = np.floor(np.log2(np.maximum(mean, 1))).astype(np.int64)
+            known = known.append_column("power", pa.array(powers))
+            for way, power, _, batches in grouped(known, ("way", "power"), batches=("batches", "sum")):
+                counted[way, power] += batches
+
+    def _offsets(self, table: pa.Table, asked: pa.ChunkedArray) -> None:
+        commits = table.filter(pc.and_(asked, pc.is_in(table["api_name"], value_set=pa.array(_COMMITS))))
+        commits = commits.filter(pc.and_(pc.is_valid(commits["group_id"]), pc.is_valid(commits["offset"])))
+        for group, one, partition, count, offset in grouped(
+            commits, ("group_id", "of", "partition"), offset=("offset", "last")
+        ):
+            self.groups.add(group, 0, 0, 0, 0, count)
+            if (group, one, partition) in self.committed or len(self.committed) < _MOST_COMMITTED:
+                self.committed[group, one, partition] = offset
+        marks = table.filter(pc.greater_equal(pc.fill_null(table["high_watermark"], -1), 0))
+        for one, partition, _, mark in grouped(marks, ("of", "partition"), mark=("high_watermark", "max")):
+            key = (one, partition)
+            if key in self.newest or len(self.newest) < _MOST_COMMITTED:
+                self.newest[key] = max(mark, self.newest.get(key, 0))
+
+    # -- calls, connections, records
+
+    def _calls(self, table: pa.Table) -> None:
+        table = table.filter(pc.equal(table["status"], "ok"))
+        told = table.filter(pc.greater(pc.fill_null(table["throttle_ms"], 0), 0))
+        for host, client, count, waited in grouped(told, _CLIENT, waited=("throttle_ms", "sum")):
+            self.throttled.add((host, client), waited, count)
+            self.totals["throttle_ms"] += waited
+        for acks, count in grouped(table.filter(pc.is_valid(table["acks"])), ("acks",)):
+            self.acks[acks] += count
+        known = pc.and_(pc.equal(table["direction"], "request"), pc.is_valid(table["group_id"]))
+        table = table.filter(known)
+        if not table.num_rows:
+            return
+        for group, api, host, client, count in grouped(table, ("group_id", "api_name", *_CLIENT)):
+            beats = api in ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+            joins, leaves = (count if api == name else 0 for name in ("JoinGroup", "LeaveGroup"))
+            self.groups.add(group, count, joins, leaves, count if beats else 0, 0)
+            self.members.add((group, host, client), count)
+        table = table.filter(pc.greater_equal(pc.fill_null(table["generation"], -1), 0))
+        if not table.num_rows:
+            return
+        table = table.append_column("bucket", self.clock.buckets(table["frame_timestamp"].cast(pa.int64())))
+        sums = {"generation": ("generation", "max"), "members": ("member_id", "count_distinct")}
+        for group, bucket, count, generation, members in grouped(table, ("group_id", "bucket"), **sums):
+            self.generations.add(group, bucket, count, generation, members)
+
+    def _connections(self, table: pa.Table) -> None:
+        for row in table.select(list(_OWN["connections"])).to_pylist():
+            self.connection_statuses[row["status"]] += 1
+            if row["status"] not in _KAFKA:
+                continue
+            missing = row["client_missing_bytes"] + row["broker_missing_bytes"]
+            late = row["client_late"] + row["broker_late"]
+            repeats = row["client_repeats"] + row["broker_repeats"]
+            self.totals.update(
+                connections=1, tls=int(row["tls"]), missing_bytes=missing, late=late, repeats=repeats,
+                unanswered=row["unanswered"], wire_bytes=row["client_wire_bytes"] + row["broker_wire_bytes"],
+            )  # fmt: skip
+            self.ended[row["ended"]] += 1
+            if row["handshake_ms"] is not None:
+                self.handshakes.add(int(latency_steps([row["handshake_ms"]])[0]), 1, row["handshake_ms"])
+            name = " ".join(part for part in (row["software_name"], row["software_version"]) if part)
+            for client in row["client_ids"] if name and len(self.software) < Top.KEEP else ():
+                self.software.setdefault((row["client_host"], client), name)
+            if missing or late or repeats or row["unanswered"]:
+                ends = (_end(row["client_host"], row["client_port"]), _end(row["broker_host"], row["broker_port"]))
+                key = (row["capture"], row["connection"], *ends)
+                self.gaps.add(
+                    key, missing, row["client_missing_bytes"], row["broker_missing_bytes"], late, repeats,
+                    row["unanswered"],
+                )  # fmt: skip
+
+    def _records(self, table: pa.Table) -> None:
+        for source, magic, codec, status, count in grouped(table, ("source", "magic", "compression", "status")):
+            self.totals["records"] += count
+            if status == "ok" and magic is not None:
+                self.formats[source, magic, codec or "?"] += count
+
+    # -- what follows from it
+
+    def latency(self, api: str | None = None, broker: str | None = None) -> Latencies:
+        """The latencies of an API, of a broker, or of all (None)."""
+        made = Latencies()
+        for (one, other), found in self.latencies.items():
+            if api in (None, one) and broker in (None, other):
+                made.merge(found)
+        return made
+
+    def lags(self) -> Iterator[tuple[str, int, int]]:
+        """The groups that committed something: their lag as far as it is known, and of how many partitions that is."""
+        behind: dict[str, list[int]] = {}
+        for (group, topic, partition), offset in self.committed.items():
+            newest = self.newest.get((topic, partition))
+            if newest is not None and offset >= 0:
+                mine = behind.setdefault(group, [0, 0])
+                mine[0] += max(0, newest - offset)
+                mine[1] += 1
+        for group, (lag, partitions) in behind.items():
+            yield group, lag, partitions
+
+    def seconds(self) -> float:
+        """From the first frame to the last."""
+        if self.clock.first is None or self.clock.last is None:
+            return 0.0
+        return (self.clock.last - self.clock.first) / 1e6
+
+
+_OTHERS: Final = "others"
+
+
+def _end(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _named(table: pa.Table, name: str) -> pa.Table:
+    """The table with ``?`` for null in a column."""
+    at = table.column_names.index(name)
+    return table.set_column(at, name, pc.fill_null(table[name], "?"))
+
+
+def of_tables(
+    tables: Iterable[tuple[str, pa.RecordBatch]], target: str = DEFAULT_TARGET, thresholds: Any = None
+) -> Overview:
+    """The overview of pairs of a table's name and a batch, as ``kwire.capture.read(tables=...)`` gives them."""
+    made = Overview(target, thresholds)
+    for name, batch in tables:
+        made.add(name, batch)
+    return made

@@ -1,0 +1,247 @@
+"""Sums that stay small however large the traffic is: the most of many keys, latencies, and what happened when.
+
+Rules kept here:
+
+- Memory is bounded by constants of this module. What no longer fits is added up under "others", never forgotten: the
+  sum over all keys is exact.
+- Nothing is sampled. A latency is known to 1 %, and a time to the width of its bucket; both follow from the traffic
+  alone, not from how it is cut into batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Clock", "Latencies", "Timeline", "Top", "grouped", "latency_steps"]
+
+_STEP: Final = math.log(1.02)
+"""Steps of latencies: each is 2 % more than the one before."""
+_LEAST_US: Final = 1.0
+_MOST_MS: Final = 1e15
+_MOST_STEPS: Final = 2_000
+"""1 µs x 1.02^2000 are years."""
+
+_MILLISECONDS: Final = (1, 2, 10, 20, 100, 200)
+_SECONDS: Final = (1, 2, 10, 20, 60, 120, 600, 1200, 3600, 7200, 21_600, 43_200, 86_400)
+WIDTHS: Final = (*(1_000 * one for one in _MILLISECONDS), *(1_000_000 * one for one in _SECONDS))
+"""Widths of buckets in microseconds, each a multiple of the one before; after the last, each is twice as wide."""
+MOST_BUCKETS: Final = 600
+
+
+def grouped(table: pa.Table, keys: Sequence[str], **sums: tuple[str, str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table by ``keys``: a tuple of these, how many rows there are, and each of the aggregates, which are
+    pairs of a column and a function; nulls of a sum are 0."""
+    if not table.num_rows:
+        return
+    asked = [([], "count_all"), *sums.values()]
+    made = table.group_by(list(keys), use_threads=False).aggregate(asked)
+    columns = [made[name].to_pylist() for name in keys]
+    columns.append(made["count_all"].to_pylist())
+    for name, function in sums.values():
+        values = made[f"{name}_{function}"]
+        columns.append((pc.fill_null(values, 0) if function == "sum" else values).to_pylist())
+    yield from zip(*columns, strict=True)
+
+
+class Top:
+    """Sums by key, of which at least the ``keep`` largest (by the first sum) are told apart at any time.
+
+    ``others`` are the sums of those that are not, ``dropped`` how many keys they were: one that comes back is counted
+    again.
+    """
+
+    KEEP: Final = 4_000
+
+    def __init__(self, width: int, keep: int = KEEP) -> None:
+        self._keep = keep
+        self.sums: dict[Any, list[int]] = {}
+        self.others = [0] * width
+        self.dropped = 0
+
+    def add(self, key: Hashable, *values: int) -> None:
+        """Adds to the sums of ``key``."""
+        mine = self.sums.get(key)
+        if mine is None:
+            self.sums[key] = list(values)
+            if len(self.sums) > 2 * self._keep:
+                self._drop()
+            return
+        for k, value in enumerate(values):
+            mine[k] += value
+
+    def _drop(self) -> None:
+        order = sorted(self.sums.items(), key=lambda one: -one[1][0])
+        self.sums = dict(order[: self._keep])
+        for _, sums in order[self._keep :]:
+            self.dropped += 1
+            for k, value in enumerate(sums):
+                self.others[k] += value
+
+    def __len__(self) -> int:
+        return len(self.sums) + self.dropped
+
+    def largest(self, most: int, by: int = 0) -> list[tuple[Any, list[int]]]:
+        """The ``most`` keys with the largest of one of the sums, and their sums."""
+        return sorted(self.sums.items(), key=lambda one: (-one[1][by], str(one[0])))[:most]
+
+    def total(self) -> list[int]:
+        """The sums over all keys."""
+        return [sum(column) for column in zip(self.others, *self.sums.values(), strict=True)]
+
+
+# --- latencies --------------------------------------------------------------------------------------------------------
+
+
+def latency_steps(milliseconds: Any, per_step: int = 1) -> np.ndarray:
+    """The step of each latency (a numpy array of milliseconds), or of every ``per_step`` steps the first."""
+    micros = np.clip(np.nan_to_num(np.asarray(milliseconds, dtype=np.float64)), 0, _MOST_MS) * 1000
+    steps = np.minimum(np.log(np.maximum(micros, _LEAST_US)) / _STEP, _MOST_STEPS).astype(np.int64)
+    return steps // per_step * per_step if per_step > 1 else steps
+
+
+def _milliseconds(step: float) -> float:
+    return math.exp(step * _STEP) * _LEAST_US / 1000
+
+
+class Latencies:
+    """How many latencies were in each step."""
+
+    __slots__ = ("count", "most", "steps")
+
+    def __init__(self) -> None:
+        self.steps: dict[int, int] = {}
+        self.count = 0
+        self.most = 0.0
+
+    def add(self, step: int, count: int, most: float = 0.0) -> None:
+        """Takes ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
+        self.steps[step] = self.steps.get(step, 0) + count
+        self.count += count
+        self.most = max(self.most, most)
+
+    def merge(self, other: Latencies) -> None:
+        """Takes all that another one has."""
+        for step, count in other.steps.items():
+            self.add(step, count)
+        self.most = max(self.most, other.most)
+
+    def quantile(self, part: float, per_step: int = 1) -> float | None:
+        """The latency in milliseconds that ``part`` of all are not above (nearest rank), to 1 %. None: there is none.
+
+        ``per_step``: how many steps were taken for one.
+        """
+        if not self.count:
+            return None
+        left = max(1, math.ceil(part * self.count))
+        for step in sorted(self.steps):
+            left -= self.steps[step]
+            if left <= 0:
+                found = _milliseconds(step + per_step / 2)
+                return min(found, self.most) if self.most else found
+        raise AssertionError("more than all")
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Buckets of time that all timelines share. They become wider as the traffic becomes longer."""
+
+    def __init__(self, most: int = MOST_BUCKETS) -> None:
+        self._most = most
+        self._lines: list[Timeline] = []
+        self._at = 0
+        self.width = WIDTHS[0]
+        self.first: int | None = None
+        self.last: int | None = None
+
+    def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
+        """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""
+        made = Timeline(width, largest, keep)
+        self._lines.append(made)
+        return made
+
+    def buckets(self, times: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """The bucket of each time (microseconds since 1970 as integers)."""
+        micros = times.to_numpy() if isinstance(times, pa.ChunkedArray) else times.to_numpy(zero_copy_only=False)
+        if len(micros):
+            self.fit(int(micros.min()), int(micros.max()))
+        return pa.array(np.floor_divide(micros, self.width))
+
+    def fit(self, first: int, last: int) -> None:
+        """Makes room for what happened between two times."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+        width = self.width
+        while self.last // width - self.first // width >= self._most:
+            self._at += 1
+            width = WIDTHS[self._at] if self._at < len(WIDTHS) else width * 2
+        if width != self.width:
+            for one in self._lines:
+                one.merge(width // self.width)
+            self.width = width
+
+    def range(self) -> range:
+        """The buckets from the first to the last time."""
+        if self.first is None or self.last is None:
+            return range(0)
+        return range(self.first // self.width, self.last // self.width + 1)
+
+
+class Timeline:
+    """Sums by key and bucket. At most ``keep`` keys are told apart, the largest by their first sum; the others are
+    ``None`` together."""
+
+    def __init__(self, width: int, largest: int, keep: int) -> None:
+        self._sums = width - largest
+        self._keep = keep
+        self.of: dict[Any, dict[int, list[int]]] = {}
+
+    def add(self, key: Hashable, bucket: int, *values: int) -> None:
+        """Adds to the sums of a bucket."""
+        line = self.of.get(key)
+        if line is None:
+            if len(self.of) >= 4 * self._keep:
+                self._drop()
+            line = self.of.setdefault(key, {})
+        self._into(line, bucket, values)
+
+    def _into(self, line: dict[int, list[int]], bucket: int, values: Sequence[int]) -> None:
+        mine = line.get(bucket)
+        if mine is None:
+            line[bucket] = list(values)
+            return
+        for k, value in enumerate(values):
+            mine[k] = mine[k] + value if k < self._sums else max(mine[k], value)
+
+    def _drop(self) -> None:
+        for key in self.keys()[self._keep :]:
+            line = self.of.pop(key)
+            others = self.of.setdefault(None, {})
+            for bucket, values in line.items():
+                self._into(others, bucket, values)
+
+    def keys(self) -> list[Any]:
+        """The keys that are told apart, the largest first."""
+        order = ((sum(values[0] for values in line.values()), key) for key, line in self.of.items() if key is not None)
+        return [key for _, key in sorted(order, key=lambda one: (-one[0], str(one[1])))]
+
+    def merge(self, times: int) -> None:
+        """Makes one bucket of each ``times`` of them."""
+        for key, line in self.of.items():
+            wider: dict[int, list[int]] = {}
+            for bucket, values in line.items():
+                self._into(wider, bucket // times, values)
+            self.of[key] = wider
+
+    def values(self, key: Hashable, buckets: Iterable[int], which: int = 0) -> list[int | None]:
+        """One of the sums of a key for each of some buckets; of a maximum None where there was nothing."""
+        line = self.of.get(key, {})
+        nothing = 0 if which < self._sums else None
+        return [line[bucket][which] if bucket in line else nothing for bucket in buckets]

@@ -1,0 +1,95 @@
+"""Sums that stay small: nothing is forgotten, and how the traffic is cut into batches changes nothing."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Top, latency_steps
+
+
+def test_the_largest_stay_and_the_others_are_added_up() -> None:
+    random.seed(1)
+    top, exact = Top(2, keep=50), {}
+    for _ in range(20_000):
+        key = int(random.paretovariate(0.5)) % 5_000
+        top.add(key, 10 if key < 20 else 1, 1)
+        exact[key] = exact.get(key, 0) + (10 if key < 20 else 1)
+        assert len(top.sums) <= 100
+    assert top.total() == [sum(exact.values()), 20_000]
+    assert len(top) >= len(exact)
+    largest = sorted(exact, key=lambda key: -exact[key])[:10]
+    assert [key for key, _ in top.largest(10)] == largest
+    assert all(sums[0] == exact[key] for key, sums in top.largest(10))
+
+
+def test_few_keys_are_all_there() -> None:
+    top = Top(1, keep=4)
+    for key in (None, ("a", None), "b"):
+        top.add(key, 1)
+    assert len(top) == 3
+    assert top.others == [0]
+
+
+@given(st.lists(st.floats(0.001, 1e7), min_size=1, max_size=200), st.sampled_from([0.01, 0.5, 0.9, 0.99, 1.0]))
+def test_a_quantile_is_right_to_one_percent(milliseconds: list[float], part: float) -> None:
+    found = Latencies()
+    for step, one in zip(latency_steps(milliseconds), milliseconds, strict=True):
+        found.add(int(step), 1, one)
+    exact = sorted(milliseconds)[math.ceil(part * len(milliseconds)) - 1]
+    assert found.quantile(part) == pytest.approx(exact, rel=0.0101)
+    other = Latencies()
+    other.merge(found)
+    assert other.quantile(part) == found.quantile(part)
+
+
+def test_latencies_that_no_clock_measures() -> None:
+    steps = latency_steps([float("nan"), -5.0, 0.0, float("inf"), 1e300])
+    assert [int(one) for one in steps[:3]] == [0, 0, 0]
+    assert steps.max() == 2_000
+    assert Latencies().quantile(0.5) is None
+
+
+def test_each_width_is_a_multiple_of_the_one_before() -> None:
+    assert all(wide % narrow == 0 and wide > narrow for narrow, wide in pairwise(WIDTHS))
+
+
+TIMES = st.lists(st.integers(-(2**62), 2**62) | st.integers(0, 10**9), min_size=1, max_size=60)
+
+
+@given(TIMES, st.integers(1, 59))
+def test_buckets_do_not_depend_on_batches(times: list[int], cut: int) -> None:
+    made = []
+    for batches in ([times], [times[:cut], times[cut:]]):
+        clock = Clock()
+        line = clock.timeline(2, largest=1)
+        for batch in batches:
+            buckets = clock.buckets(pa.array(batch, pa.int64()))
+            for bucket, time in zip(buckets.to_pylist(), batch, strict=True):
+                line.add("a", bucket, 1, time % 7)
+        assert len(clock.range()) <= MOST_BUCKETS
+        assert sum(line.values("a", clock.range())) == len(times)
+        assert sum(one is not None for one in line.values("a", clock.range(), 1)) == len(line.of["a"])
+        made.append((clock.width, line.of))
+    assert made[0] == made[1]
+    (width, of), exact = made[0], np.floor_divide(times, made[0][0])
+    assert sorted(of["a"]) == sorted(set(exact.tolist()))
+    assert max(times) // width - min(times) // width < MOST_BUCKETS
+
+
+def test_keys_of_a_timeline_are_bounded_and_none_is_forgotten() -> None:
+    clock = Clock()
+    line = clock.timeline(1, keep=4)
+    clock.fit(0, 1000)
+    for key in range(1000):
+        line.add(f"key {key}", 0, 1 if key else 100)
+        assert len(line.of) <= 17
+    assert sum(values[0][0] for values in line.of.values()) == 1099
+    assert line.keys()[0] == "key 0"
