@@ -296,20 +296,19 @@ def bad(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("table", SCHEMAS)
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "said", "table"),
     [
-        ("truncated.pcap", "truncated"),
-        ("web.pcap", "no Kafka traffic"),
-        ("notes.txt", "not a capture"),
-        ("empty.pcap", "empty"),
-        ("missing.pcap", "No such file or directory"),
-        (".", "Is a directory"),
-        ("truncated.pcap.gz", ""),
-        ("wrong.pcap.gz", ""),
-        ("text.pcap", "not a capture"),
-        ("capture.pcap.xz", "compressed with xz: decompress it first"),
+        *(("truncated.pcap", "truncated", table) for table in SCHEMAS),
+        ("web.pcap", "no Kafka traffic", "frames"),
+        ("notes.txt", "not a capture", "frames"),
+        ("empty.pcap", "empty", "frames"),
+        ("missing.pcap", "No such file or directory", "frames"),
+        (".", "Is a directory", "frames"),
+        ("truncated.pcap.gz", "", "frames"),
+        ("wrong.pcap.gz", "", "frames"),
+        ("text.pcap", "not a capture", "frames"),
+        ("capture.pcap.xz", "compressed with xz: decompress it first", "frames"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(bad: Path, name: str, said: str, table: str) -> None:
