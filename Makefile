@@ -5,6 +5,8 @@ SHELL := bash
 VENV ?= .venv
 export VENV
 export PYTHON
+# Most tests that start a Python, and Spark's workers, import all of kwire: its modules are compiled once.
+export PYTHONDONTWRITEBYTECODE =
 # What to pass on, e.g.  make test ARGS="-k capture -x"
 ARGS ?=
 FUZZ_SECONDS ?= 60
