@@ -25,11 +25,12 @@ import pyarrow.compute as pc
 
 from kwire.events import cloudevents as ce
 from kwire.events import hono, media
+from kwire.events.sessions import OF_METRICS
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.wire import LAST_MS
 
-__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "RENAMED", "cloudevents", "hono_messages"]
+__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "RENAMED", "cloudevents", "each_violation", "hono_messages"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -432,3 +433,22 @@ def _messages(
 
 
 _SOME_TENANT: Final = hono.TOPIC_PREFIX + "t"
+
+
+# --- Client telemetry -------------------------------------------------------------------------------------------
+
+
+def each_violation(metrics: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each violation in rows of ``client_metrics``, which have ``metric`` and ``violations``.
+
+    The columns are the others of ``metrics``, then ``metric`` (null where a request as a whole is meant), ``rule`` and
+    ``detail``.
+    """
+    lists = metrics.column("violations")
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    place = [name for name in metrics.schema.names if name not in ("metric", "violations")]
+    rows = metrics.select([*place, "metric"]).take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
+    rule, detail = lists.flatten().flatten()
+    metric = pc.if_else(pc.is_in(rule, pa.array(OF_METRICS)), rows.column("metric"), pa.scalar(None, pa.string()))
+    columns = [*(rows.column(one) for one in place), metric, rule, detail]
+    return pa.RecordBatch.from_arrays(columns, [*place, "metric", "rule", "detail"])

@@ -29,10 +29,10 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kwire.events import media
+from kwire.events.rules import MOST_NAMED, Violation, some_of
 from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read"]
@@ -95,15 +95,8 @@ OTHER_KEY: Final = "the key is not the device id"
 NO_VALUE: Final = "the value is null"
 
 
-MOST_PLACES: Final = 16
+MOST_PLACES: Final = MOST_NAMED
 """Partitions and producers of one device that are named. Each further one names those before it again."""
-
-
-class Violation(NamedTuple):
-    """A rule, one of ``RULES``, and a sentence about the record."""
-
-    rule: str
-    detail: str
 
 
 @dataclass(slots=True)
@@ -274,15 +267,9 @@ class Devices:
 
 def on_partitions(partitions: Iterable[int]) -> str:
     """The sentence about a device on several partitions."""
-    return f"the device is on partitions {_enough(map(str, partitions))}"
+    return f"the device is on partitions {some_of(map(str, partitions))}"
 
 
 def from_producers(producers: Iterable[str]) -> str:
     """The sentence about a device with several producers."""
-    return f"the device has the producers {_enough(producers)}"
-
-
-def _enough(names: Iterable[str]) -> str:
-    """Names with commas between them, as many of them as ``MOST_PLACES``."""
-    every = [*islice(names, MOST_PLACES + 1)]
-    return ", ".join([*every[:MOST_PLACES], "..."] if len(every) > MOST_PLACES else every)
+    return f"the device has the producers {some_of(producers)}"

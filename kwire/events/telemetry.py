@@ -25,12 +25,13 @@ from __future__ import annotations
 import base64
 import json
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kwire.errors import DecodeError, LimitError, MissingExtraError
+from kwire.errors import DecodeError, LimitError
+from kwire.events import otlp
+from kwire.events.sessions import OF_METRICS, RULES, Requested, Sessions, Subscription, is_requested, subscription_id
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.records.compression import CODECS, decompress
@@ -42,18 +43,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIENT_ACTIONS",
+    "DRAFT_ACTIONS",
     "LARGEST_PUSH",
+    "OF_METRICS",
+    "PLACE",
+    "RULES",
     "Bucket",
     "ClientAction",
     "Point",
     "Requested",
+    "Sessions",
     "Subscription",
     "check_installed",
     "client_action",
     "is_requested",
     "points",
     "read",
+    "subscription_id",
     "unpack",
+    "violations",
 ]
 
 LARGEST_PUSH: Final = 8 << 20
@@ -67,9 +75,21 @@ LEAST_POINT: Final = 16
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
 
+PLACE: Final = (
+    "capture",
+    "connection",
+    "frame",
+    "timestamp",
+    "client_id",
+    "client_instance_id",
+    "subscription_id",
+)
+"""Columns of ``client_metrics`` that say whose violation it is."""
 _INT64_MAX: Final = (1 << 63) - 1
 _NO_RECORDED_VALUE: Final = 1
 """Bit of ``DataPointFlags`` that says that there is no value (OTLP)."""
+OF_TIME: Final = ("sum", "histogram", "exponential_histogram")
+"""The types that cover a time, and so have a temporality."""
 _TEMPORALITIES: Final = {0: None, 1: "delta", 2: "cumulative"}
 
 
@@ -81,6 +101,7 @@ class ClientAction:
     """What a client does when an answer of the two APIs has an error code.
 
     ``retry`` says when it turns to a broker again, as the KIP has it; ``java_client`` is when Kafka's own client does.
+    ``draft`` is what an earlier version of the KIP had the client do, where it spoke of this error.
     """
 
     error: ErrorCode
@@ -88,6 +109,7 @@ class ClientAction:
     action: str
     retry: Literal["at once", "next interval", "30 minutes", "never"]
     java_client: Literal["at once", "next interval", "never"]
+    draft: str | None = None
 
 
 CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
@@ -99,6 +121,7 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
             "warns and asks for its subscription again after 30 minutes",
             "30 minutes",
             "never",
+            "warns and asks for its subscription again after 30 minutes",
         ),
         ClientAction(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -120,6 +143,7 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
             "asks at once for its subscription, which names the accepted compression types, and changes to one of them",
             "at once",
             "at once",
+            "changes to another compression type, to none when all are exhausted",
         ),
         ClientAction(
             ErrorCode.INVALID_RECORD,
@@ -127,6 +151,7 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
             "logs an error and stops pushing, since another try would not help",
             "never",
             "never",
+            "warns and asks for its subscription again after 5 minutes",
         ),
         ClientAction(
             ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -134,6 +159,7 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
             "waits for the push interval",
             "next interval",
             "next interval",
+            "takes the time of its next push from the answer, which has nothing else (`RateLimited`)",
         ),
         ClientAction(
             ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
@@ -141,6 +167,7 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
             "asks at once for its subscription",
             "at once",
             "at once",
+            "asks at once for its subscription",
         ),
         ClientAction(
             ErrorCode.TELEMETRY_TOO_LARGE,
@@ -153,6 +180,13 @@ CLIENT_ACTIONS: Final[Mapping[int, ClientAction]] = {
 }
 """By error code. Other codes are not in the KIP; Kafka's own client stops pushing then."""
 
+DRAFT_ACTIONS: Final[Mapping[str, str]] = {
+    "FunctionalityNotEnabled": "warns and asks for its subscription again after 30 minutes, better another broker",
+    "UnsupportedEncoding": "tells the application and pushes again after 30 minutes",
+}
+"""What a client was to do after the errors of earlier versions of the KIP that never got a code: a broker without a
+receiver of metrics does not announce the two APIs, and there is one encoding."""
+
 
 def client_action(error_code: int) -> str:
     """What an error code in an answer means and what the client does, as half a sentence for ``error``."""
@@ -161,47 +195,6 @@ def client_action(error_code: int) -> str:
     if known is None:
         return f"{name} ({error_code}): not in KIP-714; Kafka's own client stops pushing"
     return f"{name} ({error_code}): {known.reason}; the client {known.action}"
-
-
-# --- Subscriptions ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a broker asked a client for. ``push_interval_ms`` is in milliseconds."""
-
-    push_interval_ms: int
-    requested_metrics: tuple[str, ...]
-
-
-def is_requested(requested_metrics: Sequence[str], metric: str) -> bool:
-    """Whether a subscription asks for ``metric``.
-
-    An empty list asks for none, a single empty string for all of them, anything else for those that begin with one of
-    the strings (KIP-714, GetTelemetrySubscriptionsResponse). Kafka's brokers write a single ``*`` for all, and its
-    clients understand that.
-    """
-    return Requested(requested_metrics).has(metric)
-
-
-class Requested:
-    """``is_requested`` for many metrics: looks among the sorted strings, and not at each of them."""
-
-    __slots__ = ("_prefixes",)
-
-    def __init__(self, requested_metrics: Sequence[str]) -> None:
-        self._prefixes: list[str] = []
-        every = [""] if len(requested_metrics) == 1 and requested_metrics[0] == "*" else sorted(set(requested_metrics))
-        for one in every:
-            # What begins with a shorter string is asked for by that one. So none of those that are left begins with
-            # another, and the last that is not behind a metric in order is the only one that it may begin with.
-            if not self._prefixes or not one.startswith(self._prefixes[-1]):
-                self._prefixes.append(one)
-
-    def has(self, metric: str) -> bool:
-        """Whether ``metric`` is asked for."""
-        at = bisect_right(self._prefixes, metric) - 1
-        return at >= 0 and metric.startswith(self._prefixes[at])
 
 
 # --- Metrics ----------------------------------------------------------------------------------------------------------
@@ -278,13 +271,11 @@ class _Parts:
 
 
 def _parse(data: bytes) -> Any:
+    kind = otlp.metrics_data()
+    from google.protobuf.message import DecodeError as ProtobufError
+
     try:
-        from google.protobuf.message import DecodeError as ProtobufError
-        from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
-    except ModuleNotFoundError as missing:
-        raise MissingExtraError("reading client metrics", "events") from missing
-    try:
-        parsed = MetricsData.FromString(data)
+        parsed = kind.FromString(data)
     except (ProtobufError, ValueError) as wrong:
         what = str(wrong).rpartition(": ")[2]
         raise DecodeError(f"{len(data)} bytes are no OTLP metrics: {what}", layout="MetricsData", offset=0) from None
@@ -297,17 +288,19 @@ def _parse(data: bytes) -> Any:
 def _points(parsed: Any, parts: _Parts, most: int) -> Iterator[Point]:
     for resource_metrics in parts.of(parsed.resource_metrics):
         resource = _attributes(resource_metrics.resource.attributes, parts)
-        for scope_metrics in parts.of(resource_metrics.scope_metrics):
+        for scope_metrics in (one for each in otlp.scopes(resource_metrics) for one in parts.of(each)):
             for metric in parts.of(scope_metrics.metrics):
                 kind = metric.WhichOneof("data")
                 if kind is None:
                     continue
                 data = getattr(metric, kind)
+                whole = kind.startswith("int_")
+                kind = otlp.plain(kind)
                 temporality = None
-                if kind in ("sum", "histogram", "exponential_histogram"):
+                if kind in OF_TIME:
                     number = data.aggregation_temporality
                     temporality = _TEMPORALITIES.get(number, f"unknown({number})")
-                make = _KINDS[kind]
+                make = _whole_number if whole and kind != "histogram" else _KINDS[kind]
                 monotonic = data.is_monotonic if kind == "sum" else None
                 # Each time they are asked for, they are made again.
                 name, unit = metric.name, metric.unit
@@ -321,12 +314,24 @@ def _points(parsed: Any, parts: _Parts, most: int) -> Iterator[Point]:
                         unit,
                         temporality,
                         monotonic,
-                        _attributes(one.attributes, parts),
+                        _of_point(one, whole, parts),
                         resource,
                         one.start_time_unix_nano or None,
                         one.time_unix_nano or None,
                         **make(one),
                     )
+
+
+def _of_point(one: Any, whole: bool, parts: _Parts) -> dict[str, str | None]:
+    """The attributes of a data point; what was a label is one of them."""
+    found = {} if whole else _attributes(one.attributes, parts)
+    old = otlp.labels(one)
+    return {pair.key: pair.value for pair in parts.of(old)} | found if old else found
+
+
+def _whole_number(one: Any) -> dict[str, Any]:
+    """Of an ``IntDataPoint``, which has no flags."""
+    return {"value": float(one.value)}
 
 
 def _number(one: Any) -> dict[str, Any]:
@@ -338,10 +343,18 @@ def _number(one: Any) -> dict[str, Any]:
 
 def _distribution(one: Any) -> dict[str, Any]:
     """What both kinds of histogram have."""
-    made: dict[str, Any] = {name: getattr(one, name) for name in ("sum", "min", "max") if one.HasField(name)}
+    made: dict[str, Any] = {name: float(getattr(one, name)) for name in ("sum", "min", "max") if _has(one, name)}
     if one.count > _INT64_MAX:
         return made | {"error": f"a count of {one.count} does not fit an int64"}
     return made | {"count": one.count}
+
+
+def _has(one: Any, name: str) -> bool:
+    try:
+        return bool(one.HasField(name))
+    except ValueError:
+        # An ``IntHistogramDataPoint`` has a sum that is always there, and neither of the others.
+        return name == "sum"
 
 
 def _histogram(one: Any) -> dict[str, Any]:
@@ -478,3 +491,34 @@ def read(
         on_note=on_note,
         limits=limits,
     )
+
+
+def violations(
+    source: Source,
+    *,
+    ports: Iterable[int] | None = None,
+    name: str = "",
+    window: int | None = None,
+    on_note: Callable[[str], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[pa.RecordBatch]:
+    """What clients did against the KIP in one capture, one row for each violation, as Arrow batches.
+
+    Columns: ``capture``, ``connection``, ``frame``, ``timestamp``, ``client_id``, ``client_instance_id``,
+    ``subscription_id`` and ``metric`` of the table ``client_metrics`` (``metric`` is null where a push as a whole is
+    meant), ``rule`` (one of ``RULES``) and ``detail``. Arguments and errors are those of ``read``.
+    """
+    from kwire.capture import read as read_capture
+    from kwire.events.columns import each_violation
+
+    batches = read_capture(
+        source,
+        "client_metrics",
+        ports=ports,
+        name=name,
+        window=window,
+        on_note=on_note,
+        limits=limits,
+        columns=[*PLACE, "metric", "violations"],
+    )
+    return (one for one in map(each_violation, batches) if one.num_rows)

@@ -33,6 +33,7 @@ from kwire.spark.events import (
     hono_messages,
     hono_producers,
     hono_violations,
+    telemetry_violations,
 )
 from kwire.spark.exports import export
 from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
@@ -61,6 +62,7 @@ __all__ = [
     "schema_of",
     "sql_functions",
     "table_schema",
+    "telemetry_violations",
 ]
 
 del pyspark

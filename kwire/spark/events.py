@@ -1,4 +1,4 @@
-"""CloudEvents and Hono telemetry in Spark: record columns in, typed columns out.
+"""CloudEvents, Hono telemetry and client telemetry in Spark: record columns in, typed columns out.
 
     records = spark.read.format("kwire").option("table", "records").load("captures/")
     kwire.spark.cloudevents(records).groupBy("type").count()
@@ -27,14 +27,22 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from kwire.events import cloudevents as ce
-from kwire.events import columns, hono
+from kwire.events import columns, hono, telemetry
 from kwire.events.columns import PLACE, RENAMED
 from kwire.schema.keys import ApiKey
 
 if TYPE_CHECKING:
     from pyspark.sql._typing import ColumnOrName
 
-__all__ = ["cloudevent", "cloudevents", "hono_message", "hono_messages", "hono_producers", "hono_violations"]
+__all__ = [
+    "cloudevent",
+    "cloudevents",
+    "hono_message",
+    "hono_messages",
+    "hono_producers",
+    "hono_violations",
+    "telemetry_violations",
+]
 
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 VIOLATIONS: Final = "array<struct<rule:string,detail:string>>"
@@ -343,3 +351,19 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
             "max_in_flight", "qos_1", "semantics", "violations",
         )
     )  # fmt: skip
+
+
+# --- Client telemetry -------------------------------------------------------------------------------------------
+
+
+def telemetry_violations(metrics: DataFrame) -> DataFrame:
+    """What clients did against KIP-714: one row for each violation in ``metrics``, the table ``client_metrics``.
+
+    Columns: those of ``metrics`` that say which request of which client it is, ``metric`` (null where a request as a
+    whole is meant), ``rule`` (``kwire.events.telemetry.RULES`` explains them) and ``detail``.
+    """
+    place = [name for name in telemetry.PLACE if name in metrics.columns]
+    each = metrics.select(*place, "metric", sql.explode("violations").alias("violation"))
+    rule = sql.col("violation.rule")
+    metric = sql.when(rule.isin(*telemetry.OF_METRICS), sql.col("metric")).alias("metric")
+    return each.select(*place, metric, rule.alias("rule"), sql.col("violation.detail").alias("detail"))

@@ -9,26 +9,27 @@ Rules kept here:
 - Bad input is a row with a status, and the rest goes on.
 - Little input cannot ask for much: the data points of a push and the text of its rows are limited (each row repeats the
   attributes of its resource), and what is remembered of a capture is bounded, the oldest being forgotten.
-- A push and an answer without metrics are rows too: nobody should have to guess whether a client was silent.
+- What is asked, told and pushed without metrics is a row too: nobody should have to guess whether a client was silent.
+- What a client does against the KIP is said by ``kwire.events.sessions``, of one capture.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import DecodeError, KwireError, LimitError
+from kwire.events.columns import VIOLATIONS
+from kwire.events.sessions import LONGEST_REQUESTED, Known, Pushed, Recent, Sessions, codec_name, size_of
 from kwire.events.telemetry import (
     LARGEST_PUSH,
+    OF_TIME,
     Point,
-    Requested,
-    Subscription,
     check_installed,
     client_action,
     points,
@@ -60,8 +61,6 @@ BATCH_ROWS: Final = 8192
 BATCH_TEXT: Final = 4 << 20
 
 MOST_PENDING: Final = 65_536
-MOST_REMEMBERED: Final = 16 << 20
-LONGEST_REQUESTED: Final = 64 << 10
 
 ATTRIBUTES: Final = pa.map_(pa.string(), pa.string())
 
@@ -74,8 +73,12 @@ SCHEMA: Final = pa.schema(
         pa.field("subscription_id", pa.int32()),
         pa.field("push_interval_ms", pa.int32()),
         pa.field("requested_metrics", pa.list_(pa.field("element", pa.string(), nullable=True))),
+        pa.field("accepted_compression_types", pa.list_(pa.field("element", pa.string(), nullable=True))),
+        pa.field("telemetry_max_bytes", pa.int32()),
+        pa.field("delta_temporality", pa.bool_()),
         pa.field("terminating", pa.bool_()),
         pa.field("compression", pa.string()),
+        pa.field("metrics_bytes", pa.int32()),
         pa.field("metric", pa.string()),
         pa.field("requested", pa.bool_()),
         pa.field("type", pa.string()),
@@ -117,15 +120,19 @@ SCHEMA: Final = pa.schema(
                 )
             ),
         ),
+        pa.field("violations", VIOLATIONS),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
     ]
 )
-"""One row per data point of a PushTelemetry request, and one for each push or answer that has none to give.
+"""One row per data point of a PushTelemetry request, one for each push that has none to give, and one for each
+GetTelemetrySubscriptions request and its answer.
 
 ``capture``, ``connection`` and ``frame`` name the frame, and ``timestamp`` is the one of the table ``frames``.
-``push_interval_ms``, ``requested_metrics`` and ``requested`` (whether the metric is among those) are null where the
-capture does not have the answer that made the subscription. ``value`` is that of a gauge or a sum; ``count`` to
+``push_interval_ms`` to ``delta_temporality`` and ``requested`` (whether the metric is among those) are null where the
+capture does not have the answer that made the subscription. ``metrics_bytes`` are those of the push as it was sent.
+``violations`` are those of a request or an answer in its first row, those of a metric in the first row that it has in
+its push (``kwire.events.telemetry.RULES``). ``value`` is that of a gauge or a sum; ``count`` to
 ``buckets`` belong to histograms, ``count``, ``sum`` and ``quantiles`` to summaries. Integers beyond 2**53 are rounded
 in ``value``. A bucket counts the values above ``lower`` up to and including ``upper``; null there is no bound.
 ``attributes`` are those of the data point, ``resource_attributes`` those of the client as a whole.
@@ -134,13 +141,15 @@ in ``value``. A bucket counts the values above ``lower`` up to and including ``u
 STATUSES: Final = {
     "ok": "a data point",
     "empty": "a push without a data point",
+    "asked": "a client asks for its subscription",
+    "subscribed": "the answer: what the client is to push",
     "refused": "an answer with an error code; `error` names it and says what the client does next",
     "malformed": "metrics that cannot be decompressed or are no OTLP, or one data point that makes no sense",
     "too_large": "a push that asks for more than a limit allows; rows before it are good",
     "unsupported": "a compression type or a version of the API that kwire does not know",
     "unreadable": "a push whose frame is incomplete or malformed",
 }
-"""What each ``status`` means. ``error`` says more, in a sentence, unless it is ok or empty."""
+"""What each ``status`` means. ``error`` says more, in a sentence, of what went wrong."""
 
 _NAMES: Final[dict[int | None, str]] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "GetTelemetrySubscriptions",
@@ -149,34 +158,6 @@ _NAMES: Final[dict[int | None, str]] = {
 _POINT_COLUMNS: Final = tuple(field.name for field in fields(Point))
 
 _Row = dict[str, Any]
-
-_V = TypeVar("_V")
-
-
-class _Recent(Generic[_V]):
-    """A dict that forgets its oldest entries when their costs together exceed ``most``."""
-
-    def __init__(self, most: int, cost: Callable[[_V], int] = lambda _: 1) -> None:
-        self._most = most
-        self._cost = cost
-        self._used = 0
-        self._entries: OrderedDict[Hashable, _V] = OrderedDict()
-
-    def get(self, key: Hashable) -> _V | None:
-        return self._entries.get(key)
-
-    def pop(self, key: Hashable) -> _V | None:
-        value = self._entries.pop(key, None)
-        if value is not None:
-            self._used -= self._cost(value)
-        return value
-
-    def put(self, key: Hashable, value: _V) -> None:
-        self.pop(key)
-        self._entries[key] = value
-        self._used += self._cost(value)
-        while self._used > self._most:
-            self.pop(next(iter(self._entries)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,24 +168,14 @@ class _Asked:
     subscription_id: int | None
 
 
-class _Known:
-    """A subscription, with what each push of it needs of the metrics that were asked for, made once."""
-
-    def __init__(self, subscription: Subscription) -> None:
-        self.push_interval_ms = subscription.push_interval_ms
-        self.shown = list(map(printable, subscription.requested_metrics))
-        self.size = _size_of(subscription.requested_metrics)
-        self.requested = Requested(subscription.requested_metrics)
-
-
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         check_installed()
         self._name = run.name
         self._schema = schema
-        self._asked: _Recent[_Asked] = _Recent(MOST_PENDING)
+        self._asked: Recent[_Asked] = Recent(MOST_PENDING)
         self._limits = run.limits
-        self._subscriptions: _Recent[_Known] = _Recent(MOST_REMEMBERED, lambda one: 200 + one.size)
+        self._sessions = Sessions()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         waiting: list[_Row] = []
@@ -224,10 +195,12 @@ class _Maker(Maker):
             values = [row.get(name) for row in rows]
             if pa.types.is_timestamp(kind):
                 return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
-            if name == "requested_metrics":
+            if name in ("requested_metrics", "accepted_compression_types"):
                 return _by_identity(values, kind)
             if kind == ATTRIBUTES:
                 return pa.array([None if one is None else list(one.items()) for one in values], ATTRIBUTES)
+            if name == "violations":
+                return pa.array([[one._asdict() for one in each or ()] for each in values], kind)
             return pa.array(values, kind)
 
         return columns.filled(self._schema, column)
@@ -261,62 +234,106 @@ class _Maker(Maker):
         asked = _Asked(body.client_instance_id, subscription_id)
         self._asked.put((frame.connection, frame.correlation_id), asked)
         if subscription_id is None:
+            wrong = self._sessions.asks(frame.connection, body, frame.time)
+            instance = None if body.client_instance_id == ZERO_UUID else uuid_text(body.client_instance_id)
+            yield row | {"client_instance_id": instance, "violations": wrong, "status": "asked"}
             return
-        subscription = self._subscriptions.get((body.client_instance_id, subscription_id))
+        pushed = self._sessions.pushes(frame.connection, body, frame.time)
         known = 0 <= body.compression_type < len(CODECS)
         row |= {
             "client_instance_id": uuid_text(body.client_instance_id),
             "subscription_id": subscription_id,
             "terminating": body.terminating,
             "compression": CODECS[body.compression_type] if known else None,
+            "metrics_bytes": len(body.metrics),
         }
-        size = 0
-        if subscription is not None:
-            row["push_interval_ms"] = subscription.push_interval_ms
-            row["requested_metrics"] = subscription.shown
-            row[""] = size = subscription.size
+        if pushed.known is not None:
+            row |= _of_subscription(pushed.known)
+        first = row | {"violations": pushed.violations}
         try:
             most = min(LARGEST_PUSH, self._limits.decompressed)
             found = points(unpack(body.compression_type, body.metrics, most))
         except LimitError as error:
             why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
-            yield row | {"status": "too_large", "error": f"{error}{why}"}
+            yield first | {"status": "too_large", "error": f"{error}{why}"}
             return
         except DecodeError as error:
-            yield row | {"status": "malformed" if known else "unsupported", "error": str(error)}
+            yield first | {"status": "malformed" if known else "unsupported", "error": str(error)}
             return
-        yield from _points_as_rows(row, subscription, size, found, self._limits)
+        yield from _points_as_rows(row, pushed, found, self._limits)
 
     def _answer(self, row: _Row, frame: Frame) -> Iterator[_Row]:
         asked = self._asked.pop((frame.connection, frame.correlation_id))
         body = frame.body
         instance = asked.client_instance_id if asked is not None else ZERO_UUID
         subscription_id = asked.subscription_id if asked is not None else None
+        wrong = []
         if frame.api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
-            # The KIP lets a broker leave the id out where the client knows it; Kafka's own repeats it.
+            wrong = self._sessions.told(frame.connection, instance, body, frame.time)
             if body.client_instance_id != ZERO_UUID:
                 instance = body.client_instance_id
             if body.error_code == 0:
-                wanted = tuple(body.requested_metrics)
-                if _size_of(wanted) <= LONGEST_REQUESTED:
-                    known = _Known(Subscription(body.push_interval_ms, wanted))
-                    self._subscriptions.put((instance, body.subscription_id), known)
+                subscription_id = body.subscription_id
+        else:
+            self._sessions.answered(frame.connection, body.error_code)
+        row |= {
+            "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
+            "subscription_id": subscription_id,
+            "violations": wrong,
+        }
         if body.error_code != 0:
-            yield row | {
-                "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
-                "subscription_id": subscription_id,
-                "status": "refused",
-                "error": f"{_NAMES[frame.api_key]}: {client_action(body.error_code)}",
-            }
+            error = f"{_NAMES[frame.api_key]}: {client_action(body.error_code)}"
+            yield row | {"status": "refused", "error": error}
+        elif frame.api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
+            known = self._sessions.known(instance, body.subscription_id)
+            if known is not None:
+                yield row | _of_subscription(known) | {"status": "subscribed"}
+            else:
+                yield row | _not_remembered(body)
 
 
-def _points_as_rows(
-    row: _Row, subscription: _Known | None, size: int, found: Iterable[Point], limits: Limits
-) -> Iterator[_Row]:
-    """The rows of one push; ``row`` is what they share, ``size`` about how many bytes that is, ``limits`` bounds
-    how many they may have together."""
+def _of_subscription(known: Known) -> _Row:
+    """What the rows of a push and of an answer say of the subscription; lists that are shown are made once."""
+    one = known.subscription
+    return {
+        "push_interval_ms": one.push_interval_ms,
+        "requested_metrics": known.shown,
+        "accepted_compression_types": known.accepted,
+        "telemetry_max_bytes": one.telemetry_max_bytes,
+        "delta_temporality": one.delta_temporality,
+        "": known.size,
+    }
+
+
+def _not_remembered(body: Any) -> _Row:
+    """A subscription of nobody, whose request is not in the capture, or one that is too long."""
+    row = {
+        "push_interval_ms": body.push_interval_ms,
+        "telemetry_max_bytes": body.telemetry_max_bytes,
+        "delta_temporality": bool(body.delta_temporality),
+        "status": "subscribed",
+    }
+    size = size_of(body.requested_metrics)
+    if size > LONGEST_REQUESTED:
+        error = (
+            f"the subscription asks for metrics with {size} bytes of names, more than the limit of {LONGEST_REQUESTED}"
+        )
+        return row | {"status": "too_large", "error": error}
+    accepted = dict.fromkeys(body.accepted_compression_types)
+    return row | {
+        "requested_metrics": list(map(printable, body.requested_metrics)),
+        "accepted_compression_types": list(map(codec_name, accepted)),
+        "": size,
+    }
+
+
+def _points_as_rows(row: _Row, pushed: Pushed, found: Iterable[Point], limits: Limits) -> Iterator[_Row]:
+    """The rows of one push; ``row`` is what they share, ``limits`` bounds how many they may have together."""
     most = min(MOST_TEXT, limits.text)
     n = text = 0
+    known, wrong = pushed.known, pushed.violations
+    size = 0 if known is None else known.size
+    judged: set[str] = set()
     try:
         for point in found:
             cost = 200 + size + _size(point)
@@ -331,16 +348,20 @@ def _points_as_rows(
             made["start_time"] = None if point.start_time is None else point.start_time // 1000
             made["time"] = None if point.time is None else point.time // 1000
             made["unit"] = point.unit or None
-            if subscription is not None:
-                made["requested"] = subscription.requested.has(point.metric)
+            if known is not None:
+                made["requested"] = known.requested.has(point.metric)
+                if point.metric not in judged:
+                    judged.add(point.metric)
+                    wrong = [*wrong, *known.measured(point.metric, point.temporality, point.type in OF_TIME)]
+            made["violations"], wrong = wrong, []
             made["status"] = "ok" if point.error is None else "malformed"
             made[""] = cost
             yield made
     except LimitError as error:
-        yield row | {"status": "too_large", "error": str(error)}
+        yield row | {"violations": wrong, "status": "too_large", "error": str(error)}
         return
     if not n:
-        yield row | {"status": "empty"}
+        yield row | {"violations": wrong, "status": "empty"}
 
 
 def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
@@ -349,10 +370,6 @@ def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
     each = [None if one is None else number.setdefault(id(one), len(number)) for one in values]
     some = {id(one): one for one in values if one is not None}
     return pa.array([some[one] for one in number], kind).take(pa.array(each, pa.int32()))
-
-
-def _size_of(texts: Iterable[str]) -> int:
-    return sum(8 + len(text) for text in texts)
 
 
 def _size(point: Point) -> int:
@@ -381,6 +398,10 @@ def _last(row: _Row) -> str:
     return "yes" if row["terminating"] else "-"
 
 
+def _broken(row: _Row) -> str:
+    return "; ".join(one["detail"] for one in row["violations"] or ()) or "-"
+
+
 TABLE: Final = CaptureTable(
     name="client_metrics",
     schema=SCHEMA,
@@ -398,6 +419,7 @@ TABLE: Final = CaptureTable(
         Column("unit", showing.plain("unit")),
         Column("last", _last),
         Column("compression", showing.plain("compression"), shrink=4),
+        Column("violations", _broken, shrink=24),
         Column("status", showing.status, shrink=8, empty="ok"),
     ),
 )

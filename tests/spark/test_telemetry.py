@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from telemetry_seeds import SEEDS, seeded
 
 import kwire.spark
 from kwire import tables
@@ -62,7 +63,22 @@ def test_maps_and_arrays_can_be_queried(spark: SparkSession) -> None:
     groups = found.where("resource_attributes.group_id IS NOT NULL").select("resource_attributes.group_id").distinct()
     assert {row.group_id for row in groups.collect()} >= {"java-telemetry-lz4"}
     everything = found.where("exists(requested_metrics, prefix -> startswith(metric, prefix))").count()
-    assert everything == found.count() == len(expected("lz4.pcap"))
+    assert everything == found.where("status = 'ok'").count()
+    assert found.count() == len(expected("lz4.pcap"))
+
+
+def test_what_is_seeded_in_recorded_sessions_is_what_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    wanted = []
+    for seed in SEEDS:
+        data, expected = seeded("zstd", seed)
+        (tmp_path / f"{seed.__name__}.pcap").write_bytes(data)
+        wanted += [(seed.__name__, *one) for one in expected]
+    metrics = spark.read.format("kwire").option("table", "client_metrics").load(str(tmp_path))
+    found = kwire.spark.telemetry_violations(metrics)
+    assert found.columns == [*telemetry.PLACE, "metric", "rule", "detail"]
+    rows = [(Path(row.capture).stem, row.client_id, row.rule, row.metric) for row in found.collect()]
+    assert sorted(map(str, rows)) == sorted(map(str, wanted))
+    assert {rule for _, _, rule, _ in rows} == set(telemetry.RULES)
 
 
 def test_a_damaged_file_is_a_row_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -71,12 +87,8 @@ def test_a_damaged_file_is_a_row_and_the_rest_is_read(spark: SparkSession, tmp_p
     (tmp_path / "whole.pcap").write_bytes((GOLDEN / "gzip.pcap").read_bytes())
     found = spark.read.format("kwire").option("table", "client_metrics").load(str(tmp_path))
     statuses = {(Path(row.capture).name, row.status) for row in found.collect()}
-    assert statuses == {
-        ("cut.pcap", "ok"),
-        ("cut.pcap", "bad_file"),
-        ("none.pcap", "bad_file"),
-        ("whole.pcap", "ok"),
-    }
+    read = {(name, status) for name in ("cut.pcap", "whole.pcap") for status in ("ok", "asked", "subscribed")}
+    assert statuses == read | {("cut.pcap", "bad_file"), ("none.pcap", "bad_file")}
 
 
 def test_a_schema_chooses_columns(spark: SparkSession) -> None:
@@ -90,7 +102,7 @@ def test_the_examples_of_the_documentation_run(spark: SparkSession, capsys: pyte
     text = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     examples = [block for block in examples if "decode_request" not in block]
-    assert len(examples) == 4
+    assert len(examples) == 5
     namespace: dict[str, Any] = {"spark": spark}
     for block in examples:
         exec(compile(block.replace('"captures/', f'"{GOLDEN}/'), "docs/telemetry.md", "exec"), namespace)

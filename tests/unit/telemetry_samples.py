@@ -27,8 +27,10 @@ SECOND = 1_000_000_000
 START, NOW = 1_700_000_000 * SECOND, 1_700_000_060 * SECOND
 
 
-def rows_of(data: bytes, **options: Any) -> list[Row]:
-    return [row for batch in telemetry.read(io.BytesIO(data), **options) for row in batch.to_pylist()]
+def rows_of(data: bytes, *, told: bool = False, **options: Any) -> list[Row]:
+    """The rows of a capture; those of what clients asked and were told only when they are asked for."""
+    rows = [row for batch in telemetry.read(io.BytesIO(data), **options) for row in batch.to_pylist()]
+    return rows if told else [row for row in rows if row["status"] not in ("asked", "subscribed")]
 
 
 def golden(capture: str, **options: Any) -> list[Row]:
@@ -74,14 +76,26 @@ def asked(number: int, instance: Any = ZERO_UUID) -> bytes:
     return kwire.encode_request(body, api_version=0, correlation_id=number, client_id="client")
 
 
-def told(number: int, wanted: list[str], instance: Any = INSTANCE, code: int = 0, interval: int = 60_000) -> bytes:
-    body = messages.GetTelemetrySubscriptionsResponse(
-        error_code=code,
-        client_instance_id=instance,
-        subscription_id=7,
-        push_interval_ms=interval,
-        requested_metrics=wanted,
-    )
+def told(
+    number: int,
+    wanted: list[str],
+    instance: Any = INSTANCE,
+    code: int = 0,
+    interval: int = 60_000,
+    subscription: int = 7,
+    **more: Any,
+) -> bytes:
+    fields = {
+        "error_code": code,
+        "client_instance_id": instance,
+        "subscription_id": subscription,
+        "push_interval_ms": interval,
+        "requested_metrics": wanted,
+        "accepted_compression_types": [4, 3],
+        "telemetry_max_bytes": 1 << 20,
+        "delta_temporality": True,
+    }
+    body = messages.GetTelemetrySubscriptionsResponse(**(fields | more))
     return kwire.encode_response(body, api_version=0, correlation_id=number)
 
 

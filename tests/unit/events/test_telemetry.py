@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.errors import LimitError, MissingExtraError
-from kwire.events import telemetry
+from kwire.events import otlp, telemetry
 from kwire.events.telemetry import (
     CLIENT_ACTIONS,
     client_action,
@@ -66,7 +66,8 @@ def test_metrics_that_are_too_large_as_they_are_raise_a_limit_error() -> None:
 
 
 def test_without_the_extra_its_name_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1", None)
+    otlp.metrics_data.cache_clear()
     with pytest.raises(MissingExtraError, match=r"kwire\[events\]"):
         telemetry.read(io.BytesIO(b""))
 
@@ -91,3 +92,42 @@ def test_points_share_the_name_of_their_metric_and_are_few_for_their_bytes() -> 
 @given(st.lists(st.text("ab.", max_size=4)), st.text("ab.", max_size=6))
 def test_a_metric_is_looked_for_among_sorted_prefixes(requested: list[str], metric: str) -> None:
     assert is_requested(requested, metric) == metric.startswith(tuple(requested))
+
+
+def test_fields_that_otlp_has_no_more_are_read_as_what_took_their_place() -> None:
+    data = otlp.metrics_data()()
+    resource = data.resource_metrics.add()
+    old = resource.instrumentation_library_metrics.add().metrics
+    new = resource.scope_metrics.add().metrics
+    one = old.add(name="ints").int_gauge.data_points.add(value=-7, time_unix_nano=5)
+    one.labels.add(key="a", value="b")
+    total = old.add(name="total").int_sum
+    total.aggregation_temporality, total.is_monotonic = 1, True
+    total.data_points.add(value=3)
+    spread = old.add(name="spread").int_histogram
+    spread.aggregation_temporality = 2
+    spread.data_points.add(count=3, sum=9, bucket_counts=[1, 2], explicit_bounds=[4])
+    mixed = new.add(name="mixed").gauge.data_points.add(as_double=1.5)
+    mixed.labels.add(key="a", value="label")
+    mixed.labels.add(key="c", value="d")
+    mixed.attributes.add(key="a").value.string_value = "attribute"
+    new.add(name="labelled").summary.data_points.add(count=1, sum=2).labels.add(key="x", value="y")
+    found = {one.metric: one for one in telemetry.points(data.SerializeToString())}
+    assert set(found) == {"ints", "total", "spread", "mixed", "labelled"}
+    gauge = found["ints"]
+    assert (gauge.type, gauge.value, gauge.time, gauge.attributes) == ("gauge", -7.0, 5, {"a": "b"})
+    total = found["total"]
+    assert (total.type, total.value, total.temporality, total.is_monotonic) == ("sum", 3.0, "delta", True)
+    spread = found["spread"]
+    assert (spread.type, spread.count, spread.sum, spread.temporality) == ("histogram", 3, 9.0, "cumulative")
+    assert spread.buckets == [(None, 4.0, 1), (4.0, None, 2)]
+    assert (spread.min, spread.max) == (None, None)
+    assert found["mixed"].attributes == {"a": "attribute", "c": "d"}
+    assert found["labelled"].attributes == {"x": "y"}
+
+
+def test_what_the_draft_said_stands_beside_what_the_kip_says() -> None:
+    drafts = {code: one.draft for code, one in CLIENT_ACTIONS.items() if one.draft is not None}
+    assert set(drafts) == {31, 76, 87, 89, 117}
+    assert "5 minutes" in drafts[87]
+    assert set(telemetry.DRAFT_ACTIONS) == {"FunctionalityNotEnabled", "UnsupportedEncoding"}

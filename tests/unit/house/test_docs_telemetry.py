@@ -13,7 +13,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 import kwire
 from kwire import messages
 from kwire.cli import main
-from kwire.events.telemetry import CLIENT_ACTIONS
+from kwire.events.telemetry import CLIENT_ACTIONS, RULES
 from kwire.records.compression import compress
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +51,11 @@ def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     metric = data.resource_metrics.add().scope_metrics.add().metrics.add(name="a.metric")
     metric.gauge.data_points.add(as_double=1.5)
     push = messages.PushTelemetryRequest(compression_type=3, metrics=compress(3, data.SerializeToString()))
-    (block,) = (block for block in blocks("python") if "spark" not in block and "metrics.where" not in block)
+    (block,) = (
+        block
+        for block in blocks("python")
+        if "spark" not in block and "metrics." not in block.replace("push.metrics", "")
+    )
     frame = kwire.encode_request(push, api_version=0, correlation_id=1)
     exec(compile(block, "telemetry.md", "exec"), {"frame": frame})
     assert capsys.readouterr().out == "a.metric gauge 1.5 {}\n"
@@ -59,6 +63,10 @@ def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_table_of_errors_is_that_of_the_code() -> None:
     assert cells("code") == [
-        [str(code), f"`{one.error.name}`", one.reason, one.action, one.java_client]
+        [str(code), f"`{one.error.name}`", one.reason, one.action, one.draft or "", one.java_client]
         for code, one in sorted(CLIENT_ACTIONS.items())
     ]
+
+
+def test_the_table_of_rules_is_that_of_the_code() -> None:
+    assert cells("rule") == [[f"`{rule}`", asks] for rule, asks in RULES.items()]

@@ -43,6 +43,7 @@ from kwire import messages
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError, DecodeError
 from kwire.events import telemetry
+from kwire.events.sessions import Recent
 from kwire.events.telemetry import (
     CLIENT_ACTIONS,
     points,
@@ -238,7 +239,8 @@ def test_a_data_point_has_its_columns() -> None:
     point = metric.sum.data_points.add(as_int=42, start_time_unix_nano=START, time_unix_nano=NOW)
     point.attributes.add(key="topic").value.string_value = "orders"
     connection = Connection().open().send(asked(1)).answer(told(1, ["org.apache.kafka.producer."]))
-    connection.send(push(2, compress(4, otlp(metric, client_rack="a")), 4, last=True)).answer(pushed(2))
+    metrics = compress(4, otlp(metric, client_rack="a"))
+    connection.send(push(2, metrics, 4, last=True)).answer(pushed(2))
     (row,) = read(connection, name="x.pcap")
     assert row == {
         "capture": "x.pcap",
@@ -250,8 +252,12 @@ def test_a_data_point_has_its_columns() -> None:
         "subscription_id": 7,
         "push_interval_ms": 60_000,
         "requested_metrics": ["org.apache.kafka.producer."],
+        "accepted_compression_types": ["zstd", "lz4"],
+        "telemetry_max_bytes": 1_048_576,
+        "delta_temporality": True,
         "terminating": True,
         "compression": "zstd",
+        "metrics_bytes": len(metrics),
         "metric": "org.apache.kafka.producer.record.send.total",
         "requested": True,
         "type": "sum",
@@ -269,6 +275,7 @@ def test_a_data_point_has_its_columns() -> None:
         "max": None,
         "buckets": None,
         "quantiles": None,
+        "violations": [],
         "status": "ok",
         "error": None,
     }
@@ -442,7 +449,7 @@ def test_the_newest_answer_counts() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    recent: client_metrics._Recent[str] = client_metrics._Recent(10, len)
+    recent: Recent[str] = Recent(10, len)
     for key in "abcd":
         recent.put(key, key * 3)
     recent.put("b", "new")
@@ -453,7 +460,10 @@ def test_what_is_remembered_is_bounded() -> None:
 
 def test_a_subscription_of_absurd_length_is_not_remembered() -> None:
     connection = Connection().open().send(asked(1)).answer(told(1, ["x" * 1000] * 100)).send(push(2, otlp(gauge())))
-    assert [row["requested_metrics"] for row in read(connection)] == [None]
+    assert [(row["requested_metrics"], row["status"]) for row in read(connection)] == [
+        (None, "too_large"),
+        (None, "ok"),
+    ]
 
 
 # What a client does after an error
