@@ -239,57 +239,54 @@ MESSAGES_OF = (
 )
 
 
-def produced(spark: SparkSession, acks: int | None, steps: str, *, idempotent: bool = False, qos: bytes = b"0") -> Any:
-    """The row of one producer: ``>`` is a Produce request, ``<`` a response to the oldest one that has none."""
-    rows, sent, got = [], 0, 0
+def of_producer(connection: int, acks: int | None, steps: str) -> list[tuple[Any, ...]]:
+    """The messages of one producer: ``>`` is a Produce request, ``<`` a response to the oldest one that has none."""
+    rows: list[tuple[Any, ...]] = []
+    sent, got = 0, 0
     for i, step in enumerate(steps):
         if step == ">":
             body = "{}" if acks is None else json.dumps({"acks": acks})
-            rows.append(("c", 0, i, "request", 0, sent, "client", "host", body))
+            rows.append(("c", connection, i, "request", 0, sent, "client", "host", body))
             sent += 1
         else:
-            rows.append(("c", 0, i, "response", 0, got, "client", "host", "{}"))
+            rows.append(("c", connection, i, "response", 0, got, "client", "host", "{}"))
             got += 1
-    rows.append(("c", 0, 1000, "request", 3, 0, "client", "host", "{}"))
-    headers = [("content-type", b"a/b"), ("device_id", b"d"), ("qos", qos)]
-    record = (0, "produce", "hono.telemetry.t", 0, b"d", b"x", headers, 7 if idempotent else -1)
-    messages = spark.createDataFrame(rows, MESSAGES_OF)
-    (row,) = kwire.spark.hono_producers(messages, telemetry(spark, [record])).collect()
-    assert row.requests == sent
-    return row
+    return [*rows, ("c", connection, 1000, "request", 3, 0, "client", "host", "{}")]
 
 
-@pytest.mark.parametrize(
-    ("acks", "steps", "idempotent", "qos", "semantics", "in_flight", "rules"),
-    [
-        # AT LEAST ONCE: acks of all replicas; idempotent with up to five in flight, or one.
-        (-1, "><><", False, b"1", "at_least_once", 1, []),
-        (-1, ">>>>><<<<<", True, b"1", "at_least_once", 5, []),
-        (-1, ">>>>>><<<<<<", True, b"1", "at_least_once", 6, ["order_not_kept"]),
-        (-1, ">><<", False, b"0", "at_least_once", 2, ["order_not_kept"]),
-        # AT MOST ONCE: no acks, or not those of all replicas.
-        (0, ">>>>>>>", False, b"0", "at_most_once", 0, []),
-        (1, "><><", False, b"0", "at_most_once", 1, []),
-        (1, "><>><<", False, b"0", "at_most_once", 2, ["order_not_kept"]),
-        # Both with one producer: it must be configured for AT LEAST ONCE.
-        (0, ">", False, b"1", "at_most_once", 0, ["qos_1_at_most_once"]),
-        (1, "><", False, b"1", "at_most_once", 1, ["qos_1_at_most_once"]),
-        # The last request has no answer in the capture, and does not count as one that waits.
-        (-1, ">>>><", False, b"0", "at_least_once", 1, []),
-        (None, "><", False, b"1", None, 1, []),
-    ],
-)
-def test_delivery_semantics_against_the_document(
-    spark: SparkSession,
-    acks: int | None,
-    steps: str,
-    idempotent: bool,
-    qos: bytes,
-    semantics: str | None,
-    in_flight: int,
-    rules: list[str],
-) -> None:
-    row = produced(spark, acks, steps, idempotent=idempotent, qos=qos)
-    assert (row.semantics, row.max_in_flight, row.idempotent) == (semantics, in_flight, idempotent)
-    assert [one.rule for one in row.violations] == rules
-    assert set(rules) <= set(hono.RULES)
+PRODUCERS: list[tuple[int | None, str, bool, bytes, str | None, int, list[str]]] = [
+    # AT LEAST ONCE: acks of all replicas; idempotent with up to five in flight, or one.
+    (-1, "><><", False, b"1", "at_least_once", 1, []),
+    (-1, ">>>>><<<<<", True, b"1", "at_least_once", 5, []),
+    (-1, ">>>>>><<<<<<", True, b"1", "at_least_once", 6, ["order_not_kept"]),
+    (-1, ">><<", False, b"0", "at_least_once", 2, ["order_not_kept"]),
+    # AT MOST ONCE: no acks, or not those of all replicas.
+    (0, ">>>>>>>", False, b"0", "at_most_once", 0, []),
+    (1, "><><", False, b"0", "at_most_once", 1, []),
+    (1, "><>><<", False, b"0", "at_most_once", 2, ["order_not_kept"]),
+    # Both with one producer: it must be configured for AT LEAST ONCE.
+    (0, ">", False, b"1", "at_most_once", 0, ["qos_1_at_most_once"]),
+    (1, "><", False, b"1", "at_most_once", 1, ["qos_1_at_most_once"]),
+    # The last request has no answer in the capture, and does not count as one that waits.
+    (-1, ">>>><", False, b"0", "at_least_once", 1, []),
+    (None, "><", False, b"1", None, 1, []),
+]
+"""Acks, messages, whether it is idempotent, the QoS of its record; its semantics, requests in flight, broken rules."""
+
+
+def test_delivery_semantics_against_the_document(spark: SparkSession) -> None:
+    frames, records = [], []
+    for i, (acks, steps, idempotent, qos, *_) in enumerate(PRODUCERS):
+        frames += of_producer(i, acks, steps)
+        headers = [("content-type", b"a/b"), ("device_id", b"d%d" % i), ("qos", qos)]
+        records.append((i, "produce", "hono.telemetry.t", 0, b"d%d" % i, b"x", headers, 7 + i if idempotent else -1))
+    messages = spark.createDataFrame(frames, MESSAGES_OF)
+    found = kwire.spark.hono_producers(messages, telemetry(spark, records)).collect()
+    by_connection = {row.connection: row for row in found}
+    assert len(found) == len(by_connection) == len(PRODUCERS)
+    for i, (_, steps, idempotent, _, semantics, in_flight, rules) in enumerate(PRODUCERS):
+        row = by_connection[i]
+        assert row.requests == steps.count(">"), i
+        assert (row.semantics, row.max_in_flight, row.idempotent) == (semantics, in_flight, idempotent), i
+        assert [one.rule for one in row.violations] == rules, i
+        assert set(rules) <= set(hono.RULES)
