@@ -38,7 +38,7 @@ from kwire.kernels.engine import MACHINE, choose
 from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US
 
-__all__ = ["Output", "open_output", "open_text", "rows_of", "texts_of_times"]
+__all__ = ["Output", "open_binary", "open_output", "open_text", "rows_of", "texts_of_times"]
 
 
 _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
@@ -238,6 +238,13 @@ def open_text(path: str | None) -> Iterator[IO[str]]:
         return
     with _replaced(path) as (target, mode), target.open(mode, encoding="utf-8") as file:
         yield cast("IO[str]", file)
+
+
+@contextlib.contextmanager
+def open_binary(path: str) -> Iterator[IO[bytes]]:
+    """The same for bytes."""
+    with _replaced(path) as (target, mode), target.open(mode + "b") as file:
+        yield cast("IO[bytes]", file)
 
 
 @contextlib.contextmanager

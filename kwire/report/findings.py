@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -140,6 +141,7 @@ SCHEMA: Final = pa.schema(
 )
 """One row per finding. ``evidence``: some of the frames, by capture, connection and frame (null: the connection)."""
 
+Array = Any
 Where = tuple[str, int, int | None]
 """Capture, connection, frame."""
 
@@ -190,8 +192,10 @@ class _Tally:
         time, until = row["time"], row.get("until", row["time"])
         self.first = time if self.first is None else min(self.first, time)
         self.last = until if self.last is None else max(self.last, until)
-        if len(self.where) < MOST_EVIDENCE:
-            self.where.append((row["capture"], row["connection"], row.get("frame")))
+        room = MOST_EVIDENCE - len(self.where)
+        if room:
+            each = row.get("each") or [(row["connection"], row.get("frame"))]
+            self.where += [(row["capture"], connection, frame) for connection, frame in each[:room]]
         minute = time // 60_000_000
         self.minutes[minute] += count
         if len(self.minutes) > _MOST_MINUTES:
@@ -210,9 +214,11 @@ class _Tally:
 _Tallies = dict[tuple[Any, ...], _Tally]
 
 
-def _grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+def _grouped(
+    table: pa.Table, keys: Sequence[str], sums: Sequence[str] = (), *, each: bool = False
+) -> Iterator[dict[str, Any]]:
     """The rows of a table added up by ``keys`` and the minute: ``count``, ``time`` and ``until``, where the first of
-    them stands, and the sum of each column of ``sums``."""
+    them stands, and the sum of each column of ``sums``; ``each``: where all of them stand."""
     if not table.num_rows:
         return
     clock = "frame_timestamp" if "frame_timestamp" in table.column_names else "timestamp"
@@ -220,11 +226,15 @@ def _grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     table = table.append_column("_time", times).append_column("_minute", pc.divide(times, 60_000_000))
     all_keys = list(dict.fromkeys(["capture", *keys, "_minute"]))
     wanted = [("_time", "min"), ("_time", "max"), ("frame", "min"), ("connection", "min"), ([], "count_all")]
+    if each:
+        wanted += [("connection", "list"), ("frame", "list")]
     made = table.group_by(all_keys, use_threads=False).aggregate([*wanted, *((name, "sum") for name in sums)])
     for row in made.to_pylist():
         row["time"], row["until"] = row["_time_min"], row["_time_max"]
         row["frame"], row["connection"] = row["frame_min"], row["connection_min"]
         row["count"] = row["count_all"]
+        if each:
+            row["each"] = list(zip(row["connection_list"], row["frame_list"], strict=True))
         for name in sums:
             row[name] = row[f"{name}_sum"] or 0
         yield row
@@ -508,7 +518,8 @@ class _LateHeartbeats(_Rule):
 
     def take(self, name: str, table: pa.Table) -> None:
         wanted = _where(table, api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
-        for row in wanted.to_pylist():
+        names = [*_FRAME, "frame_timestamp", *_CLIENT, "api_name", "group_id", "member_id", "session_timeout_ms"]
+        for row in wanted.select(names).to_pylist():
             group, member = row["group_id"], row["member_id"]
             client = (row["client_host"], group, row["client_id"])
             row["time"] = _micros(row["frame_timestamp"])
@@ -587,6 +598,7 @@ class _Commits(_Rule):
 
 
 _Place = tuple[str | None, str | None, int | None]
+_PLACE: Final = ("group_id", "topic", "partition")
 
 
 class _Offsets(_Rule):
@@ -597,15 +609,30 @@ class _Offsets(_Rule):
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
         self.committed: dict[_Place, dict[str, Any]] = {}
+        """The last commit of each place."""
 
-    def commits(self, table: pa.Table) -> Iterator[tuple[_Place, dict[str, Any]]]:
-        """The offsets that are committed, in order of time."""
+    def commits(self, table: pa.Table) -> tuple[pa.Table, Array, Array]:
+        """The offsets that are committed, by place, then in order of time; where each place begins, and its last."""
         names = ("OffsetCommit", "TxnOffsetCommit")
-        made = _where(table, api_name=names, direction="request", status="ok").sort_by("frame_timestamp")
-        for row in made.to_pylist():
-            if row["offset"] is not None and row["partition"] is not None:
-                row["time"] = _micros(row["frame_timestamp"])
-                yield (row["group_id"], row["topic"], row["partition"]), row
+        made = _where(table, api_name=names, direction="request", status="ok")
+        made = made.filter(pc.and_(pc.is_valid(made["offset"]), pc.is_valid(made["partition"])))
+        # Rows of a time stay in their order.
+        made = made.sort_by([(name, "ascending") for name in (*_PLACE, "frame_timestamp")])
+        if not made.num_rows:
+            return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
+        changes = np.zeros(made.num_rows, bool)
+        changes[0] = True
+        for name in _PLACE:
+            values = pc.fill_null(made[name].combine_chunks().dictionary_encode().indices, -1).to_numpy()
+            changes[1:] |= values[1:] != values[:-1]
+        first = np.flatnonzero(changes)
+        return made, first, np.append(first[1:], made.num_rows) - 1
+
+    def remember(self, made: pa.Table, last: Array) -> None:
+        """Takes the last commit of each place."""
+        for row in made.take(pa.array(last)).to_pylist():
+            row["time"] = _micros(row["frame_timestamp"])
+            self.committed[row["group_id"], row["topic"], row["partition"]] = row
 
 
 class _OffsetsBack(_Offsets):
@@ -615,12 +642,25 @@ class _OffsetsBack(_Offsets):
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
     def take(self, name: str, table: pa.Table) -> None:
-        for place, row in self.commits(table):
-            before = self.committed.get(place)
-            self.committed[place] = row
-            if before is not None and row["offset"] < before["offset"]:
-                one = self.tally(*place, row["client_host"], row["client_id"])
-                one.add(row, amount=before["offset"] - row["offset"])
+        made, first, last = self.commits(table)
+        if not made.num_rows:
+            return
+        offsets = made["offset"].to_numpy()
+        before = np.append(offsets[:1], offsets[:-1])
+        for at, *place in zip(
+            first.tolist(), *(made[one].take(pa.array(first)).to_pylist() for one in _PLACE), strict=True
+        ):
+            known = self.committed.get((place[0], place[1], place[2]))
+            before[at] = offsets[at] if known is None else known["offset"]
+        back = offsets < before
+        if back.any():
+            # In floating point: offsets of 64 bits may be farther apart than these hold.
+            by = pa.array(before.astype(np.float64) - offsets)
+            told = made.append_column("back", by).filter(pa.array(back))
+            for row in _grouped(told, (*_PLACE, *_CLIENT), ("back",), each=True):
+                one = self.tally(*(row[key] for key in (*_PLACE, *_CLIENT)))
+                one.add(row, count=row["count"], amount=row["back"])
+        self.remember(made, last)
 
     def findings(self) -> Iterator[Finding]:
         for (group, topic, partition, host, client), one in self.tallies.items():
@@ -642,8 +682,8 @@ class _Lag(_Offsets):
         self._newest: dict[tuple[str | None, int | None], int] = {}
 
     def take(self, name: str, table: pa.Table) -> None:
-        for place, row in self.commits(table):
-            self.committed[place] = row
+        made, _, last = self.commits(table)
+        self.remember(made, last)
         told = _where(table, api_name="Fetch", direction="response", status="ok")
         told = told.filter(pc.greater_equal(pc.fill_null(told["high_watermark"], -1), 0))
         made = told.group_by(["topic", "partition"], use_threads=False).aggregate([("high_watermark", "max")])

@@ -1,0 +1,196 @@
+"""``kwire export``: a capture for other tools: spans of OpenTelemetry, and a smaller capture for Wireshark."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.cli.decode import Names, Ports
+from kwire.cli.reading import add_keylog, add_limits, opened, opened_keylog, progress_bar
+from kwire.errors import CaptureError, KwireError, MissingExtraError
+
+if TYPE_CHECKING:
+    from kwire.report.spans import Exchange
+    from kwire.tables.filters import Filter
+
+__all__ = ["register"]
+
+_LINES: Final = (".json", ".jsonl")
+_AT_ONCE: Final = 1000
+"""Spans of a message, which is a line of JSON."""
+
+EPILOG = """\
+examples:
+  kwire export broker.pcap --otlp spans.jsonl
+  kwire export *.pcap.gz --otlp spans.pb --client-id billing
+  kwire export broker.pcap --pcapng orders.pcapng --topic orders
+
+What the spans have is in docs/answers.md.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "export",
+        help="captures for other tools: spans, smaller captures",
+        description="Writes a span of OpenTelemetry for each request and its response (--otlp), or the packets of the "
+        "connections that are wanted (--pcapng).",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
+    parser.add_argument(
+        "--otlp",
+        metavar="FILE",
+        help="write spans: lines of JSON to .json and .jsonl, else protobuf (TracesData)",
+    )
+    parser.add_argument(
+        "--pcapng", metavar="FILE", help="write the connections in which something is wanted, whole, as pcapng"
+    )
+    for name, text in (
+        ("--port", "ports of the brokers (default: found out from the traffic)"),
+        ("--vxlan-port", "ports of UDP where VXLAN is spoken, besides 4789 and 8472"),
+    ):
+        parser.add_argument(name, action=Ports, nargs="+", metavar="N", help=text)
+    parser.add_argument("--api", action=Names, metavar="NAMES", help="only what belongs to these APIs")
+    parser.add_argument("--topic", action=Names, metavar="NAMES", help="only what speaks of these topics")
+    parser.add_argument("--client-id", action="append", metavar="ID", help="only of this client; several are possible")
+    parser.add_argument("--since", metavar="TIME", help="only frames from this time on (ISO 8601; UTC unless it says)")
+    parser.add_argument("--until", metavar="TIME", help="only frames before this time")
+    add_keylog(parser)
+    add_limits(parser)
+    parser.set_defaults(run=run, more=[], parser=parser, command="export")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exports captures. Returns 0, or 2 where one could not be read to its end."""
+    args.files = [*args.files, *args.more]
+    if not args.files:
+        args.parser.error("the following arguments are required: CAPTURE")
+    if args.otlp is None and args.pcapng is None:
+        args.parser.error("one of --otlp FILE and --pcapng FILE is required")
+    if args.pcapng is not None and "-" in args.files:
+        args.parser.error("--pcapng reads a capture twice: it has to be a file")
+    try:
+        from kwire.tables import reading
+    except ModuleNotFoundError as missing:
+        if missing.name in ("numba", "numpy", "pyarrow"):
+            raise MissingExtraError("kwire export", "capture") from None
+        raise
+    try:
+        only = reading.Filter.of(
+            apis=args.api, topics=args.topic, client_ids=args.client_id, start=args.since, end=args.until
+        )
+    except ValueError as wrong:
+        args.parser.error(str(wrong))
+    code = 0
+    if args.otlp is not None:
+        code = _otlp(args, only)
+    return _pcapng(args, only) or code if args.pcapng is not None else code
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+
+def _otlp(args: argparse.Namespace, only: Filter) -> int:
+    from kwire.cli import BAD_INPUT, report, say
+    from kwire.cli.output import open_binary
+    from kwire.report.spans import json_line, traces
+
+    traces([])  # whether the extra is there
+    lines = args.otlp.lower().endswith(_LINES)
+    code = count = 0
+    keys = opened_keylog(args.keylog)
+    with open_binary(args.otlp) as file:
+        waiting: list[Exchange] = []
+
+        def flush() -> None:
+            nonlocal count
+            if waiting:
+                made = traces(waiting)
+                file.write(json_line(made).encode() + b"\n" if lines else made.SerializeToString())
+            count += len(waiting)
+            waiting.clear()
+
+        for name in args.files:
+            try:
+                for one in _exchanges(args, name, only, keys):
+                    waiting.append(one)
+                    if len(waiting) >= _AT_ONCE:
+                        flush()
+            except (KwireError, OSError) as error:
+                report(error, name)
+                code = BAD_INPUT
+        flush()
+    say(f"{args.otlp}: {count:,} spans")
+    return code
+
+
+def _exchanges(args: argparse.Namespace, file: str, only: Filter, keys: Any) -> Iterator[Exchange]:
+    from kwire.report.spans import TABLES, Spans
+    from kwire.tables.reading import read
+
+    spans = Spans()
+    name = "standard input" if file == "-" else file
+    try:
+        with opened(file) as (stream, size), progress_bar(name, size) as progress:
+            for table, batch in read(
+                stream, TABLES, ports=args.port, vxlan_ports=args.vxlan_port, name=name, progress=progress,
+                limits=args.limits, keys=keys, only=only,
+            ):  # fmt: skip
+                yield from spans.add(table, batch)
+    except CaptureError:
+        yield from spans.rest()
+        raise
+    yield from spans.rest()
+
+
+# --- packets ----------------------------------------------------------------------------------------------------------
+
+
+def _pcapng(args: argparse.Namespace, only: Filter) -> int:
+    from kwire.capture.writing import PcapngWriter, packets_of
+    from kwire.cli import BAD_INPUT, report, say
+    from kwire.cli.output import open_binary
+
+    code = connections = 0
+    with open_binary(args.pcapng) as file:
+        writer = PcapngWriter(file)
+        for name in args.files:
+            keys = opened_keylog(args.keylog)
+            wanted: set[int] = set()
+            try:
+                # A capture that is damaged says so in the second pass.
+                with contextlib.suppress(CaptureError):
+                    _connections(args, name, only, keys, wanted)
+                connections += len(wanted)
+                with opened(name) as (stream, size), progress_bar(name, size) as progress:
+                    for packet in packets_of(
+                        stream, wanted, ports=args.port, vxlan_ports=args.vxlan_port, keys=keys, name=name,
+                        progress=progress,
+                    ):  # fmt: skip
+                        if (only.start is None or packet.time >= only.start) and (
+                            only.end is None or packet.time < only.end
+                        ):
+                            writer.write(packet)
+            except (KwireError, OSError) as error:
+                report(error, name)
+                code = BAD_INPUT
+    say(f"{args.pcapng}: {writer.packets:,} packets of {connections:,} connections")
+    return code
+
+
+def _connections(args: argparse.Namespace, name: str, only: Filter, keys: Any, wanted: set[int]) -> None:
+    """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found."""
+    from kwire.capture.parts import Part
+    from kwire.tables.reading import read
+
+    with opened(name) as (stream, size), progress_bar(name, size) as progress:
+        for _, batch in read(
+            stream, {"frames": ("connection",)}, ports=args.port, vxlan_ports=args.vxlan_port, name=name,
+            progress=progress, limits=args.limits, keys=keys, only=only, part=Part(),
+        ):  # fmt: skip
+            wanted.update(batch.column(0).to_pylist())
