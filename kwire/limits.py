@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-__all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits"]
+__all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits", "size_of"]
 
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
@@ -21,6 +21,16 @@ BEYOND: Final = "beyond the limit"
 
 GROWTH: Final = 12
 """How many times its own size a large body may take as objects."""
+
+
+def size_of(text: str) -> int:
+    """The number that a text says: ``64MiB``, ``100000``. Units are k, M, G (thousands), Ki, Mi and Gi, with or without
+    a B. Raises ``ValueError``."""
+    digits = text.rstrip("BbiKkMmGg ")
+    unit = text[len(digits) :].strip().lower().removesuffix("b")
+    if unit not in _UNITS or not (digits.isascii() and digits.isdecimal()) or len(digits) > 18:
+        raise ValueError(f"a number, such as 64MiB or 100000, not {text!r}")
+    return int(digits) * _UNITS[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +92,10 @@ class Limits:
                 raise ValueError(f"no limit {name!r}: there are {', '.join(known)}")
             if name in found:
                 raise ValueError(f"the limit {name} is given twice")
-            digits = value.rstrip("BbiKkMmGg ")
-            unit = value[len(digits) :].strip().lower().removesuffix("b")
-            if unit not in _UNITS or not (digits.isascii() and digits.isdecimal()) or len(digits) > 18:
-                raise ValueError(f"{name} is a number, such as 64MiB or 100000, not {value!r}")
-            found[name] = int(digits) * _UNITS[unit]
+            try:
+                found[name] = size_of(value)
+            except ValueError as wrong:
+                raise ValueError(f"{name} is {wrong}") from None
         return replace(DEFAULT_LIMITS, **found)
 
 

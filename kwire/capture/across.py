@@ -47,6 +47,7 @@ from kwire.kernels.tracking import LATEST_SYN
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
     from kwire.capture.reading import Source
+    from kwire.capture.splits import Split
     from kwire.tls import KeyLog
 
 __all__ = ["EDGES", "Chain", "Link", "Scan", "scan", "still_open", "together"]
@@ -100,10 +101,13 @@ columns are its state at the end of the file.
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end."""
+    """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end.
+
+    ``over``: of a split, those behind it are none (``Reading.over``)."""
 
     edges: pa.Table
     common: Mapping[str, Any]
+    over: bool = False
 
 
 @dataclass(slots=True)
@@ -129,13 +133,17 @@ def scan(
     keys: KeyLog | None = None,
     seen: Callable[[Frames], None] | None = None,
     window: int = SCAN_WINDOW,
+    split: Split | None = None,
 ) -> Scan:
-    """The edges of one file, which is read alone. ``seen`` is called with the frames of each window.
+    """The edges of one file, or of a split of one, which is read alone. ``seen`` is called with the frames of each
+    window.
 
     A file that is damaged or no capture at all has the edges of what stands before the damage: what is wrong with it is
     told when it is decoded.
     """
-    reading = Reading(source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, window=window, part=Part(left=None))
+    reading = Reading(
+        source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, window=window, part=Part(left=None, split=split)
+    )
     tracker = reading.tracker
     heads: dict[bytes, _Head] = {}
     of_slot: list[_Head] = []
@@ -148,7 +156,7 @@ def scan(
         pass
     rows, _ = tracker.rows()
     if not len(rows):
-        return Scan(EDGES.empty_table(), tracker.common())
+        return Scan(EDGES.empty_table(), tracker.common(), reading.over)
     last = latest(rows)
     unsettled = [one.slot for one in heads.values() if one.open]
     _agree(tracker, unsettled, of_slot)
@@ -166,7 +174,7 @@ def scan(
         "b_next": pa.array([one.next[1] for one in found], pa.int64()),
     }
     made = [columns[name] if name in columns else state.column(name).combine_chunks() for name in EDGES.names]
-    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common())
+    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), reading.over)
 
 
 def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_slot: list[_Head]) -> None:
@@ -350,9 +358,11 @@ class Chain:
         edges: pa.Table,
         common: Mapping[str, Any],
         again: Callable[[], AbstractContextManager[Source]],
+        split: Split | None = None,
     ) -> Link:
         """Goes on to the next file. ``edges`` are those of its scan, or of some of its connections; ``common`` is what
-        is known at the end of all files before it (empty: nothing); ``again`` opens it, as a context."""
+        is known at the end of all files before it (empty: nothing); ``again`` opens it, as a context. ``split``: it is
+        that of a file, which is opened there."""
         names = edges.column("ends").to_pylist()
         rows_of = {key: row for row, key in enumerate(self._place_of)}
         before = [key for key in names if key in rows_of]
@@ -360,7 +370,7 @@ class Chain:
         link = Link(given, {key: self._place_of[key] for key in before})
         true: dict[bytes, dict[str, Any]] = {}
         if before:
-            true = self._gone_on(place, edges, given, common, again)
+            true = self._gone_on(place, edges, given, common, again, split)
         states = edges.select(STATE.names)
         base = place << PART_BITS
         new = []
@@ -385,6 +395,7 @@ class Chain:
         given: pa.Table,
         common: Mapping[str, Any],
         again: Callable[[], AbstractContextManager[Source]],
+        split: Split | None,
     ) -> dict[bytes, dict[str, Any]]:
         """The true states, at the end of a file, of connections that came before it, whose states were ``given``."""
         row_of = {key: row for row, key in enumerate(edges.column("ends").to_pylist())}
@@ -411,7 +422,7 @@ class Chain:
             else:
                 doubtful.append(key)
         if doubtful:
-            found |= self._read_again(place, given, doubtful, common, again)
+            found |= self._read_again(place, given, doubtful, common, again, split)
         return found
 
     def _fed(
@@ -439,9 +450,10 @@ class Chain:
         doubtful: list[bytes],
         common: Mapping[str, Any],
         again: Callable[[], AbstractContextManager[Source]],
+        split: Split | None,
     ) -> dict[bytes, dict[str, Any]]:
         self.read_again += len(doubtful)
-        part = Part(place=place, state=given, common=common, left=None)
+        part = Part(place=place, state=given, common=common, left=None, split=split)
         with again() as source:
             reading = Reading(source, **self._how, part=part)
             try:

@@ -44,6 +44,10 @@ _NATIVE: Final = b"\x1a\x2b\x3c\x4d"
 _SWAPPED: Final = _NATIVE[::-1]
 """The byte order of a section, as it stands in a big-endian and in a little-endian one."""
 
+_PACKETS: Final = (2, 3, 6)
+"""Types of blocks with a packet: obsolete, simple and enhanced."""
+_DESCRIPTIONS: Final = (0x0A0D0D0A, 1, DECRYPTION_SECRETS)
+"""Types of those that packets behind them depend on: sections, interfaces and secrets."""
 _DESCRIPTION: Final = b"\1\0\0\0"
 """The type of a block that describes an interface, little-endian."""
 _LEAST_HEAD: Final = 12
@@ -92,6 +96,8 @@ class Container:
         self._link = 0
         self._interfaces = np.zeros(0, INTERFACE)
         self._interface_room = self._interfaces
+        self.told = 0
+        """Sections, interfaces and secrets that were read: packets behind them depend on these."""
 
     def begin(self, head: bytes) -> int:
         """Reads the file header and returns how many bytes it takes. Raises ``CaptureError``."""
@@ -183,6 +189,25 @@ class Container:
             self.last_time = int(table["time"][-1])
         return table, pos, error
 
+    def described(self, head: bytes) -> int | None:
+        """Reads what stands in front of the first packet, and returns where that is; None where ``head``, the beginning
+        of a file, does not reach so far. In place of ``begin``. Raises ``CaptureError``."""
+        pos = self.begin(head[: self.HEADER])
+        while self.kind == "pcapng":
+            if pos + _LEAST_HEAD > len(head):
+                return None
+            kind, size = struct.unpack_from("<II" if self._little else ">II", head, pos)
+            if kind in _PACKETS:
+                break
+            if kind in _DESCRIPTIONS:
+                size = self._block(head, pos, len(head), 0)
+                if not size:
+                    return None
+            elif size < _LEAST_HEAD or size & 3:
+                raise CaptureError("the file is damaged: a block cannot be as long as it says here", offset=pos)
+            pos += size
+        return pos
+
     def state(self) -> dict[str, Any]:
         """What has been read of the capture so far, as JSON can hold it. ``counts`` is not part of it."""
         return {
@@ -244,6 +269,7 @@ class Container:
         if size > end - pos:
             return 0
         block = bytes(buf[pos : pos + size])
+        self.told += 1
         if head[:4] == PCAPNG:
             major, _minor = struct.unpack_from(prefix + "HH", block, 12)
             if major != 1:

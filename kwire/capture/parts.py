@@ -19,6 +19,7 @@ from kwire.capture.tracker import Tracker
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.capture.splits import Split
     from kwire.tls import KeyLog
 
 __all__ = ["Part", "ends", "latest"]
@@ -34,7 +35,8 @@ class Part:
     in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part;
     None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
     before; ``topics``: names of topics by id, to which
-    the tables of this part add what they learn.
+    the tables of this part add what they learn. ``split``: it is not a file but so much of one, of which the source
+    has the bytes from there on.
     """
 
     place: int = 0
@@ -42,6 +44,7 @@ class Part:
     left: frozenset[bytes] | None = frozenset()
     common: Mapping[str, Any] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)
+    split: Split | None = None
 
     def tracker(
         self,
@@ -51,7 +54,7 @@ class Part:
         keys: KeyLog | None = None,
     ) -> Tracker:
         """A tracker that is where this part begins. Raises what ``Tracker`` and ``Tracker.restore`` do."""
-        made = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, part=self.place)
+        made = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, part=self.place, split=self.split)
         if self.state is not None:
             made.restore(self.state)
         if self.common:

@@ -89,20 +89,30 @@ class Reading:
         self._broken: str | None = None
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
         self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
+        split = None if part is None else part.split
+        self._until = None if split is None or split.end is None else split.end - split.begin
+        self.over = False
+        """Of a split: it took what is behind it as well, since that cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:
         window = self._window if engine.loaded() else min(self._window, FIRST_WINDOW)
         tracker = self.tracker
         final = False
         while not final and tracker.error is None:
-            fresh = self._read(window)
-            final = not fresh if self._live else len(fresh) < window
+            wanted = window if self._until is None else min(window, self._until - self._bytes_read)
+            fresh = self._read(wanted)
+            final = not fresh if self._live else len(fresh) < wanted
             try:
                 frames = tracker.feed(fresh, final=final, broken=self._broken)
             except CaptureError as error:
                 raise self._named(error) from None
             yield frames
             window = self._window
+            if self._bytes_read == self._until and not final:
+                final = tracker.stands_alone()
+                self.over = not final
+                self._until = None
+        self.over = self.over or tracker.error is not None
         if self._part is not None and self._part.left is not None:
             yield tracker.finish(self._part.going_on(tracker))
         if tracker.error is not None:

@@ -46,6 +46,7 @@ from kwire.capture.frames import Endpoint, Frames, text_of
 from kwire.capture.hellos import Hellos
 from kwire.capture.links import named
 from kwire.capture.saved import check_connections, what_is_stated
+from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, pairing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
@@ -196,7 +197,7 @@ class Tracker:
 
     ``part``: what is fed is this one of several that follow each other (``kwire.capture.across``). Numbers are then
     those of the whole: they begin at ``part << PART_BITS``, and that of a connection has its first packet in the lower
-    bits. What is unfinished at the end is left, until ``finish``.
+    bits. What is unfinished at the end is left, until ``finish``. ``split``: what is fed is that part of a file.
 
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
@@ -211,6 +212,7 @@ class Tracker:
         vxlan_ports: Iterable[int] | None = None,
         keys: KeyLog | None = None,
         part: int | None = None,
+        split: Split | None = None,
         account: bool = False,
     ) -> None:
         self._account = Account() if account else None
@@ -247,6 +249,11 @@ class Tracker:
         self._base = 0
         """Offset in the file of the first byte of ``_rest``."""
         self._begun = False
+        self._begin = 0
+        if split is not None:
+            self._container.restore(split.container)
+            self._begun = True
+            self._begin = self._base = split.begin
         self._ended = False
         self._now = 0
         self._packets = 0
@@ -591,6 +598,10 @@ class Tracker:
 
     # -- parts of a whole
 
+    def stands_alone(self) -> bool:
+        """Whether what was fed so far ends with a packet, and has nothing that packets behind it depend on."""
+        return not len(self._rest) and not self._container.told
+
     def take_over(self, now: int, brokers: Iterable[Sequence[int]], fragments: Any) -> None:
         """Takes over what earlier parts knew besides connections, as ``common`` gave it there."""
         self._now = max(self._now, now)
@@ -710,7 +721,8 @@ class Tracker:
         Raises ``CaptureError`` for a table that is no such state, ``ValueError`` if something was fed or restored
         before.
         """
-        if self._begun or len(self._rest) or self._known.n_connections:
+        fed = self._base != self._begin or self._begun != (self._begin > 0)
+        if fed or len(self._rest) or self._known.n_connections:
             raise ValueError("a state is restored before anything else")
         if not saved.schema.equals(STATE):
             raise CaptureError("not the state of a capture")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kwire.capture.parts import Part
+    from kwire.capture.splits import Split
     from kwire.capture.tracker import Tracker
     from kwire.spark.files import File
     from kwire.spark.source import Options
@@ -94,22 +95,25 @@ class Whole:
     """Their places in the data set."""
 
 
-def wholes(files: Sequence[File], sensor: Sensor) -> list[Whole]:
+def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
     """The captures of each sensor, in order of the time of their first packets; files of none come first.
 
-    Opens the files. Raises ``KwireError`` for a ``sensor`` that says nothing of a file.
+    ``most``: files of more bytes are given as several splits. Opens the files. Raises ``KwireError`` for a ``sensor``
+    that says nothing of a file.
     """
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
         begins = list(pool.map(_begins, files))
-    of: dict[str, list[tuple[int, str, File]]] = {}
-    for file, begin in zip(files, begins, strict=True):
-        of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, file))
+        splits = list(pool.map(lambda file: [file] if most is None else file.splits(most), files))
+    of: dict[str, list[tuple[int, str, list[File]]]] = {}
+    for file, begin, parts in zip(files, begins, splits, strict=True):
+        of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, parts))
     found = []
     place = 0
     for _, some in sorted(of.items()):
         some.sort(key=lambda one: one[:2])
-        found.append(Whole(tuple(one for *_, one in some), tuple(range(place, place + len(some)))))
-        place += len(some)
+        whole = tuple(one for *_, parts in some for one in parts)
+        found.append(Whole(whole, tuple(range(place, place + len(whole)))))
+        place += len(whole)
     return found
 
 
@@ -216,7 +220,7 @@ def read(
     definition = checked.definition
     check(definition)
     files = find(checked.paths, checked.wanted, checked.choice)
-    some = wholes(files, sensor)
+    some = wholes(files, sensor, checked.most)
     of_place = {place: file for whole in some for file, place in zip(whole.files, whole.places, strict=True)}
     sensors = {place: number for number, whole in enumerate(some) for place in whole.places}
     count = len(of_place)
@@ -286,15 +290,14 @@ class _Work:
 
         try:
             with self.files[place].open() as stream:
-                found = scan(stream, seen=seen, **how)
+                found = scan(stream, seen=seen, split=self.files[place].split, **how)
         except (OSError, EOFError, pa.ArrowException, CaptureError):
             # The task that decodes it says what is wrong.
             found = Scan(EDGES.empty_table(), {})
         of = [zlib.crc32(key) % self.shares for key in found.edges.column("ends").to_pylist()]
-        common = json.dumps(found.common)
-        rows: list[dict[str, Any]] = [
-            {"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": json.dumps(names)}
-        ]
+        common = json.dumps({"common": found.common, "over": found.over})
+        said = json.dumps({"names": names, "over": found.over})
+        rows: list[dict[str, Any]] = [{"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": said}]
         for bucket in range(self.shares):
             chosen = pa.array([k for k, one in enumerate(of) if one == bucket], pa.int64())
             data = _packed(found.edges.take(chosen)) if len(chosen) else None
@@ -308,7 +311,7 @@ class _Work:
         rows = (row for batch in batches for row in batch.to_pylist())
         for (sensor, bucket), some in groupby(rows, lambda row: (row["sensor"], row["bucket"])):
             if sensor == NAMES:
-                yield from _all_names(some)
+                yield from self._all_names(some)
             else:
                 yield from self._chain(bucket, some)
 
@@ -317,10 +320,10 @@ class _Work:
 
         chain = Chain(**self._how())
         common: dict[str, Any] = {}
-        for row in rows:
+        for row, said in self._without_none(rows):
             place = row["place"]
             edges = EDGES.empty_table() if row["edges"] is None else _unpacked(row["edges"])
-            link = chain.add(place, edges, common, self._opens(place))
+            link = chain.add(place, edges, common, self._opens(place), self.files[place].split)
             left: dict[int, list[bytes]] = {}
             for key, one in link.gone_on.items():
                 left.setdefault(one, []).append(key)
@@ -331,24 +334,34 @@ class _Work:
                 made.append({"place": place, "common": json.dumps({"common": common})})
             if made:
                 yield pa.RecordBatch.from_pylist(made, schema=_STATES)
-            common = together(common, json.loads(row["common"]))
+            common = together(common, said["common"])
+
+    def _without_none(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], dict[str, Any]]]:
+        """The rows of the scan, and what they say; without splits that are none, because one before took them in."""
+        over = None
+        for row in rows:
+            file, said = self.files[row["place"]], json.loads(row["common"])
+            if file.split is not None and file.name == over:
+                continue
+            if said["over"]:
+                over = file.name
+            yield row, said
+
+    def _all_names(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """For each file the names of topics: what was said last before it, and else what is said first behind that."""
+        of = [(row["place"], said["names"]) for row, said in self._without_none(rows)]
+        later: dict[str, str] = {}
+        for _, names in of:
+            for id_, name in names:
+                later.setdefault(id_, name)
+        known: dict[str, str] = {}
+        for place, names in of:
+            topics = json.dumps({"topics": {**later, **known}})
+            yield pa.RecordBatch.from_pylist([{"place": place, "common": topics}], schema=_STATES)
+            known.update(names)
 
     def _opens(self, place: int) -> Callable[[], AbstractContextManager[Any]]:
         return self.files[place].open
-
-
-def _all_names(rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """For each file the names of topics: what was said last before it, and else what is said first behind that."""
-    said = [(row["place"], json.loads(row["common"])) for row in rows]
-    later: dict[str, str] = {}
-    for _, names in said:
-        for id_, name in names:
-            later.setdefault(id_, name)
-    known: dict[str, str] = {}
-    for place, names in said:
-        topics = json.dumps({"topics": {**later, **known}})
-        yield pa.RecordBatch.from_pylist([{"place": place, "common": topics}], schema=_STATES)
-        known.update(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,10 +382,14 @@ class _Decoding:
     def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         from kwire.spark.source import FileReader
 
-        yield from FileReader(self.work.options, self.schema).rows_of(self.work.files[place], _part(place, rows))
+        file = self.work.files[place]
+        part = _part(place, rows, file.split)
+        if part is not None:
+            yield from FileReader(self.work.options, self.schema).rows_of(file, part)
 
 
-def _part(place: int, rows: Iterable[Mapping[str, Any]]) -> Part:
+def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) -> Part | None:
+    """What the task that decodes a file is to know; None for a split that is none: nothing is said of its topics."""
     from kwire.capture.parts import Part
 
     states: list[pa.Table] = []
@@ -384,6 +401,8 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]]) -> Part:
         left.update(row["left"] or ())
         if row["common"] is not None:
             said |= json.loads(row["common"])
+    if "topics" not in said:
+        return None
     # In the order in which connections were seen first: a later one takes over the ports of an earlier.
     state = None
     if states:
@@ -393,7 +412,8 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]]) -> Part:
         state=state,
         left=frozenset(left),
         common=said.get("common", {}),
-        topics={bytes.fromhex(id_): name for id_, name in said.get("topics", {}).items()},
+        topics={bytes.fromhex(id_): name for id_, name in said["topics"].items()},
+        split=split,
     )
 
 

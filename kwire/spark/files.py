@@ -24,9 +24,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -35,6 +35,9 @@ from pyarrow import fs
 from kwire.capture.compressed import decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
+
+if TYPE_CHECKING:
+    from kwire.capture.splits import Split
 
 __all__ = ["EVERY", "Choice", "File", "filesystem_of", "find", "instant", "visible"]
 
@@ -48,7 +51,7 @@ CAPTURE_NAME = re.compile(
 class File:
     """A file that was found. ``name`` is what the user knows it as: a local path, or a URI (without credentials).
 
-    ``asked``: it was named, or matches a pattern; else it is one of a folder's.
+    ``asked``: it was named, or matches a pattern; else it is one of a folder's. ``split``: so much of the file.
     """
 
     filesystem: Any
@@ -58,18 +61,23 @@ class File:
     asked: bool
     changed: datetime | None = None
     """When it was last written, UTC; None where the file system does not say."""
+    split: Split | None = None
 
     def open(self) -> Any:
-        """A stream of the file's bytes. Raises ``OSError``.
+        """A stream of the file's bytes, from where its split begins on. Raises ``OSError``.
 
         What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
+        if self.split is not None:
+            stream = self.filesystem.open_input_file(self.path)
+            stream.seek(self.split.begin)
+            return stream
         return decompressed(self.filesystem.open_input_stream(self.path, compression=None))
 
     def is_foreign(self) -> bool:
         """Whether this is no capture, but something that lies in a folder of captures: it has neither their names nor
         their first bytes, decompressed. Raises ``OSError``."""
-        if self.asked or CAPTURE_NAME.fullmatch(self.path.rpartition("/")[2]):
+        if self.asked or self.split is not None or CAPTURE_NAME.fullmatch(self.path.rpartition("/")[2]):
             return False
         try:
             with self.open() as stream:
@@ -81,6 +89,20 @@ class File:
             if error.errno is None:
                 return True
             raise
+
+    def splits(self, most: int) -> list[File]:
+        """The parts of some ``most`` bytes in which the capture can be read; itself where that is one. Reads no more of
+        it than ``kwire.capture.splits.find`` says. What is compressed, or cannot be read, is one."""
+        from kwire.capture.splits import find
+
+        if self.size is None or self.size <= most:
+            return [self]
+        try:
+            with self.filesystem.open_input_file(self.path) as stream:
+                found = find(lambda offset, count: bytes(stream.read_at(count, offset)), self.size, most)
+        except (OSError, pa.ArrowException):
+            return [self]
+        return [replace(self, split=one) for one in found] or [self]
 
     def beside(self, name: str) -> bytes | None:
         """What the file ``name`` in the same folder holds; None where there is none that can be read."""

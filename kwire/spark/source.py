@@ -37,7 +37,7 @@ from pyspark.sql.types import StructField, StructType
 
 from kwire import tables
 from kwire.errors import KwireError, MissingExtraError
-from kwire.limits import Limits
+from kwire.limits import Limits, size_of
 from kwire.spark import growing
 from kwire.spark.workers import prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
@@ -75,16 +75,20 @@ PAYLOADS, API, DIRECTION = "payloads", "api", "direction"
 APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "client_ids", "start", "end", "status")
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
-ACROSS, SENSOR = "across", "sensor"
+ACROSS, SENSOR, MOST = "across", "sensor", "maxSplitBytes"
 PATH, PATHS, KEYLOG = "path", "paths", "keylog"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
+
+SPLIT: Final = 256 << 20
+"""Bytes of a file above which it is read as several, where its parts can be put together (``maxSplitBytes``)."""
+LEAST_SPLIT: Final = 1 << 20
 
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
 
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
-    *(ACROSS, SENSOR, COLUMNS, *FILTERS),
+    *(ACROSS, SENSOR, MOST, COLUMNS, *FILTERS),
     *(GLOB, RECURSIVE, AFTER, BEFORE),
     *(*growing.OPTIONS, PATH),
 )
@@ -163,6 +167,7 @@ class Options:
     across: bool
     sensor: int | str | None
     stream: growing.Terms
+    most: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -227,6 +232,7 @@ class Options:
             columns=_names(options.get(COLUMNS)),
             only=_only(options, form, table),
             across=across,
+            most=_most(options.get(MOST.lower())),
             sensor=int(sensor) if sensor is not None and sensor.isdecimal() else sensor,
             stream=growing.Terms.of(options),
         )
@@ -266,6 +272,16 @@ def _flag(text: str, option: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise KwireError(f"not {text!r}: the option {option!r} is true or false")
     return text.lower() == "true"
+
+
+def _most(text: str | None) -> int:
+    try:
+        found = SPLIT if text is None else size_of(text)
+    except ValueError:
+        found = 0
+    if found < LEAST_SPLIT:
+        raise KwireError(f"not {text!r}: the option {MOST!r} is a number of bytes, such as 256MiB, and at least 1MiB")
+    return found
 
 
 def _instant(text: str | None, option: str) -> datetime | None:

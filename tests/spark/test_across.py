@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import kwire.spark
 from kwire import capture
 from kwire.errors import KwireError
+from kwire.spark.files import find
 from kwire.testing import packets
 
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
@@ -62,6 +63,23 @@ def test_one_after_the_other(spark: SparkSession, folder: Path) -> None:
     for table, columns in COLUMNS.items():
         frame = spark.read.format("kwire").option("table", table).option("across", "true").load(str(folder))
         assert plain(frame.select(*columns).toArrow().to_pylist()) == uncut(table)
+
+
+def test_a_large_file_is_read_in_splits(spark: SparkSession, tmp_path: Path) -> None:
+    whole = packets.read(SHARE.read_bytes())
+    # Packets that are not IP make it large.
+    more = [[one, *(one._replace(data=bytes(12) + b"\x08\x06" + bytes(1400)) for _ in range(8))] for one in whole]
+    file = tmp_path / "large.pcap"
+    file.write_bytes(packets.write_pcap([one for some in more for one in some], nano=True))
+    assert file.stat().st_size > 4 << 20
+    frame = kwire.spark.read(str(file), table="frames", maxSplitBytes="1MiB")
+    rows = frame.select("capture", "frame", "connection", *COLUMNS["frames"]).toArrow().to_pylist()
+    assert {row["capture"] for row in rows} == {str(file)}
+    assert len({row["frame"] >> 32 for row in rows}) == len(find([str(file)])[0].splits(1 << 20)) > 2
+    assert len({row["frame"] for row in rows}) == len(rows)
+    assert plain({name: row[name] for name in COLUMNS["frames"]} for row in rows) == uncut("frames")
+    with pytest.raises(KwireError, match="not '10': the option 'maxSplitBytes' is a number of bytes"):
+        kwire.spark.read(str(file), maxSplitBytes=10)
 
 
 def test_sensors_are_kept_apart(spark: SparkSession, folder: Path, tmp_path: Path) -> None:

@@ -12,57 +12,13 @@ from typing import Any
 import pytest
 from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
-from valid import valid
+from parted import Row, compared, parts_of, rows_of
 
-from kwire.capture.across import Chain, scan
-from kwire.capture.parts import Part
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
 from kwire.testing import packets
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-NOT_COMPARED = ("capture", "connection", "frame")
-"""Numbers are those of files; what they say is looked at on its own."""
-
-Row = dict[str, Any]
-
-
-def parts_of(files: Sequence[bytes], **options: Any) -> tuple[list[Part], Chain]:
-    """What each of the files is to know of the others."""
-    scans = [scan(io.BytesIO(one), **options) for one in files]
-    chain = Chain(**options)
-    links, common = [], {}
-    seen: list[Any] = []
-    for place, (data, one) in enumerate(zip(files, scans, strict=True)):
-        seen.append(common)
-        links.append(chain.add(place, one.edges, common, lambda data=data: contextlib.closing(io.BytesIO(data))))
-        common = together(common, one.common)
-    left: list[set[bytes]] = [set() for _ in files]
-    for link in links:
-        for key, place in link.gone_on.items():
-            left[place].add(key)
-    made = [
-        Part(place=place, state=link.state, left=frozenset(left[place]), common=seen[place])
-        for place, link in enumerate(links)
-    ]
-    return made, chain
-
-
-def together(before: Any, here: Any) -> Any:
-    if not before:
-        return here
-    brokers = sorted({*map(tuple, before["brokers"]), *map(tuple, here["brokers"])})
-    return {"now": max(before["now"], here["now"]), "brokers": brokers, "fragments": here["fragments"]}
-
-
-def rows_of(files: Sequence[bytes], table: str, columns: Sequence[str] | None = None, **options: Any) -> list[Row]:
-    parts, _ = parts_of(files, **options)
-    found = []
-    for data, part in zip(files, parts, strict=True):
-        for _, batch in read(io.BytesIO(data), {table: columns}, part=part, **options):
-            valid([batch])
-            found += batch.to_pylist()
-    return found
 
 
 def cut(data: bytes, at: Iterable[int]) -> list[bytes]:
@@ -75,10 +31,6 @@ def cut(data: bytes, at: Iterable[int]) -> list[bytes]:
 def uncut(data: bytes, table: str, **options: Any) -> list[Row]:
     whole = packets.write_pcap(packets.read(data), nano=True)
     return [row for _, batch in read(io.BytesIO(whole), {table: None}, **options) for row in batch.to_pylist()]
-
-
-def compared(rows: Iterable[Row]) -> list[str]:
-    return sorted(repr({name: value for name, value in row.items() if name not in NOT_COMPARED}) for row in rows)
 
 
 def check(data: bytes, at: Sequence[int], table: str = "frames", expected: list[Row] | None = None) -> None:

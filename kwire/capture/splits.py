@@ -1,0 +1,183 @@
+"""Where a large capture may be cut, so that its parts are read beside each other: ``find``.
+
+A split begins at a packet and is read as a file of its own that goes on from the one before it (``Part.split``). Where
+packets begin is written nowhere but in the packet before. So at each place at which a cut is wanted, every position is
+taken for the header of a packet and followed from length to length for ``LOOKED_AT`` bytes. Chains that come together
+are one; those that come to something that can be no header end. A cut is made where all that are left lead to one and
+the same position; where two are left, perhaps because of a value that holds a capture, the next megabyte is tried.
+
+Rules kept here:
+
+- What is read is bounded: ``LOOKED_AT`` bytes at each place, ``TRIES`` places for a cut. No cut costs parallel work,
+  never a packet.
+- A cut is checked by whoever reads the split in front of it (``Reading.over``): it has to end with a packet just there,
+  and to have nothing in it that later packets depend on (in pcapng a section, an interface, secrets of TLS). So no row
+  rests on what is only likely: if it is not so, that split is read to the end of the file, and those behind are none.
+- A cut is made in front of a packet with a time of its own: a simple packet of pcapng has that of the one before it.
+
+Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from kwire.capture.containers import Container
+from kwire.errors import CaptureError
+from kwire.kernels.packets import Count
+
+__all__ = ["HEAD", "Split", "find"]
+
+HEAD: Final = 1 << 20
+"""Bytes of the beginning of a file: what is said of its packets has to stand there, in front of the first."""
+LOOKED_AT: Final = 1 << 20
+"""Bytes in which chains are followed."""
+TRIES: Final = 16
+"""Places at which a cut is tried, each ``LOOKED_AT`` bytes behind the one before."""
+LARGEST: Final = 1 << 18
+"""Bytes of a packet that is believed here: libpcap's largest snapshot length."""
+
+LONGEST: Final = 1 << 26
+"""Seconds between the packets of a file, two years."""
+
+_TIMED: Final = (2, 6)
+"""Types of pcapng blocks with packets: the simple one, and those with a time."""
+_LEAST_BLOCK: Final = 12
+_NOWHERE: Final = -1
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a capture file, from the packet at the byte ``begin`` up to the byte ``end``; None: to the end of the
+    file. ``container`` is what the file says of its packets (``Container.state``)."""
+
+    begin: int
+    end: int | None
+    container: Mapping[str, Any]
+
+
+def find(read: Callable[[int, int], bytes], size: int, most: int) -> list[Split]:
+    """The splits of a capture of ``size`` bytes, each of some ``most`` bytes; none where it is to be read as a whole.
+
+    ``read(offset, count)`` gives bytes of the file. The first split begins with the file's first packet. Raises what
+    ``read`` raises, and ``ValueError`` for a ``most`` below ``LOOKED_AT``.
+    """
+    if most < LOOKED_AT:
+        raise ValueError(f"splits of {most} bytes: they have at least {LOOKED_AT}")
+    if size <= most:
+        return []
+    container = Container(np.zeros(len(Count), np.int64))
+    head = read(0, HEAD)
+    try:
+        first = container.described(head)
+    except CaptureError:
+        return []
+    if first is None or first + 4 > len(head):
+        return []
+    state = container.state()
+    began = int(_words(head[first : first + 4], bool(state["little"]))[0])
+    cuts = [first]
+    # Parts of about equal size: a last one of a few bytes would be a task of its own.
+    count = -(-size // most)
+    for k in range(1, count):
+        wanted = size * k // count
+        for place in range(wanted, min(size - LOOKED_AT, wanted + TRIES * LOOKED_AT), LOOKED_AT):
+            if place <= cuts[-1]:
+                continue
+            cut = _landing(read, place, state, began)
+            if cut is not None and cuts[-1] < cut < size:
+                cuts.append(cut)
+                break
+    if len(cuts) == 1:
+        return []
+    return [Split(begin, end, state) for begin, end in zip(cuts, [*cuts[1:], None], strict=True)]
+
+
+def _landing(read: Callable[[int, int], bytes], place: int, state: Mapping[str, Any], began: int) -> int | None:
+    """The one position behind ``place`` to which all chains of headers lead; None where there are several, or none."""
+    pcapng = state["kind"] == "pcapng"
+    if pcapng:
+        place += -place & 3
+    data = read(place, LOOKED_AT)
+    nexts = _blocks(data, state) if pcapng else _packets(data, state, began)
+    reach = _followed(nexts, len(data))
+    found = np.unique(reach[: LARGEST + int(state["packet_header"])])
+    found = found[found != _NOWHERE]
+    if len(found) != 1:
+        return None
+    landed = place + int(found[0])
+    return _timed(read, landed, state) if pcapng else landed
+
+
+def _packets(data: bytes, state: Mapping[str, Any], began: int) -> Array:
+    """For each position of a pcap file where the next packet is, if this one is the header of one; else -1.
+
+    ``began``: the second of the file's first packet. Without it, what stands four bytes behind each header would often
+    do as well: a length, and a length again.
+    """
+    header, unit = int(state["packet_header"]), 10**9 if state["nano"] else 10**6
+    word = _words(data, bool(state["little"]))
+    count = max(0, len(word) - 8)
+    second, fraction, captured = word[:count], word[4 : 4 + count], word[8 : 8 + count]
+    good = (captured > 0) & (captured <= min(int(state["limit"]), LARGEST))
+    good &= (fraction < unit) & (abs(second - began) < LONGEST)
+    return np.where(good, np.arange(count) + header + captured, _NOWHERE)
+
+
+def _blocks(data: bytes, state: Mapping[str, Any]) -> Array:
+    """The same for blocks of pcapng, whose lengths stand at both ends."""
+    word = _words(data, bool(state["little"]))
+    count = max(0, len(word) - 4)
+    at = np.arange(count)
+    size = word[4 : 4 + count]
+    good = (at & 3 == 0) & (size >= _LEAST_BLOCK) & (size & 3 == 0) & (size <= LARGEST)
+    after = at + size
+    inside = np.flatnonzero(good & (after <= len(data)))
+    good[inside] = word[after[inside] - 4] == size[inside]
+    return np.where(good, after, _NOWHERE)
+
+
+def _words(data: bytes, little: bool) -> Array:
+    """The unsigned 32-bit number at each position."""
+    one = np.frombuffer(data, np.uint8).astype(np.int64)
+    if len(one) < 4:
+        return one[:0]
+    parts = [one[k : len(one) - 3 + k] for k in range(4)]
+    a, b, c, d = parts if little else parts[::-1]
+    return a | b << 8 | c << 16 | d << 24
+
+
+def _followed(nexts: Array, end: int) -> Array:
+    """Where a chain that begins at each position leaves the first ``end`` bytes; -1 where it comes to nothing.
+
+    Each step follows twice as many links as the one before. A header that is cut off at the end is not looked at: the
+    chain has come as far as that.
+    """
+    reach = np.concatenate([nexts, np.arange(len(nexts), end)])
+    while True:
+        inside = (reach >= 0) & (reach < len(nexts))
+        if not inside.any():
+            return reach
+        reach = np.where(inside, reach[np.where(inside, reach, 0)], reach)
+
+
+def _timed(read: Callable[[int, int], bytes], at: int, state: Mapping[str, Any]) -> int | None:
+    """The first block from ``at`` on that is a packet with a time; None where there is none soon."""
+    order = "<" if state["little"] else ">"
+    data = read(at, LARGEST)
+    pos = 0
+    while pos + _LEAST_BLOCK <= len(data):
+        kind, size = struct.unpack_from(order + "II", data, pos)
+        if kind in _TIMED:
+            return at + pos
+        if size < _LEAST_BLOCK or size & 3:
+            return None
+        pos += size
+    return None

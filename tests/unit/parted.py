@@ -1,0 +1,93 @@
+"""A capture in parts, files or splits of one, and the rows that they have together."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from valid import valid
+
+from kwire.capture.across import Chain, Scan, scan, together
+from kwire.capture.parts import Part
+from kwire.capture.splits import Split
+from kwire.errors import CaptureError
+from kwire.tables.reading import read
+
+Row = dict[str, Any]
+Piece = tuple[bytes, Split | None]
+"""The bytes of a part, from its beginning on, and its split where it is one."""
+
+NOT_COMPARED = ("capture", "connection", "frame")
+"""Numbers are those of files; what they say is looked at on its own."""
+
+
+def pieces_of(data: bytes, splits: Sequence[Split]) -> list[Piece]:
+    """The splits of a file, with the bytes that their tasks may read."""
+    return [(data[one.begin :], one) for one in splits]
+
+
+def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part | None], Chain]:
+    """What each of the parts is to know of the others; None for a split that is none."""
+    pieces = [(one, None) if isinstance(one, bytes) else one for one in files]
+    scans: list[Scan | None] = []
+    over = False
+    for data, split in pieces:
+        found = scan(io.BytesIO(data), split=split, **options)
+        scans.append(None if split is not None and over else found)
+        over = over or (split is not None and found.over)
+    chain = Chain(**options)
+    links, common = [], {}
+    seen: list[Any] = []
+    for place, ((data, split), one) in enumerate(zip(pieces, scans, strict=True)):
+        seen.append(common)
+        if one is None:
+            links.append(None)
+            continue
+        links.append(chain.add(place, one.edges, common, partial(_opened, data), split))
+        common = together(common, one.common)
+    left: list[set[bytes]] = [set() for _ in files]
+    for link in filter(None, links):
+        for key, place in link.gone_on.items():
+            left[place].add(key)
+    made = [
+        None
+        if link is None
+        else Part(place=place, state=link.state, left=frozenset(left[place]), common=seen[place], split=split)
+        for place, (link, (_, split)) in enumerate(zip(links, pieces, strict=True))
+    ]
+    return made, chain
+
+
+def _opened(data: bytes) -> contextlib.closing[io.BytesIO]:
+    return contextlib.closing(io.BytesIO(data))
+
+
+def rows_of(
+    files: Sequence[bytes | Piece], table: str, columns: Sequence[str] | None = None, **options: Any
+) -> list[Row]:
+    """The rows of all parts. Raises what the first damaged one raises, when all are read."""
+    parts, _ = parts_of(files, **options)
+    found = []
+    error = None
+    for one, part in zip(files, parts, strict=True):
+        if part is None:
+            continue
+        data = one if isinstance(one, bytes) else one[0]
+        try:
+            for _, batch in read(io.BytesIO(data), {table: columns}, part=part, **options):
+                valid([batch])
+                found += batch.to_pylist()
+        except CaptureError as problem:
+            error = error or problem
+    if error is not None:
+        error.rows = found  # type: ignore[attr-defined]
+        raise error
+    return found
+
+
+def compared(rows: Iterable[Row]) -> list[str]:
+    """Rows without what depends on how they were cut, in an order of their own."""
+    return sorted(repr({name: value for name, value in row.items() if name not in NOT_COMPARED}) for row in rows)
