@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -61,7 +61,7 @@ class File:
     asked: bool
     changed: datetime | None = None
     """When it was last written, UTC; None where the file system does not say."""
-    split: Split | None = None
+    split: Split | None = field(default=None, kw_only=True)
 
     def open(self) -> Any:
         """A stream of the file's bytes, from where its split begins on. Raises ``OSError``.

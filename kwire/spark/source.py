@@ -401,7 +401,10 @@ class KwireDataSource(DataSource):
     def _checked(self, schema: StructType) -> tuple[Options, StructType]:
         """The options, and the columns that are wanted. Raises ``KwireError``."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
-        options = Options.of({**json.loads(kept), **_given(self.options)[0]})
+        given = {**json.loads(kept), **_given(self.options)[0]}
+        if MOST.lower() in given:
+            raise KwireError(f"the option {MOST!r} is for kwire.spark.read: the data source reads whole files")
+        options = Options.of(given)
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
         whole = _spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
