@@ -77,10 +77,11 @@ def _records() -> None:
     from kwire.kernels.programs import JOB, ProgramSet, locate
     from kwire.kernels.records import uniform
     from kwire.log.reading import headers
-    from kwire.records.columnar import decode_sets
+    from kwire.records.columnar import decode_batches, decode_sets
 
     nothing, none = np.zeros(64, np.uint8), np.zeros(0, np.int64)
     decode_sets(nothing, none, none)
+    decode_batches(nothing, none, none)
     names = NameTable()
     names.numbers(nothing, none, none, MACHINE)
     MACHINE(fill_lookup)(names.names, names.pool, names.lookup, names.used[0])

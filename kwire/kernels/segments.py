@@ -1,4 +1,4 @@
-"""The loops over whole segments: where entries are, and what their headers say.
+"""The loops over whole segments and record sets: where entries are, and what their headers say.
 
 Rules kept here: as in ``kwire.kernels.records``. Positions count in the array that is passed in.
 
@@ -16,7 +16,7 @@ from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import i16, i32, i64, int64, u32
 from kwire.kernels.records import LEAST_BATCH, LEAST_MESSAGE, LOG_OVERHEAD
 
-__all__ = ["EFFORT", "LARGEST", "framed", "read_headers", "resync"]
+__all__ = ["EFFORT", "LARGEST", "framed", "read_headers", "read_set_headers", "resync"]
 
 Array = Any
 Row = Any
@@ -153,4 +153,29 @@ def read_headers(data: Array, table: Array) -> Any:
             _read_header(data, pos, end, table[rows])
         rows += 1
         pos = end
+    return rows
+
+
+@kernel
+def read_set_headers(data: Array, starts: Array, lengths: Array, table: Array, sets: Array) -> Any:
+    """``read_headers`` of many record sets, ``data[starts[i] : starts[i] + lengths[i]]``.
+
+    ``sets`` becomes, for each row of ``table``, the set that it is of.
+    """
+    rows = int64(0)
+    for one in range(starts.shape[0]):
+        pos = int64(starts[one])
+        last = pos + lengths[one]
+        if pos < 0 or lengths[one] < 0 or last > data.shape[0]:
+            raise ValueError("a record set lies outside of the buffer")
+        while last - pos >= LOG_OVERHEAD:
+            size = i32(data, pos + 8)
+            if size < LEAST_MESSAGE or size > last - pos - LOG_OVERHEAD:
+                break
+            end = pos + LOG_OVERHEAD + size
+            if rows < table.shape[0]:
+                _read_header(data, pos, end, table[rows])
+                sets[rows] = one
+            rows += 1
+            pos = end
     return rows

@@ -55,7 +55,19 @@ from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
 from kwire.wire import FIRST_MS, LAST_MS
 
-__all__ = ["BATCHES", "RECORDS", "STATUSES", "Region", "batches", "headers", "headers_of", "read", "regions"]
+__all__ = [
+    "BATCHES",
+    "RECORDS",
+    "STATUSES",
+    "Region",
+    "batches",
+    "header_columns",
+    "headers",
+    "headers_of",
+    "read",
+    "regions",
+    "shown_time",
+]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -310,7 +322,7 @@ def batches(
             ]
             table = table.take(np.flatnonzero(~unknown))
             problems.sort(key=lambda one: one[0])
-            yield from _filled(_header_columns(table, region.position), len(table), problems, facts, schema)
+            yield from _filled(header_columns(table, region.position), len(table), problems, facts, schema)
 
 
 def headers_of(region: Region) -> Any:
@@ -393,7 +405,14 @@ def _filled(
         yield made
 
 
-def _header_columns(table: Any, position: int) -> dict[str, pa.Array]:
+def shown_time(values: Any, present: Any) -> pa.Array:
+    """Milliseconds as a column, null for "none" and outside of the years 1 to 9999, as in the records table."""
+    shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
+    return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(TIMESTAMP)
+
+
+def header_columns(table: Any, position: int = 0) -> dict[str, pa.Array]:
+    """The columns of BATCHES that a table of HEADER says; ``position`` is that of byte 0 of what was read."""
     magic, attributes = table["magic"], table["attributes"]
     batch = magic == 2
     status, error = verdict(pa.array(table["crc_ok"] == 1))
@@ -404,10 +423,7 @@ def _header_columns(table: Any, position: int) -> dict[str, pa.Array]:
         return pa.array(table[column], mask=~present)
 
     def time(column: str, present: Any) -> pa.Array:
-        # Milliseconds to microseconds, null for "none" and outside of the years 1 to 9999, as in the records table.
-        values = table[column]
-        shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
-        return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(TIMESTAMP)
+        return shown_time(table[column], present)
 
     every = np.ones(len(table), bool)
     return {

@@ -48,7 +48,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
 from kwire.kernels.engine import choose
-from kwire.kernels.layouts import BATCH, FORM, HEADER_CURSOR, PROBLEM, READING, ProblemCode, joined
+from kwire.kernels.layouts import BATCH, FORM, HEADER, HEADER_CURSOR, PROBLEM, READING, ProblemCode, joined
 from kwire.kernels.numbers import SLACK, grown
 from kwire.kernels.records import (
     CODEC,
@@ -57,7 +57,9 @@ from kwire.kernels.records import (
     FORM_HEADERS,
     FORM_WORDS,
     FULL_OF_PROBLEMS,
+    LEAST_BATCH,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD,
     TRANSACTIONAL,
     Columns,
     HeaderColumns,
@@ -68,6 +70,7 @@ from kwire.kernels.records import (
     scan,
     uniform,
 )
+from kwire.kernels.segments import read_set_headers
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
@@ -80,9 +83,11 @@ from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
 __all__ = [
     "POSITION",
     "SCHEMA",
+    "Batches",
     "Group",
     "Piece",
     "RecordColumns",
+    "decode_batches",
     "decode_groups",
     "decode_pieces",
     "decode_sets",
@@ -200,6 +205,23 @@ class Group(NamedTuple):
     first: int
     sets: int
     found: RecordColumns
+
+
+class Batches(NamedTuple):
+    """The batches of some sets, and messages of magic 0 and 1, in their order: what ``decode_batches`` found.
+
+    ``headers``: a table of ``kwire.kernels.layouts.HEADER``, whose positions count in the buffer. ``set_index``: for
+    each row the record set that it is of. ``stored``: the bytes of its records as they are sent, ``unpacked`` when they
+    are decompressed, ``records`` how many there are by what is said of them; -1 where that is not known. ``problems``
+    is as in ``RecordColumns``.
+    """
+
+    headers: Table
+    set_index: Ints
+    stored: Ints
+    unpacked: Ints
+    records: Ints
+    problems: list[tuple[int, int, str]]
 
 
 def to_arrow(
@@ -322,6 +344,66 @@ def decode_groups(
     window.close()
 
 
+def decode_batches(
+    buffer: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    budget: Budget | None = None,
+    unpack: bool = True,
+) -> Batches:
+    """The batches of many record sets, as ``decode_sets`` finds them, without reading a record.
+
+    Without ``unpack`` nothing is decompressed: there is no problem of it, and ``unpacked`` is not known. Nothing in the
+    buffer raises.
+    """
+    window, _ = _opened(buffer, starts, lengths, limits, (), budget, headers_only=True, unpack=unpack)
+    window.told()
+    headers, of_set = _headers_of(window)
+    known, magic = headers["crc_ok"] >= 0, headers["magic"]
+    compressed = known & (headers["attributes"] & CODEC != 0)
+    records = np.where(known, np.where(magic == 2, headers["count"], np.where(compressed, -1, 1)), -1)
+    stored = np.where(known, np.where(magic == 2, headers["size"] - LOG_OVERHEAD - LEAST_BATCH, headers["size"]), -1)
+    unpacked = np.where(compressed, -1, stored)
+    # All are in the order of sets, and of positions in them.
+    width = window.buffer.size + 1
+    places = of_set * width + headers["position"]
+
+    def among(table: Table) -> Ints:
+        found: Ints = np.searchsorted(places, table["record_set"] * width + table["origin"])
+        return found
+
+    top = window.top
+    packed = np.flatnonzero(top["attributes"] & CODEC != 0)
+    of = among(top[packed])
+    stored[of] = window.stored[packed]
+    done = (top["magic"][packed] == 2) & ((top["arena"][packed] == 1) | (records[of] == 0))
+    unpacked[of[done]] = _sizes(top[packed])[done]
+    inner = window.table[window.table["parent"] >= 0]
+    if len(inner):
+        of = among(inner)
+        found = np.unique(of)
+        unpacked[found] = np.bincount(of, inner["end"] - inner["pos"])[found]
+        records[found] = np.bincount(of, inner["count"])[found]
+    problems = sorted(window.problems, key=lambda one: one[:2])
+    window.close()
+    return Batches(headers, of_set, stored, unpacked, records, problems)
+
+
+def _headers_of(window: _Window) -> tuple[Table, Ints]:
+    """The headers of all entries, and the sets that they are of."""
+    size = int(window.lengths.sum())
+    read = choose(size)(read_set_headers)
+    room = 2 * window.starts.size + size // 1024 + 16
+    while True:
+        headers, of_set = np.empty(room, HEADER), np.empty(room, np.int64)
+        rows = read(window.buffer, window.starts, window.lengths, headers, of_set)
+        if rows <= room:
+            return headers[:rows], of_set[:rows]
+        room = rows
+
+
 def _opened(
     buffer: Bytes,
     starts: Ints,
@@ -329,6 +411,9 @@ def _opened(
     limits: Limits,
     columns: Sequence[str] | None,
     budget: Budget | None = None,
+    *,
+    headers_only: bool = False,
+    unpack: bool = True,
 ) -> tuple[_Window, tuple[str, ...]]:
     """The batches of all sets, and the names of the columns that are wanted."""
     names = _NAMES if columns is None else tuple(columns)
@@ -343,7 +428,7 @@ def _opened(
     if budget is not None:
         budget.more(int(lengths.sum()))
     window = _Window(buffer, starts, lengths, limits, Budget(limits) if budget is None else budget)
-    window.find()
+    window.find(check=not headers_only, unpack=unpack)
     return window, names
 
 
@@ -444,20 +529,29 @@ class _Window:
         _scratch.arena = np.empty(0, np.uint8)
         self._used = 0
         self.table: Table = _NO_TABLE
+        self.top: Table = _NO_TABLE
+        """The batches and messages as they are sent, those that hold others too."""
+        self.stored: Ints = np.zeros(0, np.int64)
+        """The bytes that each of those has."""
         self._budget = budget
         self._told = 0
         self._untold = 0
         self._last = (0, 0)
 
-    def find(self) -> None:
+    def find(self, *, check: bool = True, unpack: bool = True) -> None:
+        """``check``: checksums are looked at; ``unpack``: what is compressed is decompressed."""
         table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
+        self.top, self.stored = table, _sizes(table)
+        if not unpack:
+            return
         data = self.buffer
         tables: list[Table] = []
         parents = _NO_TABLE
         paths: list[list[Ints]] = []
         path: list[Ints] = [np.arange(len(table))]
         while True:
-            self._check(table, data.data)
+            if check:
+                self._check(table, data.data)
             if len(parents):
                 table["crc"][parents["crc"][table["parent"]] == 0] = 0
             compressed = (table["magic"] == 2) & (table["attributes"] & CODEC != 0)

@@ -45,6 +45,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "messages": "messages",
         "partitions": "partitions",
         "records": "records",
+        "batches": "batches",
         "client_metrics": "client_metrics",
         "calls": "calls",
         "connections": "connections",
@@ -55,7 +56,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
     },
     LOG: {
         "records": "log_records",
-        "batches": "batches",
+        "batches": "log_batches",
     },
 }
 """The module of each table, by what it is made from and its name; the default of each kind first."""

@@ -1,38 +1,262 @@
-"""The table ``batches`` of log segments: one row per batch or message, from the headers alone.
+"""The table ``batches`` of captures: one row for each batch, or message of magic 0 and 1, that is sent in a record set.
 
-Rows are made by ``kwire.log``.
+Record sets are found as for the table ``records``. What is said of a batch stands in its header, so no record is read;
+what it holds is decompressed only for ``uncompressed_size`` and for what could not be (``status``, ``error``, ``count``
+of a compressed message). ``batch``, the byte of the frame at which it begins, joins ``records`` to it.
+
+Rules kept here:
+
+- The rows are those that ``records`` would be made of: what a broker has cut off at the end of a set is no row.
+- What is no batch, and what could not be decompressed, is a row with a sentence, as in ``records``. Rows do not depend
+  on the columns that were chosen.
+- Limits are those of ``records``: what is decompressed counts for the whole capture, names of topics are counted before
+  they are written.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kwire import log
-from kwire.log.reading import STATUSES
-from kwire.tables import showing
-from kwire.tables.definition import LogTable
+import numpy as np
+import pyarrow as pa
+
+from kwire.capture.frames import Frames
+from kwire.kernels.programs import length_column, value_column
+from kwire.kernels.records import CODEC, DELETE_HORIZON
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.crc import WRONG_CHECKSUM
+from kwire.tables import columns, showing
+from kwire.tables.definition import CaptureTable, words
+from kwire.tables.frames import KEY
+from kwire.tables.records import R_RECORDS, WORDS, Place, Records, RecordStatus
 from kwire.tables.showing import Column
 
-__all__ = ["TABLE"]
+if TYPE_CHECKING:
+    from kwire.records.columnar import Batches as FoundBatches
 
-TABLE: Final = LogTable(
-    name="batches",
-    schema=log.BATCHES,
-    file="segment",
-    statuses=STATUSES,
-    read=log.batches,
-    shown=(
-        Column("position", showing.plain("position"), right=True, least=8),
-        Column("partition", showing.partition, shrink=12),
-        Column("first", showing.plain("base_offset"), right=True),
-        Column("last", showing.plain("last_offset"), right=True),
-        Column("records", showing.plain("count"), right=True),
-        Column("size", showing.plain("size"), right=True, least=7),
-        Column("latest", showing.time("max_timestamp")),
-        Column("format", showing.record_format, least=len("v1 snappy")),
-        Column("producer", showing.plain("producer_id"), right=True),
-        Column("epoch", showing.plain("partition_leader_epoch"), right=True),
-        Column("crc", lambda row: "ok" if row["crc_ok"] else "wrong"),
-        Column("status", showing.status, shrink=8, empty="ok"),
-    ),
+__all__ = ["SCHEMA", "SHOWN", "STATUSES", "TABLE", "Batches"]
+
+Array = Any
+
+SCHEMA: Final = pa.schema(
+    [
+        *KEY,
+        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("batch", pa.int64()),
+        pa.field("size", pa.int64()),
+        pa.field("compressed_size", pa.int64()),
+        pa.field("uncompressed_size", pa.int64()),
+        pa.field("magic", pa.int8()),
+        pa.field("base_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("count", pa.int32()),
+        pa.field("base_timestamp", TIMESTAMP),
+        pa.field("max_timestamp", TIMESTAMP),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("compression", pa.string()),
+        pa.field("crc_ok", pa.bool_()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("base_sequence", pa.int32()),
+        pa.field("partition_leader_epoch", pa.int32()),
+        pa.field("is_transactional", pa.bool_()),
+        pa.field("is_control", pa.bool_()),
+        pa.field("delete_horizon", TIMESTAMP),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""One row for each batch. ``size`` counts all its bytes, ``compressed_size`` those of its records as they are sent,
+``uncompressed_size`` what they are decompressed. The columns before ``batch`` are as in ``records``, the others as in
+``kwire.log.BATCHES``."""
+
+STATUSES: Final = {
+    RecordStatus.OK: "a batch, its checksum verified",
+    RecordStatus.CORRUPT: "a batch whose checksum does not match",
+    RecordStatus.MALFORMED: "bytes that are no batch, or one that cannot be decompressed, with what its header says",
+    RecordStatus.UNREADABLE: "the frame is incomplete: what follows the record sets that are whole is not there",
+    RecordStatus.TOO_LARGE: "a batch that would become more than a limit allows, how many more problems there were, or "
+    "one without the name of its topic, which is longer than any and repeated too often",
+}
+"""What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+_UNPACKED: Final = ("uncompressed_size", "count", "status", "error")
+"""Columns for which what is compressed is decompressed."""
+
+
+class Batches(Records):
+    """Makes the rows; what it needs to know of record sets is what ``Records`` needs."""
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        from kwire.records.columnar import decode_batches
+        from kwire.records.portions import portions, text_size
+
+        sets, of_job, failures = self._found(frames)
+        starts = value_column(sets, R_RECORDS).copy()
+        lengths = np.maximum(length_column(sets, R_RECORDS), 0)
+        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        unpack = not self._wanted.isdisjoint(_UNPACKED)
+        found = decode_batches(frames.data, starts, lengths, limits=self._limits, budget=self._budget, unpack=unpack)
+        rows = _rows(found, starts, of_job, [(one.row, one.sentence(frames)) for one in failures])
+        unnamed = self._unnamed(place, rows.of_set)
+        status, said, errors = self._verdicts(frames, place, rows, unnamed)
+        costs = place.costs(rows.of_set) + np.array([text_size(text) for text in errors], np.int64)[said]
+        costs[unnamed] -= place.long_names[rows.of_set[unnamed]]
+        own = _own(found, rows, place, self._wanted)
+        for first, last in portions(costs, most=self._most):
+            part = slice(first, last)
+            made = place.columns(rows.of_set[part], rows.frame[part], unnamed[part])
+            made |= {name: column.slice(first, last - first) for name, column in own.items()}
+            made["status"] = columns.pick(WORDS, status[part])
+            made["error"] = columns.pick(errors, said[part])
+            yield columns.filled(self._schema, made.__getitem__)
+
+    def _verdicts(
+        self, frames: Frames, place: Place, rows: _Rows, unnamed: Array
+    ) -> tuple[Array, Array, list[str | None]]:
+        """The status of each row, the number of its sentence, and the sentences."""
+        wrong = rows.crc_ok == 0
+        status = np.where(wrong, int(RecordStatus.CORRUPT), int(RecordStatus.OK))
+        errors: list[str | None] = [None, WRONG_CHECKSUM, *rows.texts]
+        said = np.where(rows.text >= 0, rows.text + 2, wrong)
+        told = np.flatnonzero(rows.text >= 0)
+        if told.size:
+            texts = [rows.texts[one] for one in rows.text[told].tolist()]
+            status[told] = self._statuses(frames, rows.of_set[told], rows.frame[told], texts)
+        if unnamed.any():
+            status[unnamed] = int(RecordStatus.TOO_LARGE)
+            pairs = np.stack([said[unnamed], place.long_names[rows.of_set[unnamed]]], axis=1)
+            different, which = np.unique(pairs, axis=0, return_inverse=True)
+            said[unnamed] = len(errors) + which.reshape(-1)
+            for one, size in different.tolist():
+                before = errors[one]
+                errors.append(self._nameless(size) if before is None else f"{before}; {self._nameless(size)}")
+        return status, said, errors
+
+
+class _Rows(NamedTuple):
+    """The rows of a window, in order: batches, what is none, and what is wrong with frames."""
+
+    number: Array
+    """Which of the batches that were found; -1 for no batch."""
+    of_set: Array
+    """Which record set; -1 for what is wrong with a frame."""
+    frame: Array
+    at: Array
+    """The byte of the set."""
+    crc_ok: Array
+    """1 right, 0 wrong, -1 where there is none."""
+    text: Array
+    """Which of ``texts``; -1 for none."""
+    texts: list[str]
+
+
+def _rows(found: FoundBatches, starts: Array, of_job: Array, failures: list[tuple[int, str]]) -> _Rows:
+    headers, count = found.headers, len(found.headers)
+    at = headers["position"] - starts[found.set_index]
+    text = np.full(count, -1, np.int64)
+    texts: list[str] = []
+    others: list[tuple[int, int, int, int]] = []
+    places = {}
+    if found.problems:
+        places = dict(zip(zip(found.set_index.tolist(), at.tolist(), strict=True), range(count), strict=True))
+    for one, byte, sentence in found.problems:
+        number = places.get((one, byte))
+        sentence = f"at byte {byte} of the record set: {sentence}"
+        if number is not None and text[number] >= 0:
+            texts[text[number]] += f"; {sentence}"
+            continue
+        if number is None:
+            others.append((one, int(of_job[one]), byte, len(texts)))
+        else:
+            text[number] = len(texts)
+        texts.append(sentence)
+    strange = (headers["crc_ok"] < 0) | ((headers["magic"] == 2) & (headers["count"] < 0))
+    for number in np.flatnonzero(strange & (text < 0)).tolist():
+        text[number] = len(texts)
+        what = f"an entry of {headers['size'][number]} bytes with magic {headers['magic'][number]}"
+        if headers["crc_ok"][number] >= 0:
+            what = f"a record count of {headers['count'][number]}"
+        texts.append(f"at byte {at[number]} of the record set: {what}")
+    for row, sentence in failures:
+        others.append((-1, row, 0, len(texts)))
+        texts.append(sentence)
+    more = np.array(others, np.int64).reshape(-1, 4)
+    made = _Rows(
+        number=np.concatenate([np.arange(count), np.full(len(more), -1)]),
+        of_set=np.concatenate([found.set_index, more[:, 0]]),
+        frame=np.concatenate([of_job[found.set_index], more[:, 1]]),
+        at=np.concatenate([at, more[:, 2]]),
+        crc_ok=np.concatenate([headers["crc_ok"], np.full(len(more), -1)]),
+        text=np.concatenate([text, more[:, 3]]),
+        texts=texts,
+    )
+    if not len(more):
+        return made
+    # What is wrong with a frame stands behind its sets.
+    order = np.lexsort((made.at, np.where(made.of_set < 0, len(of_job), made.of_set), made.frame))
+    return made._replace(**{name: getattr(made, name)[order] for name in _Rows._fields if name != "texts"})
+
+
+def _own(found: FoundBatches, rows: _Rows, place: Place, wanted: frozenset[str]) -> dict[str, pa.Array]:
+    """The columns of batches that are wanted."""
+    from kwire.log.reading import header_columns, shown_time
+
+    headers = found.headers
+    made = header_columns(headers)
+    # Of an entry that is not known nothing is said but where it is and how long.
+    known = headers["crc_ok"] >= 0
+    plain = known & (headers["magic"] < 2) & (headers["attributes"] & CODEC == 0)
+    batch = known & (headers["magic"] == 2)
+
+    def number(values: Array, there: Array) -> pa.Array:
+        return pa.array(values, mask=~there)
+
+    made |= {
+        "size": pa.array(headers["size"]),
+        "compressed_size": number(found.stored, found.stored >= 0),
+        "uncompressed_size": number(found.unpacked, found.unpacked >= 0),
+        "base_offset": number(np.where(plain, headers["last"], headers["base"]), plain | batch),
+        "count": number(found.records, found.records >= 0),
+        "base_timestamp": shown_time(headers["base_timestamp"], batch & (headers["attributes"] & DELETE_HORIZON == 0)),
+    }
+    of_header = [one for one in SCHEMA.names if one in made and one in wanted and one not in ("status", "error")]
+    there = rows.number >= 0
+    if there.all() and known.all():
+        own = {name: made[name].cast(SCHEMA.field(name).type) for name in of_header}
+    else:
+        sized = pa.array(rows.number, mask=~there)
+        said = pa.array(rows.number, mask=~(there & np.append(known, False)[rows.number]))
+        own = {
+            name: made[name].cast(SCHEMA.field(name).type).take(sized if name == "size" else said) for name in of_header
+        }
+    if "batch" in wanted:
+        begins = np.append(place.begins, 0)[rows.of_set]
+        own["batch"] = pa.array(rows.at + begins, mask=rows.of_set < 0)
+    return own
+
+
+SHOWN: Final = (
+    Column("source", showing.plain("source"), least=len("produce")),
+    Column("partition", showing.partition, shrink=12),
+    Column("first", showing.plain("base_offset"), right=True, least=6),
+    Column("last", showing.plain("last_offset"), right=True, least=6),
+    Column("records", showing.plain("count"), right=True),
+    Column("size", showing.plain("size"), right=True, least=7),
+    Column("unpacked", showing.plain("uncompressed_size"), right=True, least=7),
+    Column("latest", showing.time("max_timestamp")),
+    Column("format", showing.record_format, least=len("v1 snappy")),
+    Column("producer", showing.plain("producer_id"), right=True),
+    Column("epoch", showing.plain("producer_epoch"), right=True),
+    Column("sequence", showing.plain("base_sequence"), right=True),
+    Column("status", showing.status, shrink=8, empty="ok"),
+)
+
+TABLE: Final = CaptureTable(
+    name="batches", schema=SCHEMA, file="capture", statuses=words(STATUSES), maker=Batches, shown=SHOWN
 )

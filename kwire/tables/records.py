@@ -45,7 +45,7 @@ from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Topics
 if TYPE_CHECKING:
     from kwire.records import RecordColumns
 
-__all__ = ["SCHEMA", "SHOWN", "STATUSES", "TABLE", "RecordStatus", "Records"]
+__all__ = ["R_RECORDS", "SCHEMA", "SHOWN", "STATUSES", "TABLE", "WORDS", "Place", "RecordStatus", "Records"]
 
 Array = Any
 
@@ -73,6 +73,7 @@ SCHEMA: Final = pa.schema(
         pa.field("is_transactional", pa.bool_()),
         pa.field("is_control", pa.bool_()),
         pa.field("control_type", pa.string()),
+        pa.field("batch", pa.int64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
     ]
@@ -81,8 +82,9 @@ SCHEMA: Final = pa.schema(
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
 uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that the last message before
-this frame gave to it, or null. Bytes that are no record become one row with a status other than ``ok`` and the record
-columns null.
+this frame gave to it, or null. ``batch`` is the byte of the frame at which the record's batch begins: with the key of
+the frame it is the key of the table ``batches``. Bytes that are no record become one row with a status other than
+``ok`` and the record columns null.
 """
 
 
@@ -112,7 +114,7 @@ SOURCES: Final = ("produce", "fetch")
 
 OF_PLACE: Final = tuple(SCHEMA.names[: SCHEMA.get_field_index("offset")])
 """Columns that say where a record stands: of its frame, or of its record set. Rows that are no record have them too."""
-OF_RECORD: Final = tuple(one for one in SCHEMA.names if one not in (*OF_PLACE, "status", "error"))
+OF_RECORD: Final = tuple(one for one in SCHEMA.names if one not in (*OF_PLACE, "batch", "status", "error"))
 """Columns that the record decoder makes, under the same names."""
 
 _FETCHED: Final = (
@@ -161,6 +163,8 @@ class Records(Maker):
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
         if "crc_ok" not in self._decoded and not self._wanted.isdisjoint(("status", "error")):
             self._decoded.append("crc_ok")
+        if "batch" in self._wanted:
+            self._decoded.append("position")
         self._sets = Programs(_set_program, SET_REGISTERS)
         self._topics = Topics(run.topics)
         self._only = run.only
@@ -171,6 +175,26 @@ class Records(Maker):
         from kwire.records.columnar import decode_pieces
         from kwire.records.verdicts import Waiting
 
+        sets, of_job, failures = self._found(frames)
+        starts = value_column(sets, R_RECORDS).copy()
+        lengths = np.maximum(length_column(sets, R_RECORDS), 0)
+        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        hides = _of_metadata(frames.data, sets) if self._redacts else np.zeros(0, bool)
+        decoded = self._decoded
+        if hides.any() and "is_control" not in decoded:
+            decoded = [*decoded, "is_control"]
+        waiting = Waiting()
+        for failure in failures:
+            waiting.tell((failure.row, _LAST), failure)
+        pieces = decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget)
+        for found, after in pieces:
+            for one, offset, text in found.problems:
+                waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
+            told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
+            yield from self._made(frames, place, found, told, hides)
+
+    def _found(self, frames: Frames) -> tuple[Array, Array, list[Failure]]:
+        """The record sets, the frame of each, and the frames that could not be read to their end."""
         topics = None if self._only is None else self._only.topics
         if "topic" in self._wanted or topics is not None:
             self._topics.learn(frames)
@@ -183,29 +207,13 @@ class Records(Maker):
             kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
             # What is wrong with a frame is not of one of its topics.
             sets, of_job, failures = sets[kept], of_job[kept], []
-        starts = value_column(sets, R_RECORDS).copy()
-        lengths = np.maximum(length_column(sets, R_RECORDS), 0)
-        place = _Place(self._name, self._topics, frames, sets, of_job, self._wanted)
-        hides = _of_metadata(frames.data, sets) if self._redacts else np.zeros(0, bool)
-        decoded = self._decoded
-        if hides.any() and "is_control" not in decoded:
-            decoded = [*decoded, "is_control"]
-        waiting = Waiting()
-        for failure in failures:
-            # Bytes after the body are told by ``frames``: nothing of the records is missing.
-            if not failure.is_trailing:
-                waiting.tell((failure.row, _LAST), failure)
-        pieces = decode_pieces(frames.data, starts, lengths, limits=self._limits, columns=decoded, budget=self._budget)
-        for found, after in pieces:
-            for one, offset, text in found.problems:
-                waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
-            told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
-            yield from self._made(frames, place, found, told, hides)
+        # Bytes after the body are told by ``frames``: nothing of the records is missing.
+        return sets, of_job, [one for one in failures if not one.is_trailing]
 
     def _made(
         self,
         frames: Frames,
-        place: _Place,
+        place: Place,
         found: RecordColumns,
         told: list[tuple[tuple[int, ...], Any]],
         hides: Array,
@@ -215,6 +223,8 @@ class Records(Maker):
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
         own = {name: found.batch.column(name) for name in self._decoded}
+        if "position" in own:
+            own["batch"] = pa.array(own.pop("position").to_numpy() + place.begins[found.set_index])
         if hides.any():
             hidden, control = hides[found.set_index], found.batch.column("is_control").to_numpy(False)
             own["value"] = with_redacted(own["value"], np.flatnonzero(hidden & ~control))
@@ -271,7 +281,7 @@ class Records(Maker):
             "error": pc.if_else(hidden, both, error),
         }
 
-    def _unnamed(self, place: _Place, of_set: Array) -> Array:
+    def _unnamed(self, place: Place, of_set: Array) -> Array:
         """Which rows are to be without the name of their topic: those behind what long names may be in all."""
         if not place.has_long_names:
             return np.zeros(len(of_set), bool)
@@ -311,7 +321,7 @@ def _of_metadata(data: Array, sets: Array) -> Array:
     return made
 
 
-class _Place:
+class Place:
     """Where records stand: the columns of their frame and of their record set."""
 
     def __init__(
@@ -325,6 +335,8 @@ class _Place:
         self._wanted = wanted
         self.of_job = of_job
         """The frame of each record set."""
+        self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
+        """The byte of its frame at which each record set begins."""
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
             self._texts["topic"] = topics.names(frames.data, sets, frames.numbers[of_job])

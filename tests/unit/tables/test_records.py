@@ -51,6 +51,7 @@ def test_records_have_their_columns() -> None:
         "is_transactional": False,
         "is_control": False,
         "control_type": None,
+        "batch": 44,
         "status": "ok",
         "error": None,
     }

@@ -89,7 +89,8 @@ def test_every_table_is_found_under_its_name() -> None:
 
 def test_an_unknown_table_is_a_value_error_that_names_those_there_are() -> None:
     with pytest.raises(
-        ValueError, match="no table 'packets': there are frames, messages, partitions, records, client_metrics, calls"
+        ValueError,
+        match="no table 'packets': there are frames, messages, partitions, records, batches, client_metrics, calls",
     ):
         tables.table("packets")
     with pytest.raises(ValueError, match=r"no table 'packets': there are frames, .*, hono"):
@@ -297,7 +298,7 @@ def test_of_a_record_nothing_is_copied_that_is_not_wanted(monkeypatch: pytest.Mo
         (["frame", "partition"], []),
         (["key", "status"], ["key", "crc_ok"]),
         (["error"], ["crc_ok"]),
-        (names_of("records"), [one for one in names_of("records") if one in records.SCHEMA.names]),
+        (names_of("records"), [*(one for one in names_of("records") if one in records.SCHEMA.names), "position"]),
     ):
         read(damaged(), "records", columns=columns)
         assert list(decoded.arguments[-1]["columns"]) == wanted
