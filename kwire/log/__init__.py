@@ -3,9 +3,10 @@
 ``find(path)`` lists the segments of a file, a partition's directory or a whole data directory; ``read(segment)`` gives
 the records of one as Arrow batches with the schema ``RECORDS``, ``batches(segment)`` one row per batch (``BATCHES``),
 as Kafka's dump-log tool prints them. ``read_index(segment)`` and ``read_time_index(segment)`` give the entries of
-``.index`` and ``.timeindex``, and ``check_indexes(segment)`` compares both with the segment. ``kwire.log.internal``
-decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this package alone does not import the
-array libraries.
+``.index`` and ``.timeindex``, and ``check_indexes(segment)`` compares both with the segment. ``describe(path)`` says
+what else a broker keeps there (``kwire.log.folders``), ``overlaps(path)`` which segments have the same offsets.
+``kwire.log.internal`` decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this package alone
+does not import the array libraries.
 """
 
 from __future__ import annotations
@@ -15,6 +16,24 @@ from typing import TYPE_CHECKING, Any
 from kwire.log.files import Segment, find, has_segment_name, is_segment
 
 if TYPE_CHECKING:
+    from kwire.log.folders import (
+        CHECKPOINTS,
+        Aborted,
+        Epoch,
+        Folder,
+        Overlap,
+        Partition,
+        PartitionMetadata,
+        Producer,
+        describe,
+        overlaps,
+        read_aborted,
+        read_epochs,
+        read_offsets,
+        read_partition_metadata,
+        read_producers,
+        read_properties,
+    )
     from kwire.log.indexes import (
         IndexProblem,
         OffsetEntry,
@@ -27,23 +46,55 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCHES",
+    "CHECKPOINTS",
     "RECORDS",
+    "Aborted",
+    "Epoch",
+    "Folder",
     "IndexProblem",
     "OffsetEntry",
+    "Overlap",
+    "Partition",
+    "PartitionMetadata",
+    "Producer",
     "Segment",
     "TimeEntry",
     "batches",
     "check_indexes",
+    "describe",
     "find",
     "has_segment_name",
     "is_segment",
+    "overlaps",
     "read",
+    "read_aborted",
+    "read_epochs",
     "read_index",
+    "read_offsets",
+    "read_partition_metadata",
+    "read_producers",
+    "read_properties",
     "read_time_index",
 ]
 
 _MODULES = {
+    "Aborted": "folders",
+    "Epoch": "folders",
+    "Folder": "folders",
+    "Overlap": "folders",
+    "Partition": "folders",
+    "PartitionMetadata": "folders",
+    "Producer": "folders",
+    "describe": "folders",
+    "overlaps": "folders",
+    "read_aborted": "folders",
+    "read_epochs": "folders",
+    "read_offsets": "folders",
+    "read_partition_metadata": "folders",
+    "read_producers": "folders",
+    "read_properties": "folders",
     "BATCHES": "reading",
+    "CHECKPOINTS": "folders",
     "RECORDS": "reading",
     "IndexProblem": "indexes",
     "OffsetEntry": "indexes",

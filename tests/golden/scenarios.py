@@ -766,6 +766,75 @@ def segment_indexes(target: Target) -> None:
                 segment_files.keep(cluster, place, folder / place.name, indexes=True)
 
 
+def log_folders(target: Target) -> None:
+    """What brokers keep beside their segments: the files of a whole log folder, without the segments.
+
+    Folders tests/golden/segments/BROKER-folder/NODE: checkpoints and meta.properties, and of each partition
+    leader-epoch-checkpoint, partition.metadata, snapshots of producers and indexes of aborted transactions. One of two
+    brokers is stopped once, so that there is a second leader epoch; records are deleted up to an offset and a topic is
+    compacted, so that the checkpoints of both say something.
+    """
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("3.9-zk", {"mode": "zookeeper", "config": {}}),
+        (f"{'.'.join(target.newest.split('.')[:2])}-kraft", {"mode": "kraft", "version": target.newest, "config": {}}),
+    ]
+    for name, settings in kinds:
+        folder = target.out / "segments" / f"{name}-folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        settings["config"] = {
+            "log.cleaner.backoff.ms": "200",
+            "log.flush.offset.checkpoint.interval.ms": "500",
+            "log.flush.start.offset.checkpoint.interval.ms": "500",
+            "replica.high.watermark.checkpoint.interval.ms": "500",
+        }
+        with Cluster(brokers=2, controllers=1, **settings) as cluster:
+            address = cluster.bootstrap()
+            admin = kafka.KafkaAdminClient(bootstrap_servers=address)
+            made = kafka.admin.NewTopic("folder-plain", 2, 2)
+            compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+            admin.create_topics([made, kafka.admin.NewTopic("folder-compacted", 1, 1, topic_configs=compacted)])
+            time.sleep(1)
+            producer = kafka.KafkaProducer(bootstrap_servers=address, transactional_id="folder-writer")
+            producer.init_transactions()
+            for commit in (True, False, True):
+                producer.begin_transaction()
+                for partition in (0, 1):
+                    producer.send("folder-plain", b"value", partition=partition)
+                producer.flush()
+                (producer.commit_transaction if commit else producer.abort_transaction)()
+            producer.close()
+            plain = kafka.KafkaProducer(bootstrap_servers=address)
+            for number in range(20):
+                plain.send("folder-compacted", key=b"key", value=str(number).encode()).get(10)
+                time.sleep(0.15)
+            plain.close()
+            admin.delete_records({kafka.TopicPartition("folder-plain", 0): 2})
+            time.sleep(2)
+            second = cluster.nodes[1]
+            cluster.stop_node(second)
+            time.sleep(1)
+            cluster.start_node(second)
+            time.sleep(3)
+            admin.close()
+            cluster.halt()
+            for node in cluster.nodes:
+                _keep_folder(node.folder / "data", folder / f"node-{node.node_id}")
+
+
+def _keep_folder(data: Path, target: Path) -> None:
+    """Copy the small files of a log folder, and of the partitions of the topics ``folder-*`` in it."""
+    beside = ("partition.metadata", "leader-epoch-checkpoint")
+    for file in sorted(data.iterdir()):
+        if file.is_file() and (file.name.endswith("-checkpoint") or file.name == "meta.properties"):
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target / file.name)
+    for place in sorted(data.glob("folder-*")):
+        for file in sorted(place.iterdir()):
+            if file.stat().st_size and (file.name in beside or file.suffix in (".log", ".snapshot", ".txnindex")):
+                (target / place.name).mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, target / place.name / file.name)
+
+
 @contextmanager
 def _recorded_cluster(cluster: Cluster) -> Iterator[Cluster]:
     """A cluster that is planned, so that its ports are known, but started later, inside the recording."""
@@ -829,4 +898,5 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "encrypted": encrypted,
     "segments": segments,
     "segment-indexes": segment_indexes,
+    "log-folders": log_folders,
 }

@@ -1,0 +1,174 @@
+"""``kwire segments``: what stands in a broker's data directory. The exit code is 1 where something in it is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kwire.errors import KwireError
+from kwire.tables.showing import readable
+
+if TYPE_CHECKING:
+    from kwire.log.folders import Folder, Partition
+
+__all__ = ["register"]
+
+WRONG: Final = 1
+"""The exit code where something is wrong."""
+
+EPILOG = """\
+examples:
+  kwire segments /var/lib/kafka/data
+  kwire segments orders-0
+  kwire segments data --format jsonl | jq 'select(.problems != [])'
+
+The exit code is 0 where all is as it should be, 1 where something is not, 2 where a directory cannot be read.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Adds the command to the parser."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "segments",
+        help="what stands in a broker's data directory",
+        description="Says of each partition in a data directory, or of one, which segments it has, up to where it is "
+        "flushed, replicated and compacted, its leader epochs, producers and aborted transactions; and what is wrong: "
+        "segments that overlap, files that are damaged.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a data directory, or that of a partition")
+    parser.add_argument(
+        "--format", choices=("text", "jsonl"), default="text", help="for people, or a line for each partition"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Describes the folders. Returns 0, 1 where something is wrong, or 2 where a folder could not be read."""
+    from kwire import log
+    from kwire.cli import BAD_INPUT, report
+
+    code = 0
+    for name in args.folders:
+        try:
+            folder = log.describe(name)
+        except (KwireError, OSError) as error:
+            report(error, name)
+            code = BAD_INPUT
+            continue
+        for line in _lines(folder) if args.format == "jsonl" else _text(folder):
+            sys.stdout.write(line + "\n")
+        if not folder.sound:
+            code = code or WRONG
+    return code
+
+
+# --- As JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _lines(folder: Folder) -> Iterator[str]:
+    for one in folder.partitions:
+        yield json.dumps(_object(folder, one), ensure_ascii=True)
+    if folder.problems or folder.gone:
+        gone = [f"{topic}-{partition}" for topic, partition in folder.gone]
+        yield json.dumps({"folder": str(folder.path), "gone": gone, "problems": folder.problems}, ensure_ascii=True)
+
+
+def _object(folder: Folder, one: Partition) -> dict[str, Any]:
+    return {
+        "folder": str(one.path),
+        "node_id": folder.properties.get("node.id", folder.properties.get("broker.id")),
+        "cluster_id": folder.properties.get("cluster.id"),
+        "directory_id": folder.properties.get("directory.id"),
+        "topic": one.topic,
+        "partition": one.partition,
+        "topic_id": one.topic_id,
+        "log_start": one.log_start,
+        "recovery_point": one.recovery_point,
+        "high_watermark": one.high_watermark,
+        "cleaned_up_to": one.cleaned_up_to,
+        "leader_epochs": [epoch._asdict() for epoch in one.epochs],
+        "segments": [
+            {
+                "file": each.segment.path.name,
+                "first_offset": each.first,
+                "last_offset": each.last,
+                "batches": each.batches,
+                "bytes": each.size,
+            }
+            for each in one.segments
+        ],
+        "producers": [each._asdict() for each in one.producers],
+        "aborted": [each._asdict() for each in one.aborted],
+        "problems": one.problems,
+    }
+
+
+# --- For people -------------------------------------------------------------------------------------------------------
+
+
+def _text(folder: Folder) -> Iterator[str]:
+    said = folder.properties
+    known = {
+        "node": said.get("node.id", said.get("broker.id")),
+        "cluster": said.get("cluster.id"),
+        "directory": said.get("directory.id"),
+    }
+    about = ", ".join(f"{name} {text}" for name, text in known.items() if text is not None)
+    yield readable(f"{folder.path}: {about}" if about else str(folder.path), None)
+    for one in folder.partitions:
+        yield from _partition(one)
+    if folder.gone:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in folder.gone)
+        yield readable(f"in checkpoints, but not there: {names}", None)
+    for problem in folder.problems:
+        yield readable(f"problem: {problem}", None)
+
+
+def _partition(one: Partition) -> Iterator[str]:
+    facts = [
+        f"{name} {value}"
+        for name, value in (
+            ("topic id", one.topic_id),
+            ("log start", one.log_start),
+            ("recovery point", one.recovery_point),
+            ("high watermark", one.high_watermark),
+            ("cleaned up to", one.cleaned_up_to),
+        )
+        if value is not None
+    ]
+    yield readable(f"{one.topic}-{one.partition}: {', '.join(facts) or 'no checkpoint names it'}", None)
+    if one.epochs:
+        each = ", ".join(f"{epoch} from {start}" for epoch, start in one.epochs[-_MOST:])
+        more = f" (the last {_MOST} of {len(one.epochs)})" if len(one.epochs) > _MOST else ""
+        yield f"  leader epochs{more}: {each}"
+    for extent in one.segments:
+        offsets = "empty" if extent.first is None else f"offsets {extent.first} to {extent.last}"
+        name = readable(extent.segment.path.name, None)
+        yield f"  {name}: {offsets}, {_counted(extent.batches, 'batch', 'batches')}, {extent.size} bytes"
+    for producer in one.producers[:_MOST]:
+        is_open = producer.current_first_offset
+        yield (
+            f"  producer {producer.producer_id} epoch {producer.producer_epoch}: sequence {producer.last_sequence} at "
+            f"offset {producer.last_offset}{'' if is_open is None else f', transaction open since offset {is_open}'}"
+        )
+    if len(one.producers) > _MOST:
+        yield f"  ... and {len(one.producers) - _MOST} more producers"
+    for gone in one.aborted[:_MOST]:
+        yield f"  aborted: offsets {gone.first_offset} to {gone.last_offset} of producer {gone.producer_id}"
+    if len(one.aborted) > _MOST:
+        yield f"  ... and {len(one.aborted) - _MOST} more aborted transactions"
+    for problem in one.problems:
+        yield readable(f"  problem: {problem}", None)
+
+
+_MOST: Final = 20
+"""Lines of a kind for one partition; ``--format jsonl`` has all of them."""
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
