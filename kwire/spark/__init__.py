@@ -8,9 +8,9 @@ Spark finds the data source by itself (``pyspark_kwire``) where kwire is install
 does the same by hand: for a session that has used a Python data source before kwire could be found. Importing this
 package makes Spark's workers run the same Python as the driver (``kwire.spark.workers``).
 
-This is the only package that imports pyspark. The parts: ``source`` (the data source), ``files`` (what a path stands
-for), ``functions`` (column functions), ``events`` (CloudEvents and Hono), ``answers`` (the audit), ``workers`` (their
-Python).
+This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
+(streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
+``events`` (CloudEvents and Hono), ``answers`` (the audit), ``workers`` (their Python).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ except ImportError as missing:
 
 from kwire.spark.across import read
 from kwire.spark.answers import audit
+from kwire.spark.chunks import decode_frames
 from kwire.spark.events import (
     cloudevent,
     cloudevents,
@@ -49,6 +50,7 @@ __all__ = [
     "audit",
     "cloudevent",
     "cloudevents",
+    "decode_frames",
     "decode_records",
     "decode_request",
     "decode_response",

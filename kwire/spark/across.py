@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kwire.spark.files import File
     from kwire.spark.source import Options
 
-__all__ = ["Sensor", "Whole", "check", "one_by_one", "read", "sensor_of", "wholes"]
+__all__ = ["Sensor", "Whole", "check", "mapped", "one_by_one", "read", "sensor_of", "wholes"]
 
 Sensor = int | str | Callable[[str], str] | None
 """Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
@@ -211,7 +211,7 @@ def read(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from kwire.spark.files import find
-    from kwire.spark.source import Options, _spark_schema
+    from kwire.spark.source import Options, spark_schema
 
     spark = spark or Session.active()
     given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
@@ -226,20 +226,20 @@ def read(
     count = len(of_place)
     shares = buckets or max(1, min(BUCKETS, count))
     work = _Work(checked, of_place, sensors, shares)
-    schema = _spark_schema(definition, asked=True)
+    schema = spark_schema(definition, asked=True)
     if columns is not None:
         schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
     else:
         schema = type(schema)([schema[name] for name in definition.schema.names])
-    edges = _mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
+    edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
     tasks = shares * len(some) + 1
     chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
-    states = _mapped(chained, work.chained, from_arrow_schema(_STATES))
+    states = mapped(chained, work.chained, from_arrow_schema(_STATES))
     placed = states.repartitionById(count, states["place"].cast("int"))
-    return _mapped(placed, _Decoding(work, schema).rows, schema)
+    return mapped(placed, _Decoding(work, schema).rows, schema)
 
 
-def _mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
+def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
     """``frame.mapInArrow(function, schema)``, which asks for pandas and does not use it: the same without it."""
     from pyspark.errors import PySparkImportError
 

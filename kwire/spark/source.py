@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
 
-__all__ = ["BAD_FILE", "KwireDataSource", "schema_of", "table_schema"]
+__all__ = ["BAD_FILE", "KwireDataSource", "schema_of", "spark_schema", "table_schema"]
 
 BAD_FILE = "bad_file"
 """``status`` of the row that stands for a file that could not be read, or not to its end."""
@@ -101,7 +101,7 @@ def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> Stru
 
     Raises ``KwireError`` for a table or format that there is not.
     """
-    return _spark_schema(_table(table, form, deep=deep))
+    return spark_schema(_table(table, form, deep=deep))
 
 
 def schema_of(api: str, direction: str, *, payloads: bool = False) -> StructType:
@@ -117,7 +117,7 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> StructType
     return from_arrow_schema(capture.schema_of(api, direction, payloads=payloads))
 
 
-def _spark_schema(table: Table, *, asked: bool = False, columns: tuple[str, ...] | None = None) -> StructType:
+def spark_schema(table: Table, *, asked: bool = False, columns: tuple[str, ...] | None = None) -> StructType:
     """The columns of a table, or some of them; with ``asked``, those as well that are only there by name."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -371,7 +371,7 @@ class KwireDataSource(DataSource):
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
         checked = Options.of(options)
-        schema = _spark_schema(checked.definition, columns=checked.columns)
+        schema = spark_schema(checked.definition, columns=checked.columns)
         if of_catalog:
             first, *others = schema.fields
             kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
@@ -406,7 +406,7 @@ class KwireDataSource(DataSource):
             raise KwireError(f"the option {MOST!r} is for kwire.spark.read: the data source reads whole files")
         options = Options.of(given)
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
-        whole = _spark_schema(options.definition, asked=True)
+        whole = spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
         for one in schema.fields:
             if one.name not in known:

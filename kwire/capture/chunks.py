@@ -1,0 +1,132 @@
+"""Chunks of byte streams as a capture: what tracers of system calls (eBPF) and proxies see of connections.
+
+They have no packets: each chunk is some bytes that one end of a connection has sent, with a time. ``Chunks`` writes
+them as the capture that has just these bytes in its TCP segments, for whoever reads captures; so they go through the
+same ``Tracker``, and frames, pairing and limits are those of any capture.
+
+Rules kept here:
+
+- A connection is whatever key it has. Addresses and ports are made up, one pair for each key, and are to be shown to
+  nobody: ``key_of`` gives the key back by the number of the connection.
+- A direction has its bytes one after the other, as they come, or where ``position`` says they are: then what is missing
+  is a hole, and what comes twice is a repeat, as of TCP.
+- Nothing says where a connection begins: a chunk may be the middle of a frame.
+- Chunks are to come in order of time. It is written as they are read: nothing of them is kept but a few numbers for
+  each connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+__all__ = ["BROKER_PORT", "Chunk", "Chunks"]
+
+BROKER_PORT: Final = 9092
+"""The port of the end that answers, where it is known which one it is."""
+_PORT: Final = 40_000
+"""Any other port: of two ends that may be either, the first to send has the higher one."""
+
+LARGEST: Final = 65_000
+"""Bytes of one segment: an IP packet has no more than 65,535."""
+MOST_CONNECTIONS: Final = 1 << 28
+"""Made-up addresses for one end."""
+
+_FILE: Final = struct.pack(">IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 101)
+"""The header of a pcap file: nanoseconds, packets of IP without a link layer."""
+_SECOND: Final = 1_000_000_000
+_LATEST: Final = (1 << 32) * _SECOND - 1
+_PACKET: Final = struct.Struct(">IIIIBBHHHBBH4s4sHHIIBBHHH")
+_HEADERS: Final = 40
+_ACK: Final = 16
+_WORD: Final = (1 << 32) - 1
+
+
+class Chunk(NamedTuple):
+    """Some bytes that one end has sent. ``connection`` and ``side`` are values that can be hashed."""
+
+    connection: Any
+    side: Any
+    time: int
+    """Nanoseconds since 1970."""
+    payload: bytes
+    position: int | None = None
+    """Which byte of its direction is the first; None: the one behind the last."""
+
+
+class _Pair:
+    """A connection: its made-up ends, and the next byte of each direction."""
+
+    __slots__ = ("first", "hosts", "next", "ports")
+
+    def __init__(self, number: int, ports: tuple[int, int], first: Any) -> None:
+        place = struct.pack(">I", number)
+        self.hosts = bytes([10 + (place[0] << 1)]) + place[1:], bytes([11 + (place[0] << 1)]) + place[1:]
+        self.ports = ports
+        self.first = first
+        self.next = [0, 0]
+
+
+class Chunks:
+    """A capture of ``chunks``, as a source for ``kwire.capture.read``.
+
+    ``requests``: the value of ``Chunk.side`` for what clients send; then ``ports`` of the reader is to be
+    ``BROKER_PORT``. None: nothing is known but that the sides are two, and who is the client is told as in any capture.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk], requests: Any = None) -> None:
+        self._chunks = iter(chunks)
+        self._requests = requests
+        self._pairs: dict[Any, _Pair] = {}
+        self._keys: dict[int, Any] = {}
+        self._packets = 0
+        self._ready = bytearray(_FILE)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to ``size`` bytes of the capture; none at its end."""
+        while size < 0 or len(self._ready) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._add(chunk)
+        end = len(self._ready) if size < 0 else size
+        made = bytes(self._ready[:end])
+        del self._ready[:end]
+        return made
+
+    def key_of(self, packet: int) -> Any:
+        """The connection whose first packet has this number."""
+        return self._keys[packet]
+
+    def _add(self, chunk: Chunk) -> None:
+        data = chunk.payload
+        if not data:
+            return
+        pair = self._pairs.get(chunk.connection)
+        if pair is None:
+            pair = self._pairs[chunk.connection] = self._pair(chunk)
+        side = 0 if chunk.side == pair.first else 1
+        at = pair.next[side] if chunk.position is None else chunk.position
+        seconds, rest = divmod(min(max(chunk.time, 0), _LATEST), _SECOND)
+        source, target = pair.hosts[side], pair.hosts[1 - side]
+        from_port, to_port = pair.ports[side], pair.ports[1 - side]
+        acknowledged = pair.next[1 - side] & _WORD
+        for begin in range(0, len(data), LARGEST):
+            part = data[begin : begin + LARGEST]
+            size = _HEADERS + len(part)
+            self._ready += _PACKET.pack(
+                *(seconds, rest, size, size, 0x45, 0, size, 0, 0x4000, 64, 6, 0, source, target),
+                *(from_port, to_port, (at + begin) & _WORD, acknowledged, 0x50, _ACK, 65_535, 0, 0),
+            )
+            self._ready += part
+            self._packets += 1
+        pair.next[side] = max(pair.next[side], at + len(data))
+
+    def _pair(self, chunk: Chunk) -> _Pair:
+        if len(self._pairs) == MOST_CONNECTIONS:
+            raise ValueError(f"more than {MOST_CONNECTIONS} connections at once")
+        self._keys[self._packets] = chunk.connection
+        if self._requests is None:
+            return _Pair(len(self._pairs), (_PORT + 1, _PORT), chunk.side)
+        return _Pair(len(self._pairs), (_PORT, BROKER_PORT), self._requests)

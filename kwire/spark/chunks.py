@@ -1,0 +1,181 @@
+"""``decode_frames``: chunks of byte streams, as tracers (eBPF) and proxies give them, to the tables of captures.
+
+Chunks are shared out by connection and put in order of time; each task makes a capture of its own and reads it
+(``kwire.capture.chunks``), so rows are what they would be of a capture with these bytes in its segments.
+
+Rules kept here:
+
+- ``connection`` is the user's, of the type that it has. What is made up for the capture is in no row: its name,
+  addresses and ports.
+- ``frame`` is unique in the result: which task has made it stands in its upper 32 bits.
+- A task holds its unfinished frames, and some numbers for each connection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.errors import KwireError
+from kwire.spark.across import check, mapped
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+    from kwire.capture.chunks import Chunk
+    from kwire.spark.source import Options
+
+    ColumnOrName = Column | str
+
+__all__ = ["decode_frames"]
+
+MADE_UP: Final = ("capture", "client_host", "client_port", "broker_host", "broker_port")
+"""Columns of tables that say nothing of chunks."""
+
+
+def decode_frames(
+    df: DataFrame,
+    *,
+    connection: ColumnOrName | Sequence[ColumnOrName] = "connection",
+    direction: ColumnOrName = "direction",
+    time: ColumnOrName = "time",
+    payload: ColumnOrName = "payload",
+    position: ColumnOrName | None = None,
+    order: ColumnOrName | None = None,
+    requests: str | None = "request",
+    table: str = "frames",
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """The rows of a table (``frames``, ``messages``, ``records``, ``batches`` and so on) of streams in chunks.
+
+    ``df`` has a row for each chunk. ``connection``: what is the same for all chunks of a connection, both directions
+    (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
+    ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
+    is the client is found out by what they send. ``time``: a timestamp, or nanoseconds since 1970. ``payload``: the
+    bytes; null and empty ones are passed over. ``position``: which byte of its direction is the first of the chunk,
+    where the tracer counts them: bytes that it has lost are ``gap`` rows then. ``order``: what puts chunks of the same
+    time in order. ``columns`` chooses columns, ``options`` are those of the data source (``limits``, ``payloads``,
+    ``apis``, ``topics`` ...).
+
+    A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for a table,
+    column or option that there is not.
+    """
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+
+    from kwire.spark.source import Options, spark_schema
+
+    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    checked = Options.of({**given, "table": table, "paths": json.dumps(["chunks"])})
+    definition = checked.definition
+    check(definition)
+    try:
+        names = definition.chosen(columns).names
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    made_up = [name for name in names if name in MADE_UP]
+    if columns is not None and made_up:
+        raise KwireError(f"column {made_up[0]!r}: of chunks nothing is known of it")
+    names = [name for name in names if name not in MADE_UP]
+
+    def column(one: ColumnOrName) -> Column:
+        return sql.col(one) if isinstance(one, str) else one
+
+    of = [connection] if not isinstance(connection, Sequence) or isinstance(connection, str) else list(connection)
+    key = column(of[0]) if len(of) == 1 else sql.struct(*map(column, of))
+    when = column(time)
+    if isinstance(df.select(when).schema.fields[0].dataType, TimestampType | TimestampNTZType):
+        when = sql.unix_micros(when.cast("timestamp")) * 1000
+    chunks = df.select(
+        key.alias("connection"),
+        column(direction).cast("string").alias("side"),
+        when.cast("long").alias("time"),
+        column(payload).cast("binary").alias("payload"),
+        (sql.lit(None) if position is None else column(position)).cast("long").alias("position"),
+        (sql.lit(None) if order is None else column(order)).alias("order"),
+    ).where(sql.length("payload") > 0)
+    placed = chunks.repartition("connection").sortWithinPartitions("time", "order", "position").drop("order")
+    whole = spark_schema(definition, asked=True)
+    fields = [
+        StructField(name, chunks.schema["connection"].dataType, True) if name == "connection" else whole[name]
+        for name in names
+    ]
+    schema = StructType(fields)
+    return mapped(placed, _Work(checked, tuple(names), schema, requests).rows, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a task needs. It is sent to the workers."""
+
+    options: Options
+    names: tuple[str, ...]
+    schema: StructType
+    requests: str | None
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the chunks of one task."""
+        from pyspark import TaskContext
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from kwire.capture.chunks import BROKER_PORT, Chunks
+        from kwire.capture.parts import Part
+        from kwire.capture.tracker import PART_BITS
+        from kwire.spark.source import keys_of
+        from kwire.tables.reading import read
+
+        context = TaskContext.get()
+        place = 0 if context is None else context.partitionId()
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        one = self.options
+        values: dict[Any, Any] = {}
+        source = Chunks(_chunks(batches, values), self.requests)
+        found = read(
+            source,
+            {one.table: ["connection", *(name for name in self.names if name != "connection")]},
+            ports=one.ports if self.requests is None else (BROKER_PORT,),
+            limits=one.limits,
+            secrets=one.secrets,
+            payloads=one.payloads,
+            keys=keys_of(one.keylog),
+            only=one.only,
+            part=Part(place=place),
+        )
+        for _, batch in found:
+            arrays = []
+            for field in schema:
+                column = batch.column(field.name)
+                if field.name == "connection":
+                    numbers = pc.unique(column)
+                    first = [values[source.key_of(number - (place << PART_BITS))] for number in numbers.to_pylist()]
+                    column = pa.array(first, field.type).take(pc.index_in(column, numbers))
+                arrays.append(column)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chunks(batches: Iterable[pa.RecordBatch], values: dict[Any, Any]) -> Iterator[Chunk]:
+    """The chunks in some batches; ``values`` becomes the connections as they were given."""
+    from kwire.capture.chunks import Chunk
+
+    latest = 0
+    for batch in batches:
+        connections = batch.column("connection").to_pylist()
+        rest = (batch.column(name).to_pylist() for name in ("side", "time", "payload", "position"))
+        for connection, side, time, payload, position in zip(connections, *rest, strict=True):
+            key = _hashable(connection)
+            values.setdefault(key, connection)
+            latest = latest if time is None else time
+            yield Chunk(key, side, latest, payload, position)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(_hashable(one) for one in value.values())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

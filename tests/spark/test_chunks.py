@@ -1,0 +1,61 @@
+"""Chunks of streams in a table become the rows of the capture that they were taken from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import kwire.spark
+from kwire import capture
+from kwire.errors import KwireError
+from kwire.testing import packets
+
+CAPTURE = Path(__file__).parents[1] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
+FRAMES = ["timestamp", "api_name", "correlation_id", "size", "latency_ms", "status"]
+RECORDS = ["topic", "partition", "offset", "key", "value", "batch", "status"]
+
+
+def expected(table: str, columns: list[str]) -> Counter[str]:
+    with CAPTURE.open("rb") as file:
+        return plain(row for batch in capture.read(file, table, columns=columns) for row in batch.to_pylist())
+
+
+def plain(rows: object) -> Counter[str]:
+    return Counter(repr({name: str(value) for name, value in row.items()}) for row in rows)  # type: ignore[attr-defined]
+
+
+def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
+    whole = packets.read(CAPTURE.read_bytes())
+    flows = packets.Flows(whole)
+    rows = [
+        (side.flow, f"fd{side.flow}", ("egress", "ingress")[side.end], number, one.packet.time, bytearray(one.payload))
+        for number, (one, side) in enumerate(zip(flows.segments, flows.sides, strict=True))
+        if one is not None and side is not None
+    ]
+    rows.reverse()
+    df = spark.createDataFrame(rows, "pid int, socket string, way string, n int, ns long, data binary")
+    how = {"connection": ["pid", "socket"], "direction": "way", "time": "ns", "payload": "data", "order": "n"}
+    frames = kwire.spark.decode_frames(df, **how, requests="egress", columns=["connection", "frame", *FRAMES])
+    found = frames.toArrow().to_pylist()
+    assert plain({name: row[name] for name in FRAMES} for row in found) == expected("frames", FRAMES)
+    assert {row["connection"]["socket"] for row in found} <= {row[1] for row in rows}
+    assert len({row["frame"] for row in found}) == len(found)
+    # Who is the client, told by what they send; times as Spark has them; records, their keys out of the same streams.
+    frame = kwire.spark.decode_frames(
+        df.selectExpr("pid", "way", "timestamp_micros(ns div 1000) as at", "data", "n"),
+        **(how | {"connection": "pid", "time": "at"}),
+        requests=None,
+        table="records",
+        columns=["connection", *RECORDS],
+    )
+    records = frame.toArrow().to_pylist()
+    assert plain({name: row[name] for name in RECORDS} for row in records) == expected("records", RECORDS)
+    assert {type(row["connection"]) for row in records} == {int}
+    assert "capture" not in kwire.spark.decode_frames(df, **how, requests="egress", table="messages").columns
+    with pytest.raises(KwireError, match="column 'client_host': of chunks nothing is known of it"):
+        kwire.spark.decode_frames(df, **how, columns=["client_host"])
+    with pytest.raises(KwireError, match="no table 'packets'"):
+        kwire.spark.decode_frames(df, **how, table="packets")

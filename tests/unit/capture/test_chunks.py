@@ -1,0 +1,80 @@
+"""Chunks of streams have the rows of the capture that they were taken from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kwire import capture
+from kwire.capture.chunks import BROKER_PORT, LARGEST, Chunk, Chunks
+from kwire.testing import packets
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+COLUMNS = ["timestamp", "direction", "api_name", "api_version", "correlation_id", "size", "latency_ms", "status"]
+
+
+def chunks_of(path: Path, numbered: bool = False) -> list[Chunk]:
+    """The segments with payload of a capture, as chunks."""
+    whole = packets.read(path.read_bytes())
+    flows = packets.Flows(whole)
+    found = []
+    for one, side in zip(flows.segments, flows.sides, strict=True):
+        if one is not None and side is not None and one.payload:
+            start = flows.flows[side.flow].starts[side.end]
+            assert start is not None
+            position = (one.seq - start) & 0xFFFFFFFF if numbered else None
+            name = ("request", "response")[side.end]
+            found.append(Chunk(side.flow, name, one.packet.time, one.payload, position))
+    return found
+
+
+def rows(chunks: Iterable[Chunk], requests: str | None = "request", **options: Any) -> list[dict[str, Any]]:
+    ports = None if requests is None else (BROKER_PORT,)
+    found = capture.read(Chunks(chunks, requests), "frames", ports=ports, columns=["connection", *COLUMNS], **options)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def plain(found: Iterable[dict[str, Any]]) -> Counter[str]:
+    return Counter(repr([row[name] for name in COLUMNS]) for row in found)
+
+
+@pytest.mark.parametrize("name", ["3.9-zk-kafka-python/first-light.pcap", "4.3-kraft-kafka-python/unpinned.pcap"])
+def test_rows_are_those_of_the_capture(name: str) -> None:
+    path = GOLDEN / f"kafka-{name}"
+    with path.open("rb") as file:
+        expected = plain(row for batch in capture.read(file, "frames", columns=COLUMNS) for row in batch.to_pylist())
+    chunks = chunks_of(path)
+    assert plain(rows(chunks)) == expected
+    assert plain(rows(chunks, None)) == expected
+    assert plain(rows(chunks_of(path, numbered=True), window=1000)) == expected
+    # However the bytes are shared out to chunks; what is lost leaves a hole where positions say so.
+    cut = [
+        one._replace(payload=one.payload[at : at + 7]) for one in chunks[:60] for at in range(0, len(one.payload), 7)
+    ]
+    assert plain(rows(cut)) == plain(rows(chunks[:60]))
+    lost = chunks_of(path, numbered=True)
+    largest = max(range(20, len(lost)), key=lambda one: len(lost[one].payload))
+    lost[largest] = lost[largest]._replace(payload=lost[largest].payload[:20])
+    found = rows(lost)
+    assert [row["status"] for row in found if row["status"] != "ok"] == ["gap"]
+    assert len(found) == expected.total()
+
+
+def test_connections_have_their_keys_and_large_chunks_are_more_than_one_segment() -> None:
+    records = bytes(3 * LARGEST)
+    body = b"\0\1" + bytes(4) + b"\0\0\0\1\0\1t" + b"\0\0\0\1" + bytes(4) + len(records).to_bytes(4, "big") + records
+    frame = b"\0\0\0\2" + b"\0\0\0\7" + b"\0\1x" + body  # Produce v2
+    frame = len(frame).to_bytes(4, "big") + frame
+    sent = [(("b", 1), b""), (("a", 1), frame), (("b", 1), frame)]
+    source = Chunks([Chunk(key, "in", 10**18, payload) for key, payload in sent], "in")
+    found = [
+        (row["size"], row["status"])
+        for batch in capture.read(source, "frames", ports=(BROKER_PORT,))
+        for row in batch.to_pylist()
+    ]
+    assert found == [(len(frame) - 4, "ok")] * 2
+    assert [source.key_of(one) for one in (0, 4)] == [("a", 1), ("b", 1)]
