@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from kwire import __version__
-from kwire.cli import audit, decode, explain, export, findings, folders, lineage, schema, spark
+from kwire.cli import audit, decode, explain, export, findings, folders, lineage, schema, spark, top
 from kwire.cli import compile as compile_
 from kwire.cli import report as report_
 from kwire.errors import KwireError
@@ -32,7 +32,7 @@ from kwire.tables.showing import readable
 
 __all__ = ["main", "report", "say", "worded"]
 
-COMMANDS = (decode, report_, audit, findings, lineage, folders, export, explain, schema, spark, compile_)
+COMMANDS = (decode, report_, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
 
 BAD_INPUT = 2
 

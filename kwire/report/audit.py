@@ -16,6 +16,7 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -239,6 +240,8 @@ class Auditor:
         self._accepted = versions.accepted(self.target)
         self._seen: dict[_Key, _Seen] = {}
         self._of: dict[tuple[str, int], _Key] = {}
+        self.formats: Counter[tuple[str, int, str | None]] = Counter()
+        """Records by source, magic and compression."""
         self._formats: dict[tuple[str, int], dict[tuple[str, int, str | None], int]] = {}
 
     def add_connections(self, batch: pa.RecordBatch) -> None:
@@ -260,6 +263,7 @@ class Auditor:
         self, connection: tuple[str, int], source: str, magic: int, compression: str | None, records: int
     ) -> None:
         """Takes a number of records of one format, of the connection with this capture and number."""
+        self.formats[source, magic, compression] += records
         of = self._formats.setdefault(connection, {})
         form = (source, magic, compression)
         of[form] = of.get(form, 0) + records

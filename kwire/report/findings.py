@@ -244,8 +244,10 @@ def _where(table: pa.Table, **wanted: Any) -> pa.Table:
     """The rows in which columns have a value, or one of several."""
     mask = None
     for name, value in wanted.items():
-        values = pa.array(value if isinstance(value, (tuple, list, set, frozenset)) else [value])
-        one = pc.is_in(table[name], value_set=values.cast(table[name].type))
+        if isinstance(value, (tuple, list, set, frozenset)):
+            one = pc.is_in(table[name], value_set=pa.array(value).cast(table[name].type))
+        else:
+            one = pc.equal(table[name], value)
         mask = one if mask is None else pc.and_(mask, one)
     return table if mask is None else table.filter(mask)
 
@@ -610,23 +612,35 @@ class _Offsets(_Rule):
         super().__init__(thresholds)
         self.committed: dict[_Place, dict[str, Any]] = {}
         """The last commit of each place."""
+        self.shared: _Offsets | None = None
+        """Another rule, which was given the same tables before."""
+        self._latest: tuple[pa.Table, tuple[pa.Table, Array, Array]] | None = None
 
     def commits(self, table: pa.Table) -> tuple[pa.Table, Array, Array]:
         """The offsets that are committed, by place, then in order of time; where each place begins, and its last."""
+        if self.shared is not None and self.shared._latest is not None and self.shared._latest[0] is table:
+            return self.shared._latest[1]
+        found = self._commits(table)
+        self._latest = (table, found)
+        return found
+
+    def _commits(self, table: pa.Table) -> tuple[pa.Table, Array, Array]:
         names = ("OffsetCommit", "TxnOffsetCommit")
         made = _where(table, api_name=names, direction="request", status="ok")
         made = made.filter(pc.and_(pc.is_valid(made["offset"]), pc.is_valid(made["partition"])))
-        # Rows of a time stay in their order.
-        made = made.sort_by([(name, "ascending") for name in (*_PLACE, "frame_timestamp")])
         if not made.num_rows:
             return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        changes = np.zeros(made.num_rows, bool)
-        changes[0] = True
+        places = np.zeros(made.num_rows, np.int64)
         for name in _PLACE:
-            values = pc.fill_null(made[name].combine_chunks().dictionary_encode().indices, -1).to_numpy()
-            changes[1:] |= values[1:] != values[:-1]
+            values = made[name].combine_chunks().dictionary_encode()
+            numbers = pc.fill_null(values.indices, len(values.dictionary)).to_numpy()
+            # Numbers of what there is, so that products stay small.
+            places = np.unique(places, return_inverse=True)[1] * (len(values.dictionary) + 1) + numbers
+        order = np.lexsort((made["frame_timestamp"].cast(pa.int64()).to_numpy(), places))
+        changes = np.ones(len(order), bool)
+        changes[1:] = places[order[1:]] != places[order[:-1]]
         first = np.flatnonzero(changes)
-        return made, first, np.append(first[1:], made.num_rows) - 1
+        return made.take(pa.array(order)), first, np.append(first[1:], len(order)) - 1
 
     def remember(self, made: pa.Table, last: Array) -> None:
         """Takes the last commit of each place."""
@@ -679,21 +693,30 @@ class _Lag(_Offsets):
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self._newest: dict[tuple[str | None, int | None], int] = {}
+        self.newest: dict[tuple[str | None, int | None], int] = {}
+        """The high watermark of each topic and partition."""
 
     def take(self, name: str, table: pa.Table) -> None:
         made, _, last = self.commits(table)
-        self.remember(made, last)
+        if made.num_rows:
+            self.remember(made, last)
         told = _where(table, api_name="Fetch", direction="response", status="ok")
         told = told.filter(pc.greater_equal(pc.fill_null(told["high_watermark"], -1), 0))
         made = told.group_by(["topic", "partition"], use_threads=False).aggregate([("high_watermark", "max")])
         for row in made.to_pylist():
             key = (row["topic"], row["partition"])
-            self._newest[key] = max(row["high_watermark_max"], self._newest.get(key, 0))
+            self.newest[key] = max(row["high_watermark_max"], self.newest.get(key, 0))
+
+    def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
+        """Group, topic, partition and how many records it is behind."""
+        for (group, topic, partition), row in self.committed.items():
+            newest = self.newest.get((topic, partition))
+            if newest is not None and group is not None and row["offset"] >= 0:
+                yield group, topic, partition, max(0, newest - row["offset"])
 
     def findings(self) -> Iterator[Finding]:
         for (group, topic, partition), row in self.committed.items():
-            newest = self._newest.get((topic, partition))
+            newest = self.newest.get((topic, partition))
             if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
                 continue
             one = _Tally()
@@ -743,8 +766,8 @@ class _Retried(_Rule):
         self._sent: dict[tuple[Any, ...], dict[int, tuple[str, int, int]]] = {}
 
     def take(self, name: str, table: pa.Table) -> None:
-        sent = _where(table, source="produce", status="ok")
-        sent = sent.filter(pc.greater_equal(pc.fill_null(sent["producer_id"], -1), 0))
+        sent = table.filter(pc.greater_equal(pc.fill_null(table["producer_id"], -1), 0))
+        sent = _where(sent, source="produce", status="ok")
         keys = [*_FRAME, "topic", "topic_id", "partition", "producer_id", "producer_epoch"]
         made = sent.group_by(keys, use_threads=False).aggregate([("sequence", "min"), ("frame_timestamp", "min")])
         for row in made.to_pylist():
@@ -1005,6 +1028,21 @@ class Finder:
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
         limits = thresholds or Thresholds()
         self._rules = [rule(limits) for rule in _chosen(rules)]
+        # Two rules look at the same commits.
+        lag = [rule for rule in self._rules if isinstance(rule, _Offsets)]
+        for rule in lag[1:]:
+            rule.shared = lag[0]
+
+    def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
+        """How far what groups committed last is behind the newest high watermark, where both are known: group, topic,
+        partition, records."""
+        for rule in self._rules:
+            if isinstance(rule, _Lag):
+                yield from rule.lags()
+
+    def newest(self) -> dict[tuple[str | None, int | None], int]:
+        """The newest high watermark of each topic and partition."""
+        return next((rule.newest for rule in self._rules if isinstance(rule, _Lag)), {})
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``."""

@@ -85,8 +85,8 @@ class Lineage:
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``."""
         table = pa.Table.from_batches([batch])
-        named = table.filter(pc.is_valid(table["group_id"]))
         keys = ["client_host", "client_id", "group_id"]
+        named = table.select(keys).filter(pc.is_valid(table["group_id"]))
         for row in named.group_by(keys, use_threads=False).aggregate([]).to_pylist():
             self._groups.setdefault((row["client_host"], row["client_id"]), {})[row["group_id"]] = None
         if name == "partitions":

@@ -48,7 +48,7 @@ _OWN: Final[dict[str, Sequence[str]]] = {
         "broker_wire_bytes", "client_repeats", "broker_repeats", "client_late", "broker_late", "client_missing_bytes",
         "broker_missing_bytes", "requests", "responses", "unanswered", "status",
     ),
-    "records": ("source", "magic", "compression", "status"),
+    "records": ("status",),
 }  # fmt: skip
 
 
@@ -62,9 +62,12 @@ TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNE
 
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
-_MOST_COMMITTED: Final = 50_000
 _READS: Final = ("Fetch", "ShareFetch")
-_COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
+_MOVED: Final = [
+    "way", "topic", "topic_id", "partition", *_CLIENT, "compression", "record_bytes", "batches", "records",
+    "frame_timestamp",
+]  # fmt: skip
+_OF_GROUPS: Final = ("JoinGroup", "LeaveGroup", "OffsetCommit")
 _KAFKA: Final = ("ok", "encrypted")
 
 
@@ -106,8 +109,6 @@ class Overview:
         """The same by their records."""
         self.compression: dict[tuple[str, str], list[int]] = {}
         """By way and compression: bytes, batches, records."""
-        self.formats: Counter[tuple[str, int, str]] = Counter()
-        """Records by source, magic and compression."""
         self.groups = Top(5)
         """By group: requests, joins, leaves, heartbeats, commits."""
         self.members = Top(1)
@@ -121,10 +122,6 @@ class Overview:
         self.handshakes = Latencies()
         self.ended: Counter[str] = Counter()
         self.connection_statuses: Counter[str] = Counter()
-        self.committed: dict[tuple[Any, ...], int] = {}
-        """By group, topic and partition."""
-        self.newest: dict[tuple[Any, ...], int] = {}
-        """High watermarks by topic and partition."""
         self.traffic = self.clock.timeline(4)
         """By API: frames, requests, bytes, responses with errors."""
         self.waits = self.clock.timeline(1, keep=8_000)
@@ -225,21 +222,19 @@ class Overview:
 
     def _partitions(self, table: pa.Table) -> None:
         self.totals["partition_rows"] += table.num_rows
-        table = table.filter(pc.equal(table["status"], "ok"))
-        if not table.num_rows:
-            return
+        fine = pc.equal(table["status"], "ok")
         asked = pc.equal(table["direction"], "request")
-        api = table["api_name"]
-        topic = pc.fill_null(pc.coalesce(table["topic"], table["topic_id"]), "?")
-        table = table.append_column("of", topic)
-        failed = pc.and_(pc.is_valid(table["error"]), pc.invert(asked))
-        for one, error, count in grouped(table.filter(failed), ("of", "error")):
-            self.topic_errors.add((one, error), count)
-        self._offsets(table, asked)
-        writes = pc.and_(asked, pc.equal(api, "Produce"))
-        reads = pc.and_(pc.invert(asked), pc.is_in(api, value_set=pa.array(_READS)))
-        table = table.append_column("way", pc.if_else(writes, "written", "read"))
-        table = table.filter(pc.and_(pc.or_(writes, reads), pc.greater(pc.fill_null(table["record_bytes"], 0), 0)))
+        failed = pc.and_(pc.and_not(fine, asked), pc.not_equal(pc.fill_null(table["error"], "NONE"), "NONE"))
+        if pc.any(failed).as_py():
+            told = _with_topic(table.select(["topic", "topic_id", "error"]).filter(failed))
+            for one, error, count in grouped(told, ("of", "error")):
+                self.topic_errors.add((one, error), count)
+        writes = pc.and_(asked, pc.equal(table["api_name"], "Produce"))
+        reads = pc.and_not(pc.is_in(table["api_name"], value_set=pa.array(_READS)), asked)
+        moved = pc.and_(pc.and_(fine, pc.or_(writes, reads)), pc.greater(pc.fill_null(table["record_bytes"], 0), 0))
+        table = _with_topic(
+            table.append_column("way", pc.if_else(writes, "written", "read")).select(_MOVED).filter(moved)
+        )
         if not table.num_rows:
             return
         sums = {name: (name, "sum") for name in ("record_bytes", "batches", "records")}
@@ -277,21 +272,6 @@ class Overview:
             for way, power, _, batches in grouped(known, ("way", "power"), batches=("batches", "sum")):
                 counted[way, power] += batches
 
-    def _offsets(self, table: pa.Table, asked: pa.ChunkedArray) -> None:
-        commits = table.filter(pc.and_(asked, pc.is_in(table["api_name"], value_set=pa.array(_COMMITS))))
-        commits = commits.filter(pc.and_(pc.is_valid(commits["group_id"]), pc.is_valid(commits["offset"])))
-        for group, one, partition, count, offset in grouped(
-            commits, ("group_id", "of", "partition"), offset=("offset", "last")
-        ):
-            self.groups.add(group, 0, 0, 0, 0, count)
-            if (group, one, partition) in self.committed or len(self.committed) < _MOST_COMMITTED:
-                self.committed[group, one, partition] = offset
-        marks = table.filter(pc.greater_equal(pc.fill_null(table["high_watermark"], -1), 0))
-        for one, partition, _, mark in grouped(marks, ("of", "partition"), mark=("high_watermark", "max")):
-            key = (one, partition)
-            if key in self.newest or len(self.newest) < _MOST_COMMITTED:
-                self.newest[key] = max(mark, self.newest.get(key, 0))
-
     # -- calls, connections, records
 
     def _calls(self, table: pa.Table) -> None:
@@ -308,8 +288,10 @@ class Overview:
             return
         for group, api, host, client, count in grouped(table, ("group_id", "api_name", *_CLIENT)):
             beats = api in ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
-            joins, leaves = (count if api == name else 0 for name in ("JoinGroup", "LeaveGroup"))
-            self.groups.add(group, count, joins, leaves, count if beats else 0, 0)
+            joins, leaves, commits = (
+                count if api == name else 0 for name in ("JoinGroup", "LeaveGroup", "OffsetCommit")
+            )
+            self.groups.add(group, count, joins, leaves, count if beats else 0, commits)
             self.members.add((group, host, client), count)
         table = table.filter(pc.greater_equal(pc.fill_null(table["generation"], -1), 0))
         if not table.num_rows:
@@ -346,10 +328,7 @@ class Overview:
                 )  # fmt: skip
 
     def _records(self, table: pa.Table) -> None:
-        for source, magic, codec, status, count in grouped(table, ("source", "magic", "compression", "status")):
-            self.totals["records"] += count
-            if status == "ok" and magic is not None:
-                self.formats[source, magic, codec or "?"] += count
+        self.totals["records"] += table.num_rows
 
     # -- what follows from it
 
@@ -364,12 +343,10 @@ class Overview:
     def lags(self) -> Iterator[tuple[str, int, int]]:
         """The groups that committed something: their lag as far as it is known, and of how many partitions that is."""
         behind: dict[str, list[int]] = {}
-        for (group, topic, partition), offset in self.committed.items():
-            newest = self.newest.get((topic, partition))
-            if newest is not None and offset >= 0:
-                mine = behind.setdefault(group, [0, 0])
-                mine[0] += max(0, newest - offset)
-                mine[1] += 1
+        for group, _, _, lag in self.finder.lags():
+            mine = behind.setdefault(group, [0, 0])
+            mine[0] += lag
+            mine[1] += 1
         for group, (lag, partitions) in behind.items():
             yield group, lag, partitions
 
@@ -385,6 +362,11 @@ _OTHERS: Final = "others"
 
 def _end(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _with_topic(table: pa.Table) -> pa.Table:
+    """The table with the column ``of``: the name of the topic, or its id."""
+    return table.append_column("of", pc.fill_null(pc.coalesce(table["topic"], table["topic_id"]), "?"))
 
 
 def _named(table: pa.Table, name: str) -> pa.Table:

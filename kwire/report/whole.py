@@ -355,8 +355,9 @@ class _Page:
             )  # fmt: skip
         part.table("Topics", _TOPICS, rows, len(over.topics) - len(rows))
         rows = []
+        marks = over.finder.newest()
         for (topic, partition), sums in over.partitions.largest(MOST_ROWS):
-            newest = over.newest.get((topic, partition))
+            newest = marks.get((topic, partition))
             moved = dict(zip(_MOVED_NAMES, sums, strict=True))
             rows.append({"topic": topic, "partition": partition, "newest": newest, **moved})
         return part.table("Partitions", _PARTITIONS, rows, len(over.partitions) - len(rows))
@@ -391,8 +392,8 @@ class _Page:
             )  # fmt: skip
         part.table("Compression", _COMPRESSION, rows)
         rows = [
-            {"source": source, "magic": f"v{magic}", "compression": codec, "records": count}
-            for (source, magic, codec), count in over.formats.most_common()
+            {"source": source, "magic": f"v{magic}", "compression": codec or "?", "records": count}
+            for (source, magic, codec), count in over.auditor.formats.most_common()
         ]
         part.table("Record formats", _FORMATS, rows)
         said = ", ".join(f"{count:,} with acks={'all' if acks == -1 else acks}" for acks, count in over.acks.items())

@@ -110,12 +110,14 @@ def test_totals_are_those_of_the_tables(path: Path) -> None:
         row["direction"] == "request" and row["api_version"] is not None for row in tables["frames"]
     )
     assert sum(one.count for one in over.latencies.values()) == totals["latencies"]
+    told = (row for row in tables["partitions"] if row["direction"] == "response" and row["status"] == "ok")
+    assert over.topic_errors.total() == [sum(row["error"] not in (None, "NONE") for row in told)]
     # Over time it is the same again.
     times = over.clock.range()
     assert sum(sum(over.traffic.values(api, times)) for api in over.traffic.of) == totals["frames"]
     assert sum(sum(over.waits.values(key, times)) for key in over.waits.of) == totals["latencies"]
     assert sum(sum(over.flow.values(key, times)) for key in over.flow.of) == over.topics.total()[0]
-    assert sum(over.formats.values()) == sum(
+    assert sum(over.auditor.formats.values()) == sum(
         row["status"] == "ok" and row["magic"] is not None for row in tables["records"]
     )
     for api in over.apis.sums:

@@ -1,0 +1,63 @@
+"""``kwire top``: the screen, live from a pipe, and mistakes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from made_captures import exchange
+from packets import Connection, pcap, produce, produce_answer
+
+from kwire.cli import main
+
+HOSTILE = "[red]\x1b[2J</x>"
+
+
+def test_the_last_seconds_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.pcap"
+    made = exchange(Connection().open(), 5).send(produce(9, 1, b"", HOSTILE)).answer(produce_answer(9, HOSTILE))
+    path.write_bytes(pcap(made.packets))
+    for sort in ("requests", "bytes", "errors", "p99"):
+        assert main(["top", str(path), "--sort", sort]) == 0
+        out = capsys.readouterr().out
+        assert "Metadata" in out
+        assert "12 frames" in out
+        assert "\x1b[2J" not in out
+        assert "[red]\\x1b[2J" in out
+    path.write_bytes(pcap(made.packets)[:-3])
+    assert main(["top", "--port", "9092", str(path)]) == 2
+    said = capsys.readouterr()
+    assert "truncated" in said.err
+    assert "Metadata" in said.out
+
+
+def test_a_pipe_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = os.pipe()
+    data = pcap(exchange(Connection().open(), 3).packets)
+
+    def slowly() -> None:
+        with os.fdopen(write, "wb", buffering=0) as file:
+            for k in range(0, len(data), 100):
+                file.write(data[k : k + 100])
+
+    monkeypatch.setattr(sys, "stdin", os.fdopen(read, "r"))
+    thread = threading.Thread(target=slowly)
+    thread.start()
+    assert main(["top"]) == 0
+    thread.join()
+    assert "6 frames" in capsys.readouterr().out
+
+
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "http.pcap"
+    other.write_bytes(pcap(Connection(broker=("10.0.0.2", 80)).open().send_raw(b"GET / HTTP/1.1\r\n\r\n").packets))
+    assert main(["top", str(other)]) == 2
+    assert main(["top", str(tmp_path / "none")]) == 2
+    assert main(["top", str(other), "--set", "none=1"]) == 2
+    assert "no threshold" in capsys.readouterr().err
+    for wrong in (["x", "--seconds", "0"], ["x", "--port", "9092", "y"]):
+        with pytest.raises(SystemExit):
+            main(["top", *wrong])
