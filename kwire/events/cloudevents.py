@@ -33,6 +33,9 @@ Decisions where the specification leaves room:
   JSON value; an explicit ``null`` is the bytes ``null``, because None means no data.
 - A structured event in a format other than JSON is refused, or (``unknown_formats="binary"``) read as binary, which the
   binding allows: the value as it is, the content type that of the format, attributes from ``ce_`` headers.
+- ``ce_`` headers beside a structured event are those of binary mode (3.3.3): one that says otherwise than the event,
+  or something that it does not have, is a problem. Times are compared as times.
+- A structured event may be in any charset that its content type names, where Python has it (``kwire.events.media``).
 - Only specversion 1.0.
 """
 
@@ -141,6 +144,9 @@ NOT_JSON: Final = "is not a JSON object, or repeats a name"
 BOTH: Final = "has both data and data_base64"
 NOT_BASE64: Final = "is not base64"
 NOT_DATA_STRING: Final = "is not a string, although datacontenttype is not JSON"
+DIFFERS: Final = "is not what the event has"
+NOT_IN_EVENT: Final = "is not in the event"
+NOT_MEDIA_TYPE: Final = "is not a media type"
 NO_VALUE: Final = "is null: a structured event has a value"
 NO_BATCH: Final = "is batch content mode, which Kafka's binding does not have"
 UNKNOWN_FORMAT: Final = "is not an event format that is known"
@@ -209,7 +215,8 @@ def read(headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limit
     if mode == "binary":
         _binary(headers, value, content_type, found)
     elif content_type is None or media.bare(content_type) == JSON:
-        _json(value, found, limits)
+        _json(value, content_type, found, limits)
+        _contradictions(headers, found)
     else:
         if media.bare(content_type).startswith(BATCH):
             found.problems.append((CONTENT_TYPE, NO_BATCH))
@@ -275,13 +282,65 @@ def _binary(
     found.data = None if value is None else bytes(value)
 
 
-def _json(value: bytes | None, found: Reading, limits: Limits) -> None:
+def _contradictions(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
+    """What ``ce_`` headers beside a structured event say otherwise than the event (section 3.3.3: the same headers)."""
+    if "value" in {what for what, _ in found.problems} or not any(name.startswith(PREFIX) for name, _ in headers):
+        return
+    beside = Reading("structured")
+    _headers(headers, beside)
+    found.problems += beside.problems
+    for name, text in sorted(beside.attributes.items()):
+        own = found.attributes.get(name)
+        if own is None:
+            found.problems.append((f"header {PREFIX}{name}", NOT_IN_EVENT))
+            continue
+        written = canonical(name, own)
+        if text == written or (name == "time" and instant(text) is not None and instant(text) == instant(written)):
+            continue
+        found.problems.append((f"header {PREFIX}{name}", DIFFERS))
+
+
+def _in_utf_8(value: bytes, content_type: str | None, found: Reading) -> bytes | None:
+    """A value in the charset of its content type, as UTF-8; None, and a problem, where that cannot be read."""
+    if content_type is None:
+        return value
+    given = media.parameters(content_type.strip(" \t"))
+    if given is None:
+        found.problems.append((CONTENT_TYPE, NOT_MEDIA_TYPE))
+        return value
+    name = given.get("charset")
+    codec = "utf_8" if name is None else media.codec(name)
+    if codec is None:
+        found.problems.append(("value", f"is in a charset that is not known: {shown(name or '')}"))
+        return None
+    if codec in ("utf_8", "ascii"):
+        # ASCII is UTF-8; what is beyond is judged with the rest.
+        return value
+    try:
+        return value.decode(codec).encode()
+    except ValueError:
+        found.problems.append(("value", f"is not {shown(name or '')}"))
+        return None
+
+
+def shown(name: str) -> str:
+    """The name of a charset, in a sentence."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+
+
+_LONGEST_NAME: Final = 40
+
+
+def _json(value: bytes | None, content_type: str | None, found: Reading, limits: Limits) -> None:
     """The JSON event format (its sections 2.2 and 3.1)."""
     if value is None:
         found.problems.append(("value", NO_VALUE))
         return
     if JSON_GROWTH * len(value) > limits.objects:
         found.problems.append(("value", f"of {len(value)} bytes {limits.said('objects')}"))
+        return
+    value = _in_utf_8(value, content_type, found)
+    if value is None:
         return
     members = parse_json(value)
     if not isinstance(members, dict):
@@ -525,8 +584,9 @@ def canonical(name: str, value: object) -> str:
 def data_bytes(data: Any, declared: str | None) -> bytes:
     """Data as the bytes of a record's value; ``declared`` is its datacontenttype.
 
-    Bytes stay as they are, text of another type than JSON becomes UTF-8, everything else JSON text (a string with its
-    quotes). Raises ``EncodeError`` for what is none of it.
+    Bytes stay as they are, text of another type than JSON becomes UTF-8 (or what charset its type names, where that is
+    known and has all its characters), everything else JSON text (a string with its quotes). Raises ``EncodeError`` for
+    what is none of it.
     """
     if isinstance(data, (bytes, bytearray)):
         return bytes(data)
@@ -534,12 +594,23 @@ def data_bytes(data: Any, declared: str | None) -> bytes:
         if media.is_json(declared):
             return json_bytes(data)
         if isinstance(data, str):
-            return data.encode()
+            return _in_charset(data, declared)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(f"data cannot be written: {error}", layout="CloudEvent", path="$.data") from None
     raise EncodeError(
         f"data is a {type(data).__name__}, although datacontenttype is not JSON", layout="CloudEvent", path="$.data"
     )
+
+
+def _in_charset(text: str, declared: str | None) -> bytes:
+    name = media.charset(declared)
+    codec = None if name is None else media.codec(name)
+    if codec is not None:
+        try:
+            return text.encode(codec)
+        except UnicodeEncodeError:
+            pass
+    return text.encode()
 
 
 def json_bytes(data: Any) -> bytes:

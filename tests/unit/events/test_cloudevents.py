@@ -16,7 +16,7 @@ from cloudevents.core.v1.event import CloudEvent
 from event_samples import ATTRIBUTES, BINARY, SAMPLES, STRUCTURED, TIMES, structured, without
 
 from kwire.errors import DecodeError, EncodeError, MissingExtraError
-from kwire.events import cloudevents
+from kwire.events import cloudevents, media
 from kwire.records import Record
 
 ATTRS = {"specversion": "1.0", "type": "com.example.someevent", "source": "/mycontext/subcontext", "id": "1234"}
@@ -531,6 +531,9 @@ ERRORS = {
     "dataschema bad percent": "dataschema is not a URI",
     "control characters": "; ".join(f"{name} has characters that are not allowed" for name in ("subject", "a", "b")),
     "control character in type": "type has characters that are not allowed",
+    "structured with attribute headers": "; ".join(
+        f"header ce_{name} is not what the event has" for name in ("id", "source", "type")
+    ),
     "no value, structured": "value is null: a structured event has a value",
     **dict.fromkeys(
         (
@@ -669,3 +672,97 @@ def test_the_row_of_binary_data_in_JSON_has_the_bytes() -> None:  # noqa: N802
     found = cloudevents.row(STRUCTURED, structured(data_base64=base64.b64encode(b"\x00").decode()))
     assert found is not None
     assert found["data"] == b"\x00"
+
+
+# --- headers beside the event, charsets, parameters ----------------------------------------------------------------
+
+
+def problems(content_type: str, value: bytes, *beside: tuple[str, bytes | None]) -> str | None:
+    found = cloudevents.row([("content-type", content_type.encode()), *beside], value)
+    assert found is not None
+    error: str | None = found["error"]
+    return error
+
+
+def test_headers_that_say_otherwise_than_a_structured_event_are_told() -> None:
+    members = {"specversion": "1.0", "type": "t", "source": "/s", "id": "1", "time": "2018-04-05T03:56:24Z", "n": 3}
+    value = json.dumps(members).encode()
+    kind = "application/cloudevents+json"
+    same_time = ("ce_time", b"2018-04-05T05:56:24.000+02:00")
+    assert problems(kind, value, ("ce_id", b"1"), ("ce_n", b"3"), same_time, ("ce_specversion", b"1.0")) is None
+    assert problems(kind, value, ("ce_id", b"2")) == "header ce_id is not what the event has"
+    assert problems(kind, value, ("ce_n", b"4")) == "header ce_n is not what the event has"
+    assert problems(kind, value, ("ce_time", b"2018-04-05T03:56:25Z")) == "header ce_time is not what the event has"
+    assert problems(kind, value, ("ce_more", b"x")) == "header ce_more is not in the event"
+    assert problems(kind, value, ("ce_id", b"1"), ("ce_id", b"1")) == "header ce_id appears more than once"
+    # Of a value that is no event nothing can be said otherwise.
+    assert problems(kind, b"[]", ("ce_id", b"2")) == NOT_JSON
+    with pytest.raises(DecodeError, match="ce_id is not what the event has"):
+        cloudevents.from_record(Record(value=value, headers=[("content-type", kind.encode()), ("ce_id", b"2")]))
+
+
+@pytest.mark.parametrize(
+    "name", ["ISO-8859-1", "windows-1252", "utf-16", "UTF-16LE", "Shift_JIS", "koi8-u", "US-ASCII"]
+)
+def test_a_structured_event_may_be_in_a_charset_that_python_knows(name: str) -> None:
+    text = {"Shift_JIS": "イベント", "koi8-u": "подія", "US-ASCII": "event"}.get(name, "événement")
+    members = {"specversion": "1.0", "type": "t", "source": "/s", "id": text, "data": text}
+    value = json.dumps(members, ensure_ascii=False).encode(name)
+    for parameter in (f"charset={name}", f'a="b;charset=x\\"" ; Charset="{name}"'):
+        found = cloudevents.row([("content-type", f"application/cloudevents+json;{parameter}".encode())], value)
+        assert found is not None
+        assert (found["error"], found["id"]) == (None, text)
+
+
+@pytest.mark.parametrize(
+    "name", ["x-unknown", "base64", "zlib", "rot13", "punycode", "idna", "unicode_escape", "utf-7", "os", "../os", "ä"]
+)
+def test_a_charset_that_is_none_is_named_and_no_codec_is_looked_up(name: str) -> None:
+
+    before = set(sys.modules)
+    found = problems(f'application/cloudevents+json; charset="{name}"', b"{}")
+    assert found is not None
+    assert found.startswith(f"value is in a charset that is not known: {name}")
+    assert {one for one in set(sys.modules) - before if one.startswith("encodings")} == set()
+
+
+def test_a_value_that_is_not_in_its_charset_and_long_names_are_told() -> None:
+    kind = "application/cloudevents+json; charset="
+    assert problems(kind + "utf-16", b"{}x") == "value is not utf-16"
+    assert problems(kind + "cp1252", b"\x81") == "value is not cp1252"
+    found = problems(kind + "x" * 10_000, b"{}") or ""
+    assert len(found.partition(";")[0]) < 100
+
+
+def test_the_text_of_data_is_in_the_charset_of_its_type() -> None:
+    members = {"specversion": "1.0", "type": "t", "source": "/s", "id": "1", "data": "é"}
+    for charset, expected in (("iso-8859-1", b"\xe9"), ("utf-8", b"\xc3\xa9"), ("ascii", b"\xc3\xa9")):
+        value = json.dumps({**members, "datacontenttype": f"text/plain; charset={charset}"}).encode()
+        found = cloudevents.row(STRUCTURED, value)
+        assert found is not None
+        assert found["data"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a/b", {}),
+        ("a/b;", {}),
+        ("a/b ; ;; c=d", {"c": "d"}),
+        ('a/b; C="d;e=f" ; g=h', {"c": "d;e=f", "g": "h"}),
+        (r'a/b; c="\"\\"', {"c": '"\\'}),
+        ('a/b; c=""', {"c": ""}),
+        ("a/b; c=d; C=e", {"c": "d"}),
+        ("a/b; c", None),
+        ("a/b; c=", None),
+        ("a/b; c =d", None),
+        ('a/b; c="d', None),
+        ("a/b; c=d e", None),
+        ("a/b, c", None),
+        ("a", None),
+        ("a/b;" + " " * 50_000 + "=", None),
+        ("a/b" + "; \t" * 50_000 + "=", None),
+    ],
+)
+def test_parameters_are_those_of_rfc_9110(text: str, found: dict[str, str] | None) -> None:
+    assert media.parameters(text) == found
