@@ -52,6 +52,7 @@ def read(
     end: datetime | str | None = ...,
     status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
+    topic_ids: Mapping[str, str] | None = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
@@ -78,6 +79,7 @@ def read(
     end: datetime | str | None = ...,
     status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
+    topic_ids: Mapping[str, str] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
     source: Source,
@@ -104,6 +106,7 @@ def read(
     end: datetime | str | None = None,
     status: Iterable[str] | None = None,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
+    topic_ids: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
@@ -125,7 +128,8 @@ def read(
     ``apis`` (names or keys), ``topics``, ``client_ids``, ``start`` and ``end`` (times; not ``end`` itself) and
     ``status`` say which rows are wanted, of all tables (``kwire.tables.filters``); what they leave out is not decoded.
     ``keylog``: the secrets of connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that
-    ``SSLKEYLOGFILE`` named; such connections are decrypted.
+    ``SSLKEYLOGFILE`` named; such connections are decrypted. ``topic_ids``: names of topics by their ids (as text), for
+    frames before the capture names them itself; ``kwire.tables.topic_names`` reads them out of files.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table, column, API or status;
@@ -133,6 +137,7 @@ def read(
     ``tls``); ``OSError`` for a key log that cannot be read.
     """
     from kwire.tls import KeyLog
+    from kwire.wire import parse_uuid
 
     try:
         from kwire.tables import reading
@@ -170,6 +175,7 @@ def read(
         direction=direction,
         only=reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),
         keys=KeyLog.of(keylog),
+        topic_ids={} if topic_ids is None else {parse_uuid(id_).bytes: name for id_, name in topic_ids.items()},
     )
     return found if tables is not None else _without_name(found)
 

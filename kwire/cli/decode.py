@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
-from kwire.cli.reading import add_keylog, add_limits, add_secrets, is_live, opened, opened_keylog, progress_bar
+from kwire.cli.reading import (
+    add_keylog,
+    add_limits,
+    add_secrets,
+    add_topic_ids,
+    is_live,
+    opened,
+    opened_keylog,
+    progress_bar,
+)
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -175,6 +184,7 @@ def register(subparsers: Any) -> None:
         "its directions)",
     )
     add_keylog(parser)
+    add_topic_ids(parser)
     add_secrets(parser)
     parser.add_argument(
         "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
@@ -214,7 +224,9 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--format arrow is no text: it needs -o OUT or a pipe")
     segments = _segments(files)
     for option in (
-        ("keylog", "account", "payloads", "api", "topic", "client_id", "since", "until", "status") if segments else ()
+        ("keylog", "topic_ids", "account", "payloads", "api", "topic", "client_id", "since", "until", "status")
+        if segments
+        else ()
     ):
         if getattr(args, option):
             args.parser.error(f"--{option.replace('_', '-')} is for captures")
@@ -231,8 +243,8 @@ def run(args: argparse.Namespace) -> int:
     if args.direction and not args.api:
         args.parser.error("--direction goes with the --api of messages")
     wanted = args.table or (["messages"] if args.api else [])
-    if args.deep or args.check_indexes or not set(wanted) <= set(tables.names(tables.CAPTURE)):
-        args.parser.error("--deep, --check-indexes and --table batches are for log segments")
+    if args.deep or args.check_indexes:
+        args.parser.error("--deep and --check-indexes are for log segments")
     if args.as_ is not None:
         if wanted not in ([], ["records"]):
             args.parser.error(f"--as {args.as_} reads records, not {', '.join(wanted)}")
@@ -254,6 +266,7 @@ def run(args: argparse.Namespace) -> int:
 
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
+    args.topic_names = _topic_names(args.topic_ids)
     memory: dict[str, Any] = {}
     keys = opened_keylog(args.keylog, growing=live)
     try:
@@ -293,6 +306,13 @@ def run(args: argparse.Namespace) -> int:
                 report(error, file)
                 code = BAD_INPUT
     return code
+
+
+def _topic_names(paths: Sequence[str] | None) -> dict[bytes, str]:
+    from kwire.tables.topic_names import topic_names
+    from kwire.wire import parse_uuid
+
+    return {parse_uuid(id_).bytes: name for id_, name in topic_names(paths or ()).items()}
 
 
 def _decode_at_once(
@@ -445,6 +465,7 @@ def decode(
             only=args.only,
             keys=keys,
             on_account=lines.extend if args.account else None,
+            topic_ids=args.topic_names,
         )
         for table, batch in found:
             rows += batch.num_rows

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from kwire.cli.output import Output
     from kwire.tls import KeyLog
 
-__all__ = ["add_keylog", "add_limits", "add_secrets", "is_live", "opened", "opened_keylog", "progress_bar"]
+__all__ = [
+    "add_keylog",
+    "add_limits",
+    "add_secrets",
+    "add_topic_ids",
+    "is_live",
+    "opened",
+    "opened_keylog",
+    "progress_bar",
+]
 
 
 class Secrets(argparse.Action):
@@ -72,6 +81,17 @@ def add_keylog(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="FILE",
         help="a key log (SSLKEYLOGFILE) with the secrets of connections that speak TLS; several are possible",
+    )
+
+
+def add_topic_ids(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--topic-ids``; ``topic_ids`` is then a list of paths, or None."""
+    parser.add_argument(
+        "--topic-ids",
+        action="append",
+        metavar="PATH",
+        help="what says names of topics by their ids: a table (.csv, .json with topic_id and name), a broker's data "
+        "folder (partition.metadata, __cluster_metadata); several are possible",
     )
 
 

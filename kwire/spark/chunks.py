@@ -128,7 +128,7 @@ class _Work:
         from kwire.capture.chunks import BROKER_PORT, Chunks
         from kwire.capture.parts import Part
         from kwire.capture.tracker import PART_BITS
-        from kwire.spark.source import keys_of
+        from kwire.spark.source import keys_of, names_of
         from kwire.tables.reading import read
 
         context = TaskContext.get()
@@ -147,6 +147,7 @@ class _Work:
             keys=keys_of(one.keylog),
             only=one.only,
             part=Part(place=place),
+            topic_ids=names_of(one.topic_ids),
         )
         for _, batch in found:
             arrays = []

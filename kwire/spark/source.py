@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
@@ -76,7 +77,7 @@ APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "cli
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
 ACROSS, SENSOR, MOST = "across", "sensor", "maxSplitBytes"
-PATH, PATHS, KEYLOG = "path", "paths", "keylog"
+PATH, PATHS, KEYLOG, TOPIC_IDS = "path", "paths", "keylog", "topic_ids"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
 SPLIT: Final = 256 << 20
@@ -87,7 +88,7 @@ KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
 
 KNOWN: Final = (
-    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG),
+    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS),
     *(ACROSS, SENSOR, MOST, COLUMNS, *FILTERS),
     *(GLOB, RECURSIVE, AFTER, BEFORE),
     *(*growing.OPTIONS, PATH),
@@ -160,6 +161,7 @@ class Options:
     api: str | None
     direction: str | None
     keylog: str | None
+    topic_ids: str | None
     paths: tuple[str, ...]
     choice: Choice
     columns: tuple[str, ...] | None
@@ -189,8 +191,9 @@ class Options:
         _table(table, form, deep=deep)
         if form == LOG and (ports or vxlan_ports):
             raise KwireError(f"the option '{PORTS if ports else VXLAN_PORTS}' is for captures")
-        if form == LOG and KEYLOG in options:
-            raise KwireError("the option 'keylog' is for captures")
+        for one in (KEYLOG, TOPIC_IDS):
+            if form == LOG and one in options:
+                raise KwireError(f"the option {one!r} is for captures")
         payloads = _flag(options.get(PAYLOADS, "false"), PAYLOADS)
         if form == LOG and payloads:
             raise KwireError("the option 'payloads' is for captures")
@@ -227,6 +230,7 @@ class Options:
             api=api,
             direction=direction,
             keylog=options.get(KEYLOG),
+            topic_ids=options.get(TOPIC_IDS),
             paths=tuple(paths),
             choice=choice,
             columns=_names(options.get(COLUMNS)),
@@ -359,7 +363,8 @@ class KwireDataSource(DataSource):
     Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
     ``spark.readStream.format("kwire").load(folder)`` goes on with files that are written later: ``maxFilesPerTrigger``,
     ``maxBytesPerTrigger``, ``idle``, ``remember``.
-    ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern.
+    ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern,
+    ``option("topic_ids", path)`` what says names of topics by their ids.
     """
 
     @classmethod
@@ -452,13 +457,30 @@ def _read(
 
         if options.only is not None:
             terms |= options.only.arguments()
-        yield from capture.read(stream, table.name, columns=columns, keylog=keys_of(options.keylog), **terms)
+        names = {UUID(bytes=id_).hex: name for id_, name in names_of(options.topic_ids).items()}
+        terms |= {"keylog": keys_of(options.keylog), "topic_ids": names}
+        yield from capture.read(stream, table.name, columns=columns, **terms)
         return
     from kwire.tables.reading import read
 
     terms |= {"keys": keys_of(options.keylog), "part": part, "on_end": ended, "only": options.only}
+    terms["topic_ids"] = names_of(options.topic_ids)
     for _, batch in read(stream, {table.name: columns}, **terms):
         yield batch
+
+
+def names_of(path: str | None) -> dict[bytes, str]:
+    """Names of topics by their ids. Raises ``CaptureError`` for a path that stands for none, ``KwireError``."""
+    if path is None:
+        return {}
+    from kwire.spark.files import find
+    from kwire.tables import topic_names
+
+    found: dict[bytes, str] = {}
+    for file in find([path], topic_names.has_names):
+        with file.open() as stream:
+            found.update(topic_names.names_of(file.name, stream))
+    return found
 
 
 def keys_of(path: str | None) -> KeyLog | None:

@@ -80,16 +80,20 @@ def read(
     only: Filter | None = None,
     on_end: Callable[[Tracker], None] | None = None,
     on_account: Callable[[list[Line]], None] | None = None,
+    topic_ids: Mapping[bytes, str] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
     ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
     from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
     is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it,
-    ``on_account`` what became of each byte (``kwire.capture.account``). The rest and the errors are those of
-    ``kwire.capture.read``.
+    ``on_account`` what became of each byte (``kwire.capture.account``). ``topic_ids``: names of topics from elsewhere.
+    The rest and the errors are those of ``kwire.capture.read``.
     """
     only = only or None
+    topics = {} if part is None else part.topics
+    for id_, called in (topic_ids or {}).items():
+        topics.setdefault(id_, called)
     run = Run(
         name=name,
         memory={} if memory is None else memory,
@@ -97,7 +101,7 @@ def read(
         secrets=secrets,
         payloads=payloads,
         only=only,
-        topics={} if part is None else part.topics,
+        topics=topics,
     )
     makers: dict[str, Maker] = {}
     for one, columns in tables.items():

@@ -249,7 +249,7 @@ def test_a_column_that_there_is_not_is_one_line_and_exit_code_2(
         (["--table", "frames,records"], "several tables need -o OUT with {table} in its name"),
         (["--table", "frames,records", "-o", "x.jsonl"], "several tables need -o OUT with {table} in its name"),
         (["--table", "frames,records", "-o", "{table}", "--columns", "frame"], "--columns is for one table"),
-        (["--table", "frames,batches"], "--table batches are for log segments"),
+        (["--check-indexes"], "--deep and --check-indexes are for log segments"),
     ],
 )
 def test_a_mistake_in_the_choice_of_tables_is_said(

@@ -87,7 +87,7 @@ def test_captures_and_segments_are_not_decoded_together(topic: Path, capsys: pyt
     assert "one after the other" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--deep"], ["--check-indexes"], ["--table", "batches"]])
+@pytest.mark.parametrize("option", [["--deep"], ["--check-indexes"]])
 def test_options_of_segments_are_refused_for_captures(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     golden = Path(__file__).parents[2] / "golden" / "kafka-3.9-zk-kafka-python" / "first-light.pcap"
     with pytest.raises(SystemExit) as stopped:

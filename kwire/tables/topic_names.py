@@ -1,0 +1,117 @@
+"""Names of topics by their ids, from elsewhere than the capture: tables, folders of brokers, the metadata of KRaft.
+
+Rules kept here:
+
+- What a file is, is said by its name: ``.csv`` (with a line of names), ``.json`` (objects, in lines or in a list, or
+  one from id to name), ``partition.metadata`` (the topic is that of its folder), and segments and snapshots of
+  ``__cluster_metadata`` (``.log``, ``.checkpoint``).
+- An id is in Kafka's text form, or in that of other uuids. One that is none is an error: names would be missing without
+  a word.
+- Of an id that has several names, the last one counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final
+from uuid import UUID
+
+from kwire.errors import KwireError
+from kwire.log.files import named
+from kwire.protocol.secrets import METADATA_TOPIC
+from kwire.wire import parse_uuid, uuid_text
+
+__all__ = ["has_names", "names_of", "topic_names"]
+
+MOST: Final = 256 << 20
+"""Bytes of a table of names that are read."""
+_METADATA: Final = "partition.metadata"
+_TABLES: Final = (".csv", ".json", ".jsonl", ".ndjson")
+_SEGMENTS: Final = (".log", ".checkpoint")
+_IDS, _NAMES = ("topic_id", "topicid", "id", "uuid"), ("topic_name", "topic", "name")
+
+
+def has_names(path: str) -> bool:
+    """Whether a file of this name in a folder says names of topics. Tables are to be named: others lie there too."""
+    one = PurePosixPath(path)
+    of_metadata = one.suffix in _SEGMENTS and one.parent.name.startswith(f"{METADATA_TOPIC}-")
+    return one.name == _METADATA or of_metadata
+
+
+def topic_names(paths: Iterable[str | Path]) -> dict[str, str]:
+    """Names by id in Kafka's text form, out of files and folders, for ``kwire.capture.read(topic_ids=...)``.
+
+    Of a folder, what brokers leave in it or in its folders: a data folder has the ``partition.metadata`` of all of its
+    topics; tables are to be named. Raises ``OSError``, ``KwireError`` for a file that is none of these.
+    """
+    found: dict[bytes, str] = {}
+    for path in map(Path, paths):
+        some = sorted(one for one in path.rglob("*") if has_names(str(one))) if path.is_dir() else [path]
+        for one in some:
+            with one.open("rb") as stream:
+                found.update(names_of(str(one.absolute()), stream))
+    return {uuid_text(UUID(bytes=id_)): name for id_, name in found.items()}
+
+
+def names_of(path: str, stream: BinaryIO) -> dict[bytes, str]:
+    """The names in one file, by the 16 bytes of the id. Raises ``KwireError`` for what is no such file."""
+    one = PurePosixPath(path)
+    if one.suffix in _SEGMENTS:
+        return dict(_of_metadata_log(path, stream))
+    data = stream.read(MOST + 1)
+    if len(data) > MOST:
+        raise KwireError(f"{path}: more than {MOST} bytes of names of topics")
+    text = data.decode("utf-8-sig", "replace")
+    if one.name == _METADATA:
+        segment = named(Path(path).with_name("00000000000000000000.log"), text)
+        if segment.topic is None or segment.topic_id is None:
+            raise KwireError(f"{path}: no topic and id in it and the name of its folder")
+        return {parse_uuid(segment.topic_id).bytes: segment.topic}
+    if one.suffix == ".csv":
+        return dict(_of_rows(path, csv.DictReader(io.StringIO(text))))
+    if one.suffix not in _TABLES:
+        raise KwireError(f"{path}: names of topics are in {', '.join((*_TABLES, *_SEGMENTS))} and {_METADATA}")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        try:
+            said = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError:
+            raise KwireError(f"{path}: neither JSON nor lines of it") from None
+    if isinstance(said, dict) and not any(name.lower() in _IDS for name in said):
+        return {_id(path, id_): str(name) for id_, name in said.items()}
+    rows = said if isinstance(said, list) else [said]
+    if not all(isinstance(row, dict) for row in rows):
+        raise KwireError(f"{path}: no objects with an id and a name")
+    return dict(_of_rows(path, rows))
+
+
+def _of_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[bytes, str]]:
+    for row in rows:
+        low = {str(name).strip().lower(): value for name, value in row.items()}
+        id_ = next((low[name] for name in _IDS if name in low), None)
+        name = next((low[name] for name in _NAMES if name in low), None)
+        if id_ is None or name is None:
+            raise KwireError(f"{path}: no columns topic_id and name")
+        yield _id(path, id_), str(name)
+
+
+def _of_metadata_log(path: str, stream: BinaryIO) -> Iterator[tuple[bytes, str]]:
+    from kwire.tables.log_records import DEEP
+
+    for batch in DEEP.read(stream, columns=["record_type", "decoded_value"], name=path):
+        for row in batch.to_pylist():
+            if row["record_type"] == "TopicRecord" and row["decoded_value"] is not None:
+                said = json.loads(row["decoded_value"])
+                yield _id(path, said["topic_id"]), said["name"]
+
+
+def _id(path: str, text: object) -> bytes:
+    try:
+        return parse_uuid(str(text).strip()).bytes
+    except ValueError:
+        raise KwireError(f"{path}: {text!r} is no id of a topic") from None
