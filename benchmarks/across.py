@@ -1,11 +1,12 @@
 """What it costs to read captures across files: CPU time beside reading them alone, and bytes that are shuffled.
 
-    python benchmarks/across.py [--size 100] [--files 5] [--connections 64] [--rounds 3] [--batch 100]
+    python benchmarks/across.py [--size 100] [--files 5] [--connections 64] [--rounds 3] [--batch 100] [--spark]
 
 A capture of Produce requests, made in memory as in ``benchmarks/capture.py``, is cut into files of equal size.
 ``scan``, ``chain`` and ``decode`` are the stages of ``kwire.spark.read`` without Spark; ``alone``: each by itself.
 ``shuffled`` are the bytes of edges and states, packed as the tasks send them. Rounds are interleaved; figures are
-medians of CPU time.
+medians of CPU time. ``--spark``: the same in Spark, ``kwire.spark.read`` beside ``load``, into nothing; CPU time is
+that of this process and all below it, the JVM and its workers.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -43,15 +46,62 @@ def cut(data: bytes, count: int) -> list[bytes]:
     return files
 
 
+def spent_by_all() -> float:
+    """CPU seconds of this process and all below it, those that have ended too (Linux)."""
+    times: dict[int, int] = {}
+    below: dict[int, list[int]] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            number, _, said = file.read_text().partition(" ")
+            fields = said.rpartition(")")[2].split()
+            times[int(number)] = sum(map(int, fields[11:15]))
+            below.setdefault(int(fields[1]), []).append(int(number))
+    found, left = 0, [os.getpid()]
+    while left:
+        process = left.pop()
+        found += times.get(process, 0)
+        left += below.get(process, [])
+    return found / os.sysconf("SC_CLK_TCK")
+
+
+def in_spark(files: list[bytes], rounds: int) -> None:
+    """Prints what queries take in Spark, all in all; the first round is not counted."""
+    from pyspark.sql import SparkSession
+
+    import kwire.spark
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.log.level", "ERROR").getOrCreate()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, one in enumerate(files):
+            Path(folder, f"{number:05}.pcap").write_bytes(one)
+        spent: dict[str, list[float]] = {}
+        for number in range(rounds + 1):
+            for table in ("frames", "records"):
+                alone = spark.read.format("kwire").option("table", table).load(folder)
+                for name, frame in (("alone", alone), ("across", kwire.spark.read(folder, table=table))):
+                    begin = spent_by_all()
+                    frame.write.format("noop").mode("overwrite").save()
+                    if number:
+                        spent.setdefault(f"{table} {name}", []).append(spent_by_all() - begin)
+    for stage, times in spent.items():
+        print(f"Spark, {stage:16} {statistics.median(times):8.2f} s")
+    spark.stop()
+
+
 def main() -> None:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("size", 100), ("files", 5), ("connections", 64), ("rounds", 3), ("batch", 100)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--spark", action="store_true")
     args = parser.parse_args()
     made.CONNECTIONS = args.connections
     case = made.case("across", args.size, per_batch=args.batch)
     files = cut(case.data, args.files)
+    if args.spark:
+        in_spark(files, args.rounds)
+        return
     spent: dict[str, list[float]] = {}
     shuffled = 0
     chain = Chain()
