@@ -229,40 +229,82 @@ class Devices:
 
     Keeps a few values per device; for traffic that is larger than memory there is ``kwire.spark.hono_violations``.
     Of one device, ``MOST_PLACES`` partitions and producers are told apart; more of them are said once.
+
+    An idempotent producer that was started again has another id. So a producer that takes the place of another of the
+    same client, which sends no more, is the same one; where the other one sends again, there are two.
     """
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, str], list[Any]] = {}
-        self._producers: dict[tuple[str, str], list[Any]] = {}
+        self._producers: dict[tuple[str, str], _Producers] = {}
 
-    def see(self, message: Message, partition: int | None, producer: str | None) -> list[Violation]:
+    def see(
+        self, message: Message, partition: int | None, producer: str | None, client: str | None = None
+    ) -> list[Violation]:
         """The rules that this message breaks: its device was seen on another partition, or from another producer.
 
-        ``producer`` names who sent it, in any way that tells two apart; None where that is not known. Each further
-        partition and producer of a device is reported once. The violations are added to the message's own.
+        ``producer`` names who sent it, in any way that tells two apart; None where that is not known. ``client`` names
+        the client that the producer belongs to, where the message is seen as it is sent. Each further partition and
+        producer of a device is reported once. The violations are added to the message's own.
         """
         if message.device_id is None:
             return []
-        wrong = self.saw(message.tenant, message.device_id, partition, producer)
+        wrong = self.saw(message.tenant, message.device_id, partition, producer, client)
         message.violations += wrong
         return wrong
 
-    def saw(self, tenant: str, device_id: str, partition: int | None, producer: str | None) -> list[Violation]:
+    def saw(
+        self, tenant: str, device_id: str, partition: int | None, producer: str | None, client: str | None = None
+    ) -> list[Violation]:
         """``see`` for a device by its names."""
         wrong = []
-        for rule, seen, new, sentence in (
-            ("two_partitions", self._partitions, partition, on_partitions),
-            ("two_producers", self._producers, producer, from_producers),
-        ):
-            if new is None:
-                continue
-            known = seen.setdefault((tenant, device_id), [])
-            if new in known or len(known) > MOST_PLACES:
-                continue
-            known.append(new)
-            if len(known) > 1:
-                wrong.append(Violation(rule, sentence(sorted(known))))
+        device = (tenant, device_id)
+        if partition is not None:
+            known = self._partitions.setdefault(device, [])
+            if partition not in known and len(known) <= MOST_PLACES:
+                known.append(partition)
+                if len(known) > 1:
+                    wrong.append(Violation("two_partitions", on_partitions(sorted(known))))
+        if producer is not None:
+            producers = self._producers.get(device)
+            if producers is None:
+                producers = self._producers[device] = _Producers()
+            if producers.sends(producer, client):
+                wrong.append(Violation("two_producers", from_producers(sorted(producers.active))))
         return wrong
+
+
+class _Producers:
+    """The producers of a device: those that are ``active``, with their clients, and those that were replaced."""
+
+    __slots__ = ("active", "replaced")
+
+    def __init__(self) -> None:
+        self.active: dict[str, str | None] = {}
+        self.replaced: dict[str, None] = {}
+
+    def sends(self, producer: str, client: str | None) -> bool:
+        """Whether this producer is one more."""
+        active = self.active
+        if producer in active:
+            if active[producer] is None:
+                active[producer] = client
+            return False
+        if producer in self.replaced:
+            # It is read again, which says nothing, or it is there beside the one that took its place.
+            if client is None:
+                return False
+            del self.replaced[producer]
+        elif client is not None:
+            for other in [one for one, of in active.items() if of == client]:
+                del active[other]
+                self.replaced[other] = None
+                if len(self.replaced) > MOST_PLACES:
+                    del self.replaced[next(iter(self.replaced))]
+        if len(active) > MOST_PLACES:
+            return False
+        active[producer] = client
+        return len(active) > 1
 
 
 def on_partitions(partitions: Iterable[int]) -> str:

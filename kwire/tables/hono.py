@@ -9,21 +9,25 @@ kept here:
 - Messages are judged expired at the time at which the capture saw them. A device on a second partition or from a second
   producer is a violation of the message that shows it first, over all captures of one run; producers are told apart by
   their producer ids, so that those that are not idempotent are not compared (``kwire.spark.hono_violations`` with the
-  table ``frames`` does that).
+  table ``frames`` does that). One that was started again has another id, and is known by its client id and host.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.capture.frames import Frames
 from kwire.events import hono
 from kwire.events.columns import HONO_MESSAGE, VIOLATIONS, hono_messages
+from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Run
+from kwire.tables.frames import Capture, FrameColumns
 from kwire.tables.meanings import PLACE_FIELDS, OfRecords, renamed, said
 from kwire.tables.showing import Column
 
@@ -35,7 +39,9 @@ SCHEMA: Final = pa.schema(
 """The columns of ``kwire.spark.hono_messages``."""
 
 _NEEDED: Final = (
+    "connection",
     "frame_timestamp",
+    "source",
     "topic",
     "partition",
     "key",
@@ -53,6 +59,27 @@ class _Maker(OfRecords):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         super().__init__(schema, run, _NEEDED)
         self._devices: hono.Devices = run.memory.setdefault("hono", hono.Devices())
+        self._capture = Capture(run.name)
+        self._clients: dict[int, str] = {}
+
+    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        self._learn(frames)
+        yield from super().batches(frames)
+
+    def _learn(self, frames: Frames) -> None:
+        """Who sends, by the connections of requests to produce."""
+        produce = np.flatnonzero((frames["api"] == ApiKey.PRODUCE) & (frames["response"] == 0))
+        if not len(produce):
+            return
+        slots, first = np.unique(frames["slot"][produce], return_index=True)
+        connections = frames.of_connections("number", slots)
+        new = [at for at, one in enumerate(connections.tolist()) if one not in self._clients]
+        if not new:
+            return
+        rows = FrameColumns.of(self._capture, frames, produce[first[new]])
+        names = zip(rows.client_id().to_pylist(), rows.client_host().to_pylist(), strict=True)
+        for at, (client_id, host) in zip(new, names, strict=True):
+            self._clients[int(connections[at])] = f"{client_id or 'without id'} on {host}"
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         controls = pc.fill_null(records.column("is_control"), False)
@@ -97,9 +124,15 @@ class _Maker(OfRecords):
                 pc.fill_null(producer, -1).to_numpy(),
             ]
         )
-        # Each combination where it comes first; the others say nothing new.
+        # Each combination where it comes first, and where the producer of a device is another than before; the others
+        # say nothing new.
         _, first = np.unique(keys, axis=1, return_index=True)
-        first.sort()
+        order = np.lexsort((keys[1], keys[0]))
+        ordered = keys[:, order]
+        other = (ordered[:2, 1:] == ordered[:2, :-1]).all(axis=0) & (ordered[3, 1:] != ordered[3, :-1])
+        first = np.union1d(first, order[1:][other])
+        sent = pc.equal(each["record_source"].take(rows), "produce").to_numpy(False)
+        connections = each["connection"].take(rows).to_numpy()
         more: dict[int, list[hono.Violation]] = {}
         for at in first.tolist():
             sender = producer[at].as_py()
@@ -108,6 +141,7 @@ class _Maker(OfRecords):
                 device[at].as_py(),
                 partition[at].as_py(),
                 f"producer id {sender}" if sender is not None and sender >= 0 else None,
+                self._clients.get(int(connections[at])) if sent[at] else None,
             )
             if wrong:
                 more[int(known[at])] = wrong

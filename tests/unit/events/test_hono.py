@@ -232,6 +232,32 @@ def test_two_producers_for_one_device_are_reported() -> None:
     assert devices.see(read(), 0, "b") == [Violation("two_producers", "the device has the producers a, b")]
 
 
+def test_a_producer_of_the_same_client_takes_the_place_of_another() -> None:
+    devices = Devices()
+    two = [Violation("two_producers", "the device has the producers 1, 2")]
+    assert devices.saw("t", "d", None, "1", "c") == []
+    assert devices.saw("t", "d", None, "2", "c") == []
+    # What the first one wrote is read by somebody.
+    assert devices.saw("t", "d", None, "1") == []
+    assert devices.saw("t", "d", None, "2", "c") == []
+    # It sends again: there are two.
+    assert devices.saw("t", "d", None, "1", "c") == two
+    assert devices.saw("t", "d", None, "2", "c") == devices.saw("t", "d", None, "1", "c") == []
+    # Of another client, or of one that is not known, it is one more.
+    assert devices.saw("t", "e", None, "1", "c") == []
+    assert devices.saw("t", "e", None, "2", "other") == two
+    assert devices.saw("t", "f", None, "1") == []
+    assert devices.saw("t", "f", None, "2", "c") == two
+
+
+def test_a_device_whose_producer_is_started_ever_again_is_not_remembered_ever_longer() -> None:
+    devices = Devices()
+    assert not any(devices.saw("t", "d", None, str(number), "c") for number in range(1000))
+    (known,) = devices._producers.values()
+    assert len(known.active) == 1
+    assert len(known.replaced) == hono.MOST_PLACES
+
+
 def test_a_device_on_ever_more_partitions_is_not_named_ever_longer() -> None:
     devices = Devices()
     said = [devices.saw("t", "d", partition, None) for partition in range(1000)]
@@ -267,5 +293,9 @@ def test_a_tenant_of_10000_devices_reports_exactly_the_seeded_violations() -> No
     assert len(seeded) == 200
     assert Counter(found) == Counter(seeded)
     assert {rule for _, _, rule, _ in seeded} == {
-        *(rule for rule in hono.RULES if rule not in ("bad_topic", "order_not_kept", "qos_1_at_most_once"))
+        *(
+            rule
+            for rule in hono.RULES
+            if rule not in ("bad_topic", "order_not_kept", "qos_1_at_most_once", "sent_again")
+        )
     }
