@@ -10,7 +10,7 @@ package makes Spark's workers run the same Python as the driver (``kwire.spark.w
 
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
 (streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
-``events`` (CloudEvents and Hono), ``answers`` (the audit), ``workers`` (their Python).
+``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``workers`` (their Python).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
 from kwire.spark.across import read
-from kwire.spark.answers import audit
+from kwire.spark.answers import audit, findings, lineage
 from kwire.spark.chunks import decode_frames
 from kwire.spark.events import (
     cloudevent,
@@ -55,10 +55,12 @@ __all__ = [
     "decode_request",
     "decode_response",
     "export",
+    "findings",
     "hono_message",
     "hono_messages",
     "hono_producers",
     "hono_violations",
+    "lineage",
     "read",
     "register",
     "schema_of",

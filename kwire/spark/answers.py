@@ -1,13 +1,16 @@
-"""Answers out of tables that Spark has: ``audit``, which is ``kwire audit`` for any number of captures.
+"""Answers out of tables that Spark has, for any number of captures: ``audit``, ``findings`` and ``lineage``, which are
+the commands of these names.
 
-Strategy: what records say is counted by connection and joined to it, and the connections of a client come together in
-one place, where ``kwire.report.audit`` judges them. Only sums are moved; nothing is collected on the driver.
+Strategy: for an audit what records say is counted by connection and joined to it, and the connections of a client come
+together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic or by
+group: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go through them
+there. Lineage is sums alone. Nothing is collected on the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -16,9 +19,11 @@ from kwire.errors import KwireError
 from kwire.spark.workers import use_drivers_python
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["audit"]
+    from kwire.report.findings import Thresholds
+
+__all__ = ["audit", "findings", "lineage"]
 
 _FORMAT = "source:string,magic:tinyint,compression:string,records:bigint"
 _CLIENT = ("client_host", "client_ids", "software_name", "software_version")
@@ -95,3 +100,176 @@ def _judging(target: str) -> Callable[[pa.Array], pa.Array]:
         return pa.array(made, pa.struct(list(SCHEMA)))
 
     return judge
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+_TIMES: Final = {
+    "frames": "timestamp",
+    "partitions": "frame_timestamp",
+    "calls": "frame_timestamp",
+    "connections": "first_seen",
+    "records": "frame_timestamp",
+}
+_BY_TOPIC: Final = frozenset(("no-compression", "offsets-back", "lag", "retried-batches", "skewed-partitions"))
+_BY_GROUP: Final = frozenset(("rebalance-loop",))
+"""What rules add up by; the others do it by client."""
+
+
+def findings(
+    tables: Mapping[str, DataFrame], rules: Iterable[str] | None = None, thresholds: Thresholds | None = None
+) -> DataFrame:
+    """What goes wrong, with evidence: a row for each finding.
+
+    ``tables``: of ``frames``, ``partitions``, ``calls``, ``connections`` and ``records`` those that there are, as the
+    data source ``kwire`` gives them; rules that need another one are left out, unless ``rules`` names them. The columns
+    are those of ``kwire.report.findings.SCHEMA`` (docs/answers.md). Rows of all captures are looked at in order of
+    time, as if they were one.
+
+    Raises ``KwireError`` for a rule that there is not, for one whose tables are missing, and where no rule is left.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from kwire.report.findings import RULES, SCHEMA, needed
+    from kwire.report.findings import Thresholds as Usual
+    from kwire.spark.across import mapped
+
+    names = list(RULES) if rules is None else list(rules)
+    try:
+        needed(names)
+    except ValueError as wrong:
+        raise KwireError(str(wrong)) from None
+    missing = {name: [table for table in RULES[name].tables if table not in tables] for name in names}
+    if rules is not None:
+        for name, without in missing.items():
+            if without:
+                raise KwireError(f"the rule {name} needs the table {without[0]}")
+    names = [name for name in names if not missing[name]]
+    if not names:
+        raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
+    use_drivers_python(next(iter(tables.values())).sparkSession)
+    made: DataFrame | None = None
+    for key, chosen in (
+        (_by_client, [name for name in names if name not in _BY_TOPIC | _BY_GROUP]),
+        (_by_topic, [name for name in names if name in _BY_TOPIC]),
+        (_by_group, [name for name in names if name in _BY_GROUP]),
+    ):
+        columns = needed(chosen) if chosen else {}
+        rows: DataFrame | None = None
+        for table, wanted in columns.items():
+            one = key(tables[table].select(*wanted))
+            parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
+            place = F.col("frame") if "frame" in wanted else F.col("connection")
+            one = one.select(
+                "key", F.lit(table).alias("table"), F.col(_TIMES[table]).alias("at"), place.alias("place"), *parts
+            )
+            rows = one if rows is None else rows.unionByName(one)
+        if rows is None:
+            continue
+        ordered = rows.repartition("key").sortWithinPartitions("table", "at", "place")
+        found = mapped(ordered, _finding(chosen, thresholds or Usual()), from_arrow_schema(SCHEMA))
+        made = found if made is None else made.unionByName(found)
+    assert made is not None
+    return made
+
+
+def _by_client(rows: DataFrame) -> DataFrame:
+    return rows.withColumnRenamed("client_host", "key").withColumn("client_host", _column("key"))
+
+
+def _by_topic(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    known = [_column(name) for name in ("topic", "topic_id") if name in rows.columns]
+    return rows.withColumn("key", F.coalesce(*known))
+
+
+def _by_group(rows: DataFrame) -> DataFrame:
+    """Responses do not name their group: they belong where their requests do."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    same = Window.partitionBy("capture", "connection", "correlation_id")
+    rows = rows.where("api_name IN ('JoinGroup', 'LeaveGroup')")
+    return rows.withColumn("key", F.max("group_id").over(same))
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col(name)
+
+
+def _finding(
+    rules: Sequence[str], thresholds: Thresholds
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What looks at the rows of a partition, on a worker."""
+
+    def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
+        from kwire.report.findings import Finder, batch_of
+
+        finder = Finder(rules, thresholds)
+        for batch in batches:
+            of = batch.column("table")
+            for name in pc.unique(of).to_pylist():
+                rows = batch.column(name).filter(pc.equal(of, name))
+                finder.add(name, pa.RecordBatch.from_struct_array(rows))
+        yield batch_of(finder.result())
+
+    return find
+
+
+# --- lineage ----------------------------------------------------------------------------------------------------------
+
+
+def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Who writes and who reads each topic: a row for each topic, role and client.
+
+    ``tables``: ``partitions`` and, where the groups of readers are to be known as well as may be, ``calls``, as the
+    data source ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/answers.md).
+    Raises ``KwireError`` without ``partitions``.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kwire.report.audit import OF_BROKERS
+    from kwire.report.lineage import SCHEMA
+
+    if "partitions" not in tables:
+        raise KwireError("lineage needs the table partitions")
+    client = ("client_host", "client_id")
+    named = tables["partitions"].select(*client, "group_id")
+    if "calls" in tables:
+        named = named.unionByName(tables["calls"].select(*client, "group_id"))
+    groups = (
+        named.where("group_id IS NOT NULL")
+        .groupBy(F.col("client_host").alias("host"), F.col("client_id").alias("id"))
+        .agg(F.sort_array(F.collect_set("group_id")).alias("of"))
+    )
+    role = (
+        F.when(F.expr("direction = 'request'"), "writes")
+        .when(F.col("client_id").rlike(f"^(?:{OF_BROKERS.pattern})$"), "replicates")
+        .otherwise("reads")
+    )
+    edges = (
+        tables["partitions"]
+        .where("status = 'ok' AND coalesce(topic, topic_id) IS NOT NULL")
+        .where(
+            "direction = 'request' AND api_name = 'Produce' OR direction = 'response' AND "
+            "api_name IN ('Fetch', 'ShareFetch') AND record_bytes > 0"
+        )
+        .groupBy(F.coalesce("topic", "topic_id").alias("topic"), role.alias("role"), *client)
+        .agg(
+            F.count_distinct("capture", "connection", "frame").alias("messages"),
+            F.coalesce(F.sum("records"), F.lit(0)).alias("records"),
+            F.coalesce(F.sum("record_bytes"), F.lit(0)).alias("bytes"),
+            F.min("frame_timestamp").alias("first_seen"),
+            F.max("frame_timestamp").alias("last_seen"),
+        )
+    )
+    same = (F.col("client_host") == F.col("host")) & F.col("client_id").eqNullSafe(F.col("id"))
+    known = F.when(F.col("role") == "reads", F.coalesce("of", F.expr("array()"))).otherwise(F.expr("array()"))
+    joined = edges.join(groups, same, "left").withColumn("groups", known.cast("array<string>"))
+    return joined.select(*SCHEMA.names)

@@ -1,15 +1,22 @@
-"""The audit in Spark is that of the command."""
+"""The audit, the findings and the lineage in Spark are those of the commands."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import kwire.spark
 from kwire import capture
+from kwire.errors import KwireError
 from kwire.report import audit
+from kwire.report import findings as rules
+from kwire.report.lineage import TABLES, Lineage
+from kwire.report.lineage import batch_of as edges_of
 from kwire.tables import table
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -43,3 +50,56 @@ def test_audit(spark: SparkSession) -> None:
     brief = kwire.spark.audit({"connections": frames["connections"].drop("broker_apis")}).toArrow().to_pylist()
     assert len(brief) == len(found)
     assert {tuple(row["formats"]) for row in brief} == {()}
+
+
+def test_findings_and_lineage(spark: SparkSession) -> None:
+    # So low that traffic of clients that do nothing wrong has findings of most rules.
+    low = rules.Thresholds(
+        tiny_batches=1, tiny_batch_records=9.0, uncompressed_bytes=1, metadata_requests=1, connections=1,
+        single_produces=1, rebalances=1, empty_fetches=1, commits=1, skewed_bytes=1, skew=0.1, large_requests=100,
+        stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1,
+    )  # fmt: skip
+    paths = (*CAPTURES, GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap")
+    columns = {name: list(dict.fromkeys((*wanted, *TABLES.get(name, ())))) for name, wanted in rules.needed().items()}
+    rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in columns}
+    finder, made = rules.Finder(None, low), Lineage()
+    # In order of time, as Spark goes through them.
+    for path in sorted(paths, key=_began):
+        with path.open("rb") as file:
+            for name, batch in capture.read(file, tables=list(columns), columns=columns, name=path.parent.name):
+                rows[name].append(batch)
+                finder.add(name, batch)
+                if name in TABLES:
+                    made.add(name, batch)
+    tables = {name: spark.createDataFrame(pa.Table.from_batches(parts)) for name, parts in rows.items()}
+    found = kwire.spark.findings(tables, thresholds=low).toArrow().to_pylist()
+    expected = pa.Table.from_batches([rules.batch_of(finder.result())]).to_pylist()
+    assert len({row["rule"] for row in expected}) >= 12
+    assert sorted(map(_finding, found)) == sorted(map(_finding, expected))
+    edges = kwire.spark.lineage(tables).toArrow().to_pylist()
+    assert sorted(map(_edge, edges)) == sorted(map(_edge, edges_of(made.result()).to_pylist()))
+    assert {edge["role"] for edge in edges} == {"reads", "writes"}
+    frames = {"frames": tables["frames"]}
+    for wrong, chosen in ((frames, ["lag"]), (tables, ["none"]), ({"other": tables["frames"]}, None)):
+        with pytest.raises(KwireError):
+            kwire.spark.findings(wrong, chosen)
+    with pytest.raises(KwireError, match="partitions"):
+        kwire.spark.lineage({"calls": tables["calls"]})
+
+
+def _began(path: Path) -> Any:
+    with path.open("rb") as file:
+        return next(iter(capture.read(file, columns=["timestamp"]))).column(0)[0].as_py()
+
+
+def _finding(row: dict[str, Any]) -> str:
+    """A finding as text, without which frames it names: there may be more than it does."""
+    times = [row[name].timestamp() for name in ("first_seen", "last_seen")]
+    return str(
+        [row[name] for name in rules.SCHEMA.names if name not in ("evidence", "first_seen", "last_seen")] + times
+    )
+
+
+def _edge(row: dict[str, Any]) -> str:
+    times = [row.pop(name).timestamp() for name in ("first_seen", "last_seen")]
+    return str((sorted(row.items()), times))
