@@ -33,9 +33,10 @@ from typing import Any, Final
 
 from kwire.events import media
 from kwire.events.rules import MOST_NAMED, Violation, some_of
+from kwire.protocol.error_codes import RETRIABLE, ErrorCode
 from kwire.wire import FIRST_MS, LAST_MS
 
-__all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read"]
+__all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read", "rejects"]
 
 TOPIC_PREFIX: Final = "hono.telemetry."
 
@@ -72,9 +73,23 @@ RULES: Final = {
     "two_partitions": "messages with the same key always go to the same partition",
     "two_producers": "no two producers send telemetry data for the same device",
     "order_not_kept": "a producer keeps the order: idempotent with at most 5 requests in flight, or one, or no retries",
+    "sent_again": "a message that was rejected is not sent again",
     "qos_1_at_most_once": "a producer that sends messages with qos 1 waits for the acknowledgements of all replicas",
 }
 """Names of the rules, and what each asks."""
+
+HANDLED: Final = frozenset(
+    (
+        ErrorCode.NONE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    )
+)
+"""Errors of Produce after which a producer sends messages again by itself, besides those that are retriable: it makes
+batches smaller, or begins a new sequence. With any other the application gets an exception."""
 
 NULL: Final = "is null"
 NOT_UTF8: Final = "is not UTF-8"
@@ -305,6 +320,16 @@ class _Producers:
             return False
         active[producer] = client
         return len(active) > 1
+
+
+def rejects(error_code: int) -> bool:
+    """Whether an error of a Produce response rejects messages for good, so that the application is told."""
+    return error_code not in RETRIABLE and error_code not in HANDLED
+
+
+def again(error: str) -> str:
+    """The sentence about a message that was rejected with an error, by its name, and is sent again."""
+    return f"the message was rejected with {error} and is sent again"
 
 
 def on_partitions(partitions: Iterable[int]) -> str:

@@ -16,6 +16,7 @@ Rules kept here: no input fails a job; nothing is collected on the driver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from kwire.events import cloudevents as ce
 from kwire.events import columns, hono, telemetry
 from kwire.events.columns import PLACE, RENAMED
+from kwire.protocol.error_codes import ErrorCode
 from kwire.schema.keys import ApiKey
 
 if TYPE_CHECKING:
@@ -213,7 +215,9 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
     return found.withColumn("error", error).drop("unsound")
 
 
-def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> DataFrame:
+def hono_violations(
+    records: DataFrame, frames: DataFrame | None = None, partitions: DataFrame | None = None
+) -> DataFrame:
     """What in the records of telemetry topics goes against the document: one row per violation.
 
     Columns: ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them), ``detail``, and those
@@ -221,7 +225,13 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
     row per device.
 
     A producer is known by its producer id where it is idempotent. Others are told apart by client id and host, which
-    the table ``frames`` of the same captures has: without it, only idempotent producers are compared.
+    the table ``frames`` of the same captures has: without it, only idempotent producers are compared. With it, an
+    idempotent producer that was started again, and so has another id, is told from a second one: it is of the same
+    client, and what had the id before sends no more.
+
+    With ``frames`` and ``partitions``, the table of the same captures, a message that a broker rejected for good
+    (``kwire.events.hono.rejects``) and that is sent again is a violation of ``sent_again``: the same topic, key,
+    headers and value, of messages with a creation time. ``records`` then have all their columns.
     """
     messages = hono_messages(records)
     place = [RENAMED.get(name, name) for name in PLACE if name in records.columns]
@@ -244,10 +254,14 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
         )
         producer = sql.coalesce(producer, sql.when(sql.col("record_source") == "produce", client))
     partition = sql.col("partition") if "partition" in messages.columns else sql.lit(None).cast("int")
-    devices = known.groupBy("tenant", "device_id").agg(
-        sql.array_sort(sql.collect_set(partition)).alias("partitions"),
-        sql.array_sort(sql.collect_set(producer)).alias("producers"),
+    devices = known.groupBy("tenant", "device_id").agg(sql.array_sort(sql.collect_set(partition)).alias("partitions"))
+    known = known.withColumn("producer", producer)
+    if frames is not None and "frame_timestamp" in known.columns:
+        known = _without_replaced(known, client)
+    producers = known.groupBy("tenant", "device_id").agg(
+        sql.array_sort(sql.collect_set("producer")).alias("producers"),
     )
+    devices = devices.join(producers, ["tenant", "device_id"])
     found = sql.array_compact(
         sql.array(
             _violation(
@@ -265,7 +279,75 @@ def hono_violations(records: DataFrame, frames: DataFrame | None = None) -> Data
     across = devices.select("tenant", "device_id", sql.explode(found).alias("violation")).select(
         "tenant", "device_id", "violation.rule", "violation.detail"
     )
-    return each.unionByName(across, allowMissingColumns=True)
+    every = each.unionByName(across, allowMissingColumns=True)
+    if frames is not None and partitions is not None:
+        every = every.unionByName(_sent_again(records, frames, partitions, place), allowMissingColumns=True)
+    return every
+
+
+def _without_replaced(known: DataFrame, client: Column) -> DataFrame:
+    """The producers of each device, without those whose place another one of the same client took."""
+    sent = sql.when(sql.col("record_source") == "produce", sql.col("frame_timestamp"))
+    senders = (
+        known.withColumn("client", sql.when(sql.col("record_source") == "produce", client))
+        .where("producer is not null")
+        .groupBy("tenant", "device_id", "producer")
+        .agg(sql.max("client").alias("client"), sql.min(sent).alias("first"), sql.max(sent).alias("last"))
+    )
+    of_client = Window.partitionBy("tenant", "device_id", "client").orderBy("first", "producer")
+    replaced = sql.col("client").isNotNull() & (sql.lead("first").over(of_client) > sql.col("last"))
+    kept = senders.withColumn("replaced", sql.coalesce(replaced, sql.lit(False))).where("not replaced")
+    return known.select("tenant", "device_id").distinct().join(kept, ["tenant", "device_id"], "left")
+
+
+def _sent_again(records: DataFrame, frames: DataFrame, partitions: DataFrame, place: list[str]) -> DataFrame:
+    """Messages that were rejected for good, and are sent again after that."""
+    of_frame = ["capture", "connection", "frame"]
+    produce = frames.where(sql.col("api_key") == ApiKey.PRODUCE)
+    answers = produce.where("direction = 'response'").select(
+        *of_frame, "correlation_id", sql.col("timestamp").alias("answered")
+    )
+    requests = produce.where("direction = 'request'").select(
+        "capture", "connection", sql.col("frame").alias("request"), "correlation_id"
+    )
+    names = [code.name for code in ErrorCode if hono.rejects(code)]
+    errors = partitions.where((sql.col("api_key") == ApiKey.PRODUCE) & sql.col("error").isin(names)).select(
+        *of_frame, "topic", "partition", sql.col("error").alias("rejection")
+    )
+    rejected = (
+        errors.join(answers, of_frame)
+        .join(requests, ["capture", "connection", "correlation_id"])
+        .where("request < frame")
+        .groupBy(*of_frame, "topic", "partition", "rejection", "answered")
+        .agg(sql.max("request").alias("request"))
+        .select(
+            "capture", "connection", sql.col("request").alias("frame"), "topic", "partition", "rejection", "answered"
+        )
+    )
+    sent = records.where((sql.col("source") == "produce") & sql.col("topic").startswith(hono.TOPIC_PREFIX)).where(
+        "status = 'ok' and not coalesce(is_control, false)"
+    )
+    # Headers in any order and values of any size are compared by what they are made of.
+    same = sql.struct(
+        "topic", "key", "value", sql.transform("headers", lambda one: sql.struct(one["key"], one["value"]))
+    )
+    sent = sent.withColumn("same", sql.sha2(sql.to_json(same).cast("binary"), 256))
+    first = sent.select(*of_frame, "topic", "partition", "same").join(
+        sql.broadcast(rejected), [*of_frame, "topic", "partition"]
+    )
+    first = first.groupBy("same").agg(
+        sql.min("answered").alias("answered"), sql.min_by("rejection", "answered").alias("rejection")
+    )
+    again = sent.join(first, "same").where("frame_timestamp > answered")
+    message = hono_message(now="frame_timestamp").alias("message")
+    again = again.withColumn("message", message).where("message.creation_time is not null")
+    detail = sql.concat(
+        *(sql.col("rejection") if part == "\0" else sql.lit(part) for part in re.split("(\0)", hono.again("\0")))
+    )
+    kept = [sql.col(name).alias(RENAMED.get(name, name)) for name in PLACE if RENAMED.get(name, name) in place]
+    return again.select(
+        "message.tenant", "message.device_id", sql.lit("sent_again").alias("rule"), detail.alias("detail"), *kept
+    )
 
 
 def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Captures of producers of Hono telemetry: restarted ones, and two at a time."""
+"""Captures of producers of Hono telemetry: restarted ones, two at a time, and messages that are sent again."""
 
 from __future__ import annotations
 
@@ -55,28 +55,50 @@ def capture(*producers: Producer) -> bytes:
     return pcap(sorted(packets, key=lambda packet: packet.time), nano=True)
 
 
-def restarted() -> bytes:
+def restarted(device: str = "d") -> bytes:
     """A producer with id 1 that is started again and has id 2; it sends for a device before and after."""
     before, after = Producer("adapter", "10.0.0.7", 1), Producer("adapter", "10.0.0.7", 2, port=40_001, at=500)
-    before.sends(100, telemetry("d"), telemetry("e"))
-    before.sends(200, telemetry("d", b"y"))
-    after.sends(600, telemetry("d", b"z"))
-    after.sends(700, telemetry("d", b"u"))
+    before.sends(100, telemetry(device), telemetry(device + "e"))
+    before.sends(200, telemetry(device, b"y"))
+    after.sends(600, telemetry(device, b"z"))
+    after.sends(700, telemetry(device, b"u"))
     return capture(before, after)
 
 
-def two_of_a_client() -> bytes:
+def two_of_a_client(device: str = "d") -> bytes:
     """Two producers of one client, side by side."""
     one, other = Producer("adapter", "10.0.0.7", 1), Producer("adapter", "10.0.0.7", 2, port=40_001)
-    one.sends(100, telemetry("d"))
-    other.sends(200, telemetry("d", b"y"))
-    one.sends(300, telemetry("d", b"z"))
+    one.sends(100, telemetry(device))
+    other.sends(200, telemetry(device, b"y"))
+    one.sends(300, telemetry(device, b"z"))
     return capture(one, other)
 
 
-def two_clients() -> bytes:
+def two_clients(device: str = "d") -> bytes:
     """Two producers of two hosts, of which the first sends no more."""
     one, other = Producer("adapter", "10.0.0.7", 1), Producer("adapter", "10.0.0.8", 2)
-    one.sends(100, telemetry("d"))
-    other.sends(200, telemetry("d", b"y"))
+    one.sends(100, telemetry(device))
+    other.sends(200, telemetry(device, b"y"))
     return capture(one, other)
+
+
+INVALID_RECORD, NOT_LEADER, TOO_LARGE = 87, 6, 10
+
+
+def rejected(device: str = "d") -> bytes:
+    """Messages that are rejected for good and sent again (``d``), and near misses."""
+    one = Producer("adapter", "10.0.0.7", 1)
+    one.sends(100, telemetry(device), telemetry(device + "-not-again"), error=INVALID_RECORD)
+    one.sends(200, telemetry(device + "-retriable"), error=NOT_LEADER)
+    one.sends(300, telemetry(device + "-split"), error=TOO_LARGE)
+    one.sends(400, telemetry(device + "-untimed", created=None), error=INVALID_RECORD)
+    one.sends(500, telemetry(device, b"other value"), telemetry(device + "-taken"))
+    one.sends(600, telemetry(device), telemetry(device + "-not-again", created=b"1763700000001"))
+    one.sends(
+        700,
+        telemetry(device + "-retriable"),
+        telemetry(device + "-split"),
+        telemetry(device + "-untimed", created=None),
+        telemetry(device + "-taken"),
+    )
+    return capture(one)

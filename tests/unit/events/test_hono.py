@@ -258,6 +258,12 @@ def test_a_device_whose_producer_is_started_ever_again_is_not_remembered_ever_lo
     assert len(known.replaced) == hono.MOST_PLACES
 
 
+def test_errors_that_a_producer_handles_reject_nothing() -> None:
+    rejected = {code for code in range(-1, 130) if hono.rejects(code)}
+    assert {87, 29, 17, 2} - rejected == {2}  # a corrupt message is sent again by the producer
+    assert rejected.isdisjoint({0, 3, 5, 6, 7, 10, 13, 19, 20, 45, 46, 47, 59})
+
+
 def test_a_device_on_ever_more_partitions_is_not_named_ever_longer() -> None:
     devices = Devices()
     said = [devices.saw("t", "d", partition, None) for partition in range(1000)]
