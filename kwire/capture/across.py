@@ -23,6 +23,8 @@ Rules kept here:
   often sequence numbers wrapped around, and whether the beginning of the connection was seen, once its role is known.
 - Of a connection that cannot be told from inside of the file (its role is known from earlier files only, or one
   direction was captured) the whole part of the file is read again. Where it is known not to be Kafka, it is not.
+- A connection that began in a file, and of which too little is there, may be told by a broker that an earlier file has
+  shown. The scan of the one does not know the other: what it held of the connection is read with that knowledge.
 """
 
 from __future__ import annotations
@@ -261,6 +263,7 @@ def _agree(tracker: Tracker, slots: Iterable[int], of_slot: list[_Head]) -> None
 
 # --- whether two states are the same to what follows ------------------------------------------------------------------
 
+_END: Final = ("high", "low", "port")
 _SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUESTS): int(Role.A_REQUESTS)}
 _READABLE: Final = tuple(_SWAPPED)
 _SEQUENCE: Final = (1 << 32) - 1
@@ -373,6 +376,7 @@ class Chain:
             true = self._gone_on(place, edges, given, common, again, split)
         states = edges.select(STATE.names)
         base = place << PART_BITS
+        true |= self._told_by_brokers(place, edges, before, common)
         new = []
         for key, row in zip(names, _rows(states, [key not in true for key in names]), strict=True):
             if row is not None:
@@ -384,6 +388,37 @@ class Chain:
         self._known = pa.concat_tables([old, pa.Table.from_pylist([row for _, row in kept], STATE)]).combine_chunks()
         self._place_of = {key: self._place_of[key] for key in going} | {key: place for key, _ in kept}
         return link
+
+    def _told_by_brokers(
+        self, place: int, edges: pa.Table, before: list[bytes], common: Mapping[str, Any]
+    ) -> dict[bytes, dict[str, Any]]:
+        """The true states of connections that began in this file, of which too little is there to tell what they are,
+        where one end is a broker that files before have shown: what is held of them is read with this knowledge."""
+        brokers = set(map(tuple, common.get("brokers", ())))
+        rows = _connections(edges)
+        a, b = (
+            np.fromiter(
+                (end in brokers for end in zip(*(rows[f"{one}_{name}"].tolist() for name in _END), strict=True)),
+                bool,
+                len(rows),
+            )
+            for one in "ab"
+        )
+        unknown = np.flatnonzero((rows["role"] == Role.UNKNOWN) & (a != b) & (rows["begun_order"] >= 0)).tolist()
+        names = edges.column("ends").to_pylist()
+        chosen = [row for row in unknown if names[row] not in set(before)]
+        if not chosen:
+            return {}
+        states = []
+        for row in _taken(edges, chosen).select(STATE.names).to_pylist():
+            row["connection"]["number"] = place << PART_BITS | max(0, row["connection"]["first_order"])
+            states.append(row)
+        states.sort(key=lambda row: row["connection"]["number"])
+        tracker = self._tracker(place, _stated(pa.Table.from_pylist(states, STATE), common), common)
+        tracker.rows()[0]["begun_order"] = 0
+        none = np.zeros(0, np.int64)
+        tracker.feed_packets(Packets(np.zeros(0, np.uint8), np.zeros(0, PACKET), none, none, 0))
+        return _latest_states(tracker)
 
     def _tracker(self, place: int, state: pa.Table, common: Mapping[str, Any]) -> Tracker:
         return Part(place=place, state=state, common=common, left=None).tracker(**self._how)

@@ -125,6 +125,17 @@ def test_the_earlier_file_is_right_where_a_later_one_begins_with_what_looks_like
     check(data, [place])
 
 
+def test_a_broker_of_an_earlier_file_tells_what_a_new_connection_is() -> None:
+    """Its only request is told by nothing else, and given in the file that has it: not in the next one again."""
+    first = exchange(count=4)
+    second = Connection(client=("10.0.0.1", 40_001), time=first.time).open().send(metadata(1, None))
+    asked = len(second.packets)
+    second.answer(metadata_answer(1))
+    data = pcap([*first.packets, *second.packets])
+    count = len(packets.read(data))
+    check(data, [len(first.packets), len(first.packets) + asked, count - 1])
+
+
 def test_ports_may_be_used_again_in_a_later_file() -> None:
     first = exchange(count=2)
     again = exchange(Connection(client_isn=77_000_000, broker_isn=5).open(), 2)
