@@ -528,6 +528,8 @@ class FileReader(DataSourceReader):
         from kwire.spark.files import find
 
         files = find(self.options.paths, self.options.wanted, self.options.choice)
+        # What is wrong with them is no fault of a capture.
+        names_of(self.options.topic_ids)
         if not self.options.across:
             return [FilePartition(file) for file in files]
         from kwire.spark.across import wholes

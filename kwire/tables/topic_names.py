@@ -62,7 +62,10 @@ def names_of(path: str, stream: BinaryIO) -> dict[bytes, str]:
     one = PurePosixPath(path)
     if one.suffix in _SEGMENTS:
         return dict(_of_metadata_log(path, stream))
-    data = stream.read(MOST + 1)
+    # A stream may give less than it is asked for.
+    data = b""
+    while len(data) <= MOST and (more := stream.read(MOST + 1 - len(data))):
+        data += more
     if len(data) > MOST:
         raise KwireError(f"{path}: more than {MOST} bytes of names of topics")
     text = data.decode("utf-8-sig", "replace")
