@@ -512,11 +512,14 @@ def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def still_open(tracker: Tracker) -> pa.Table:
-    """The states of the connections of a part that a later one may go on with."""
+def still_open(tracker: Tracker, since: int | None = None) -> pa.Table:
+    """The states of the connections of a part that a later one may go on with; ``since``: those that had a packet at
+    this time or later, in nanoseconds since 1970."""
     rows, streams = tracker.rows()
     ended = (streams["end"] >= 0) & (streams["next"] >= streams["end"])
     over = (rows["closed"] == 1) | (ended[0::2] & ended[1::2])
+    if since is not None:
+        over |= np.maximum(streams["last_time"][0::2], streams["last_time"][1::2]) < since
     return tracker.save(int(rows["number"][slot]) for slot in latest(rows).values() if not over[slot])
 
 

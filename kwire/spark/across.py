@@ -49,7 +49,19 @@ if TYPE_CHECKING:
     from kwire.spark.files import File
     from kwire.spark.source import Options
 
-__all__ = ["Sensor", "Whole", "check", "mapped", "one_by_one", "read", "sensor_of", "wholes"]
+__all__ = [
+    "Sensor",
+    "Whole",
+    "begin_of",
+    "check",
+    "mapped",
+    "one_by_one",
+    "packed",
+    "read",
+    "sensor_of",
+    "unpacked",
+    "wholes",
+]
 
 Sensor = int | str | Callable[[str], str] | None
 """Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
@@ -102,7 +114,7 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
     that says nothing of a file.
     """
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        begins = list(pool.map(_begins, files))
+        begins = list(pool.map(begin_of, files))
         splits = list(pool.map(lambda file: [file] if most is None else file.splits(most), files))
     of: dict[str, list[tuple[int, str, list[File]]]] = {}
     for file, begin, parts in zip(files, begins, splits, strict=True):
@@ -117,7 +129,8 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
     return found
 
 
-def _begins(file: File) -> int:
+def begin_of(file: File) -> int:
+    """The time of a capture's first packet, in nanoseconds since 1970; of what is none, before all times."""
     from kwire.capture.containers import first_time
 
     try:
@@ -300,7 +313,7 @@ class _Work:
         rows: list[dict[str, Any]] = [{"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": said}]
         for bucket in range(self.shares):
             chosen = pa.array([k for k, one in enumerate(of) if one == bucket], pa.int64())
-            data = _packed(found.edges.take(chosen)) if len(chosen) else None
+            data = packed(found.edges.take(chosen)) if len(chosen) else None
             rows.append(
                 {"sensor": self.sensors[place], "bucket": bucket, "place": place, "edges": data, "common": common}
             )
@@ -322,14 +335,14 @@ class _Work:
         common: dict[str, Any] = {}
         for row, said in self._without_none(rows):
             place = row["place"]
-            edges = EDGES.empty_table() if row["edges"] is None else _unpacked(row["edges"])
+            edges = EDGES.empty_table() if row["edges"] is None else unpacked(row["edges"])
             link = chain.add(place, edges, common, self._opens(place), self.files[place].split)
             left: dict[int, list[bytes]] = {}
             for key, one in link.gone_on.items():
                 left.setdefault(one, []).append(key)
             made: list[dict[str, Any]] = [{"place": one, "left": ends} for one, ends in left.items()]
             if link.state.num_rows:
-                made.append({"place": place, "state": _packed(link.state)})
+                made.append({"place": place, "state": packed(link.state)})
             if bucket == 0:
                 made.append({"place": place, "common": json.dumps({"common": common})})
             if made:
@@ -397,7 +410,7 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
     said: dict[str, Any] = {}
     for row in rows:
         if row["state"] is not None:
-            states.append(_unpacked(row["state"]))
+            states.append(unpacked(row["state"]))
         left.update(row["left"] or ())
         if row["common"] is not None:
             said |= json.loads(row["common"])
@@ -417,7 +430,8 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
     )
 
 
-def _packed(table: pa.Table) -> bytes:
+def packed(table: pa.Table) -> bytes:
+    """A table as compressed bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
@@ -425,6 +439,7 @@ def _packed(table: pa.Table) -> bytes:
     return made
 
 
-def _unpacked(data: bytes) -> pa.Table:
+def unpacked(data: bytes) -> pa.Table:
+    """The table that ``packed`` made bytes of. Raises ``pyarrow.ArrowException``."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

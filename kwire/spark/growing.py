@@ -45,8 +45,8 @@ from kwire.spark.files import File
 
 __all__ = ["OPTIONS", "Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset"]
 
-MAX_FILES, MAX_BYTES, IDLE, SERIES, REMEMBER = OPTIONS = (
-    *("maxFilesPerTrigger", "maxBytesPerTrigger", "idle", "series", "remember"),
+MAX_FILES, MAX_BYTES, IDLE, SERIES, REMEMBER, STATE, TIMEOUT = OPTIONS = (
+    *("maxFilesPerTrigger", "maxBytesPerTrigger", "idle", "series", "remember", "stateLocation", "stateTimeout"),
 )
 """Options of streams. The first two have the names that they have in Spark's own file sources."""
 
@@ -81,6 +81,10 @@ class Terms:
     """Which files one writer has written, one after the other: a level of folders or a pattern, as ``sensor``."""
     remember: int = 10_000
     """Files of which the names are remembered."""
+    state: str | None = None
+    """The folder in which connections are kept from batch to batch (``kwire.spark.carried``)."""
+    timeout: float = 900.0
+    """Seconds without a packet after which a connection is not kept any more."""
     given: tuple[str, ...] = ()
     """The options that were given."""
 
@@ -100,11 +104,14 @@ class Terms:
             if read is None or not int(read[1]):
                 raise KwireError(f"not {found[MAX_BYTES]!r}: the option {MAX_BYTES!r} is bytes, such as 1000000 or 2g")
             terms["size"] = int(read[1]) << 10 * " kmgt".index(read[2].lower() or " ")
-        if IDLE in found:
-            read = _TIME.fullmatch(found[IDLE].strip())
-            if read is None:
-                raise KwireError(f"not {found[IDLE]!r}: the option {IDLE!r} is a time, such as 90s, 5m or 1h")
-            terms["idle"] = float(read[1]) * _SECONDS[read[2].lower()]
+        for name, into in ((IDLE, "idle"), (TIMEOUT, "timeout")):
+            if name in found:
+                read = _TIME.fullmatch(found[name].strip())
+                if read is None:
+                    raise KwireError(f"not {found[name]!r}: the option {name!r} is a time, such as 90s, 5m or 1h")
+                terms[into] = float(read[1]) * _SECONDS[read[2].lower()]
+        if STATE in found:
+            terms["state"] = found[STATE]
         if (series := found.get(SERIES)) is not None:
             terms["series"] = int(series) if series.isdecimal() else series
             try:

@@ -386,8 +386,11 @@ class KwireDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
         options, schema = self._checked(schema)
-        if options.across:
-            raise KwireError("the option 'across' is for spark.read: in a stream each file is decoded alone")
+        if options.across and options.stream.state is None:
+            raise KwireError(
+                f"the option 'across' is for spark.read, and for streams with the option {growing.STATE!r}: a folder "
+                "for the connections that go on in later batches, beside the checkpoint"
+            )
         try:
             from kwire.spark.streaming import StreamReader
         except ModuleNotFoundError:

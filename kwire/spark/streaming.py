@@ -2,7 +2,8 @@
 
 Which files a batch has, and what the checkpoint keeps, is in ``kwire.spark.growing``. Here is what Spark asks for: the
 driver lists the folder (``latestOffset``, once a second at most) and names the files of a batch (``partitions``), the
-workers read them as they read those of ``spark.read``, each alone.
+workers read them as they read those of ``spark.read``, each alone; with ``across`` those of each sensor one after the
+other, from where the batch before it was (``kwire.spark.carried``).
 
 Rules kept here:
 
@@ -16,11 +17,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
+from kwire.spark.across import Whole, sensor_of, wholes
+from kwire.spark.carried import Carried, batch_of
 from kwire.spark.files import find
 from kwire.spark.growing import Memory, Waiting, files_of, first_offset
 from kwire.spark.source import FilePartition, FileReader
@@ -37,12 +41,25 @@ EVERY: Final = 1.0
 """Seconds between two listings of the folder, at least."""
 
 
+@dataclass
+class BatchPartition(InputPartition):
+    """The captures of a sensor in one batch."""
+
+    whole: Whole
+    sensor: str
+    batch: int
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads captures or segments as they are closed, one partition for each file."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.files = FileReader(options, schema)
+        stream = options.stream
+        self._carried = None
+        if options.across and stream.state is not None:
+            self._carried = Carried(stream.state, int(stream.timeout * 1e9))
         self._waiting = Waiting(options.stream)
         self._listed: list[File] = []
         self._closed: list[File] = []
@@ -75,12 +92,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not there.issuperset([*(name for name, _ in _pairs(end)), *end.get("changed", ())]):
             # After a restart the batch is read again, before anything was listed.
             self._listed = self._found()
-        return [FilePartition(file) for file in files_of(start, end, self._listed)]
+        files = files_of(start, end, self._listed)
+        if self._carried is None:
+            return [FilePartition(file) for file in files]
+        made: list[InputPartition] = [FilePartition(one) for one in files if one.trouble is not None]
+        for whole in wholes([one for one in files if one.trouble is None], self.options.sensor):
+            sensor = sensor_of(whole.files[0].name, self.options.sensor)
+            made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
+        return made
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Batches of the rows of one file."""
+        """Batches of the rows of one file, or of the captures of a sensor."""
+        if isinstance(partition, BatchPartition):
+            assert self._carried is not None
+            return batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
         assert isinstance(partition, FilePartition)
         return self.files.read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """States that no batch begins with any more are removed."""
+        if self._carried is not None:
+            self._carried.forget(Memory.of(end).batch)
 
     def _list(self) -> None:
         if self._now_only or (self._when is not None and time.monotonic() - self._when < EVERY):
