@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.judging import NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64
@@ -46,6 +46,7 @@ from kwire.kernels.programs import Trouble, interpret, register_value
 from kwire.kernels.roles import (
     LARGEST_FRAME,
     LARGEST_TOKEN,
+    NEAR,
     NEED_MORE,
     NEVER,
     NO,
@@ -77,6 +78,13 @@ FULL: Final = 3
 """A table must grow first."""
 UNREADABLE: Final = 4
 """The connection is encrypted."""
+
+PERHAPS: Final = 3
+"""Besides YES, NO and NEED_MORE."""
+
+ALWAYS_COMPARED: Final = 16 << 10
+"""Bytes of a frame in which each segment is looked at that may begin another: behind it, one wherever the frame's
+beginning has doubled, since all of it is judged each time."""
 
 Array = Any
 
@@ -142,6 +150,8 @@ class Way(Row):
     run_end: int
     after: int
     """The row behind the last piece of this run that can be seen."""
+    compared: int
+    """Pieces before this row do not begin with another frame inside of the one that is read."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -496,6 +506,171 @@ def _response(
 
 
 @kernel
+def _body_there(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, now: int
+) -> int:
+    """What ``fits_all`` says of the frame at ``at``, of what stands before ``stop``, by what was known with packet
+    ``now``; NOT_KNOWN of the answer to a request that was not."""
+    data = window.data
+    if way.response == 0:
+        if stop - at < 8:
+            return int64(NOT_KNOWN)
+        return fits_all(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+    row = _asked_before(window, capture, way, at, now)
+    if row < 0:
+        return int64(NOT_KNOWN)
+    entry = capture.waiting[row]
+    return fits_all(data, at, stop, int64(1), entry.api, entry.version, facts, scratch)
+
+
+@kernel
+def _asked_before(window: Window, capture: Capture, way: Any, at: int, now: int) -> int:
+    """The entry of the request, known with packet ``now``, that the response at ``at`` answers; -1 for none."""
+    conn = capture.connections[way.slot]
+    wanted = i32(window.data, at + 4)
+    row = find_request(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
+    return row if row >= 0 and capture.waiting[row].order <= now else int64(-1)
+
+
+@kernel
+def _begins_tokens(window: Window, capture: Capture, way: Any, at: int) -> bool:
+    """Whether raw tokens, which look like nothing, may follow the frame at the current position."""
+    data = window.data
+    conn = capture.connections[way.slot]
+    if way.response == 0:
+        return conn.raw_tokens == 1 or (i16(data, at + 4) == ApiKey.SASL_HANDSHAKE and i16(data, at + 6) == 0)
+    head = conn.waiting_head
+    if head < 0:
+        return False
+    entry = capture.waiting[head]
+    return entry.api == SASL_TOKEN or (entry.api == ApiKey.SASL_HANDSHAKE and entry.version == 0)
+
+
+@kernel
+def _is_of_client(window: Window, capture: Capture, way: Any, at: int, stop: int) -> bool:
+    """Whether a request at ``at`` has the client_id that its connection has had last."""
+    client = capture.connections[way.slot].client
+    if client < 0 or stop - at < 14:
+        return False
+    name = capture.names[client]
+    length = i16(window.data, at + 12)
+    same: bool = (
+        name.len == length
+        and stop - at >= 14 + length
+        and same_bytes(window.data, at + 14, capture.pool, name.off, length)
+    )
+    return same
+
+
+@kernel
+def _begins_frame(window: Window, capture: Capture, facts: Facts, way: Any, before: int, at: int, stop: int) -> int:
+    """Whether what stands at ``at`` can be the frame that follows the one at ``before``, by its header: YES, NO,
+    NEED_MORE, or PERHAPS a response to a request that is not known."""
+    data = window.data
+    if way.response == 0:
+        answer = plausible_request(data, at, stop, facts.apis)
+        if answer == NO and stop - at >= 4 and 8 <= i32(data, at) <= LARGEST_FRAME:
+            # An API or a version that is not known.
+            return YES if _is_of_client(window, capture, way, at, stop) else NO
+        return answer
+    if stop - at < 8:
+        return NEED_MORE
+    size = i32(data, at)
+    if size < 4 or size > LARGEST_FRAME:
+        return NO
+    number = i32(data, at + 4)
+    further = number - i32(data, before + 4)
+    if further == 1:
+        return YES
+    conn = capture.connections[way.slot]
+    row = find_request(conn, capture.waiting, capture.ids, capture.room[0], number, int64(NEVER))
+    if row >= 0:
+        return YES
+    return int64(PERHAPS) if 0 < further <= NEAR else NO
+
+
+@kernel
+def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, end: int) -> bool:
+    """Whether a segment inside of the frame at ``at``, which says that it ends at position ``end``, begins with another
+    frame, while this one is not what its layout says: its size is wrong then.
+
+    Each segment is looked at once, by what there was when it came.
+    """
+    data, pieces = window.data, window.pieces
+    client = capture.connections[way.slot].client
+    p = max(way.compared, way.piece + 1)
+    found = False
+    while not found and p < way.after and pieces[p].pos < end:
+        now = pieces[p].order
+        inner = pieces[p].off
+        depth = pieces[p].pos - way.pos
+        before = max(int64(0), pieces[p - 1].pos - way.pos)
+        if depth < ALWAYS_COMPARED or (depth & ~before) > before:
+            last = p
+            while last + 1 < way.after and pieces[last + 1].order <= now:
+                last += 1
+            stop = pieces[last].off + pieces[last].len
+            looks = stop - inner >= 8 and 4 <= i32(data, inner) <= LARGEST_FRAME
+            if looks and way.response == 0:
+                looks = plausible_request(data, inner, stop, facts.apis) == YES and (
+                    client < 0 or _is_of_client(window, capture, way, inner, stop)
+                )
+            if looks and _may_be_whole(_body_there(window, capture, facts, scratch, way, inner, stop, now)):
+                found = not _may_be_whole(_body_there(window, capture, facts, scratch, way, at, stop, now))
+        if not found:
+            p += 1
+    way.compared = p
+    return found
+
+
+@kernel
+def _may_be_whole(said: int) -> bool:
+    """Whether a body is what its layout says, as far as it is there."""
+    fits_so_far: bool = said in (FITS, SO_FAR)
+    return fits_so_far
+
+
+@kernel
+def _is_no_frame(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, available: int, size: int
+) -> int:
+    """Whether there is no frame of this size at the current position, where one should begin: YES, NO, or NEED_MORE
+    where that cannot be told yet.
+
+    Sizes are believed as long as what follows looks like a frame, or is not there. Else the body has to be what its
+    layout says.
+    """
+    if available < 8 or _begins_tokens(window, capture, way, at):
+        return NO
+    stop = way.run_end + way.shift
+    end = way.pos + 4 + size
+    following = at + 4 + size
+    if way.after > way.piece + 1 and _has_another(window, capture, facts, scratch, way, at, end):
+        return YES
+    if following >= stop:
+        return NO
+    answer = _begins_frame(window, capture, facts, way, at, following, stop)
+    if answer == YES:
+        return NO
+    body = _body_there(window, capture, facts, scratch, way, at, stop, way.now)
+    if body == FITS:
+        return NO
+    if answer == NEED_MORE and way.ends_here == 0:
+        return NEED_MORE
+    return NO if answer != NO and body == NOT_KNOWN else YES
+
+
+@kernel
+def _skip_size(window: Window, capture: Capture, rows: Array, way: Any, size: int, reason: int) -> None:
+    """A row for the size at the current position, which is none; the next frame is looked for behind it."""
+    stream = capture.streams[way.stream]
+    _mark_here(window, capture, rows, way, size, Status.MALFORMED, reason)
+    stream.synced = 0
+    stream.skipped = 4
+    way.pos += 4
+
+
+@kernel
 def _next_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
 ) -> int:
@@ -512,12 +687,20 @@ def _next_frame(
     if available >= 4:
         least = 0 if token else (8 if way.response == 0 else 4)
         if size < least or size > (LARGEST_TOKEN if token else LARGEST_FRAME):
-            _mark_here(window, capture, rows, way, size, Status.MALFORMED, Reason.SIZE)
-            stream.synced = 0
-            stream.skipped = 4
-            way.pos += 4
+            _skip_size(window, capture, rows, way, size, int64(Reason.SIZE))
             return READ
     whole = available >= 4 and available - 4 >= size
+    no_frame = int64(NO)
+    if not token:
+        no_frame = _is_no_frame(window, capture, facts, scratch, way, at, available, size)
+        if no_frame == NEED_MORE:
+            way.wake = NEVER
+            return WAITS if way.response == 0 else BLOCKED
+        if no_frame == YES and (
+            way.response == 0 or not whole or _asked_before(window, capture, way, at, way.now) >= 0
+        ):
+            _skip_size(window, capture, rows, way, size, int64(Reason.NO_FRAME))
+            return READ
     too_large = False
     if not whole:
         held = pieces[way.seen - 1].pos + pieces[way.seen - 1].len - way.pos
@@ -556,6 +739,10 @@ def _next_frame(
         _request(window, capture, facts, scratch, row, way, token, whole, last.clock)
     elif not _response(window, capture, facts, row, way, asked, token, last.clock):
         return BLOCKED
+    elif no_frame == YES:
+        # Its request might have come.
+        _skip_size(window, capture, rows, way, size, int64(Reason.NO_FRAME))
+        return READ
     if not whole and row.status != Status.MALFORMED:
         row.status = Status.GAP if way.gap_follows == 1 else Status.CUT_OFF
         row.reason = Reason.HOLE if way.gap_follows == 1 else Reason.END
@@ -652,6 +839,7 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.wake = NEVER
     way.holed_since = AT_THE_END
     way.reading = 0
+    way.compared = 0
     for x in range(a, end):
         one = window.active[x]
         if one.stream == way.stream:

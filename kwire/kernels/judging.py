@@ -8,7 +8,8 @@ Rules kept here:
 
 - What the capture has only in part is judged as far as it goes: lengths and counts that are there must be possible.
 - At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed: so a verdict is the
-  same however much is read at once, and large frames are not waited for.
+  same however much is read at once, and large frames are not waited for. Only where a size is in doubt that a frame
+  has all of it is looked at (``fits_all``).
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ __all__ = [
     "FITS",
     "MOST_JUDGED",
     "NOT_KNOWN",
+    "NO_API",
     "SO_FAR",
     "TRAILS",
     "UNFIT",
     "UNREADABLE",
+    "answered_api",
     "fits",
+    "fits_all",
     "fits_some_response",
     "left_over",
 ]
@@ -78,16 +82,16 @@ def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, tro
 
 @kernel
 def _fits(
-    buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
+    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, facts: Any, scratch: Any
 ) -> tuple[int, int]:
-    """``fits``, in exactly this version."""
+    """``fits``, in exactly this version, looking at ``most`` bytes."""
     starts = facts.layout_starts
     kind = 2 * api + response
     if kind < 0 or kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
         return int64(NOT_KNOWN), int64(0)
     begin = at + 4
     end = begin + i32(buf, at)
-    most = begin + MOST_JUDGED
+    most += begin
     there = min(end, stop, most)
     _, trouble, pos, pc = interpret(
         buf,
@@ -117,10 +121,25 @@ def fits(
 ) -> tuple[int, int]:
     """Whether a frame of this API and version stands at ``at``, size first: (UNFIT, FITS, SO_FAR, TRAILS or NOT_KNOWN;
     how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
-    said, looked = _fits(buf, at, stop, response, api, version, facts, scratch)
+    return _fits_either(buf, at, stop, int64(MOST_JUDGED), response, api, version, facts, scratch)
+
+
+@kernel
+def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any) -> int:
+    """The same, but all of the frame is looked at, and how many bytes that were is not said."""
+    said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, facts, scratch)
+    return said
+
+
+@kernel
+def _fits_either(
+    buf: Array, at: int, stop: int, most: int, response: int, api: int, version: int, facts: Any, scratch: Any
+) -> tuple[int, int]:
+    """``fits``, looking at ``most`` bytes."""
+    said, looked = _fits(buf, at, stop, most, response, api, version, facts, scratch)
     if said == UNFIT and response == 1 and api == ApiKey.API_VERSIONS and version > 0:
         # A broker that does not know the version answers in version 0 (KIP-511).
-        said, more = _fits(buf, at, stop, response, api, int64(0), facts, scratch)
+        said, more = _fits(buf, at, stop, most, response, api, int64(0), facts, scratch)
         looked += more
     return said, looked
 
@@ -132,10 +151,32 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
     for kind in range(1, starts.shape[0], 2):
         for version in range(starts.shape[1]):
             if starts[kind, version] >= 0:
-                said, _ = _fits(buf, at, stop, int64(1), kind // 2, version, facts, scratch)
+                said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, facts, scratch)
                 if said == FITS:
                     return True
     return False
+
+
+NO_API: Final = -1
+"""In place of an API: none, or more than one."""
+
+
+@kernel
+def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> int:
+    """The one API of which what stands at ``at``, size first, can be a response, in some version; NO_API."""
+    starts = facts.layout_starts
+    found = int64(NO_API)
+    for kind in range(1, starts.shape[0], 2):
+        for version in range(starts.shape[1]):
+            if starts[kind, version] < 0:
+                continue
+            said, _ = _fits(buf, at, stop, int64(MOST_JUDGED), int64(1), kind // 2, version, facts, scratch)
+            if said == FITS:
+                if found != NO_API:
+                    return int64(NO_API)
+                found = int64(kind // 2)
+                break
+    return found
 
 
 UNREADABLE: Final = -1

@@ -192,6 +192,7 @@ class Reason(IntEnum):
     GIVEN_UP = 11
     TRAILING = 12
     BODY = 13
+    NO_FRAME = 14
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41

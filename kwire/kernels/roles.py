@@ -10,7 +10,10 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. TLS is recognised
   by its record header; nothing can be read after it.
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
-  when another one follows it, or when the other direction has its answer.
+  when another one follows it, or when the other direction has its answer. So it is with a response whose id makes it a
+  Produce request, client_id and all, where the beginning was not captured.
+- A client whose first bytes are no request sent a damaged one where the first answer can be that of one API only.
+- Responses alone count where ids go on; at the end of the connection, also where one can be that of one API only.
 - A connection of unknown kind is judged packet by packet, by what had come up to each, so that the verdict, and when it
   was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom; as
   soon as one of the ``FIRST_FRAMES`` of a stream that was captured from its beginning can be judged; whenever more than
@@ -23,7 +26,17 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.judging import FITS, MOST_JUDGED, SO_FAR, TRAILS, UNFIT, fits, fits_some_response
+from kwire.kernels.judging import (
+    FITS,
+    MOST_JUDGED,
+    NO_API,
+    SO_FAR,
+    TRAILS,
+    UNFIT,
+    answered_api,
+    fits,
+    fits_some_response,
+)
 from kwire.kernels.layouts import AT_THE_END, Role
 from kwire.kernels.numbers import i16, i32, int64, u16
 from kwire.schema.keys import ApiKey
@@ -76,6 +89,10 @@ MOST_LOOKED: Final = 256 << 10
 NEAR: Final = 1000
 """How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
 ENOUGH_ANSWERS: Final = 3
+LEAST_TELLING: Final = 32
+"""Bytes of a response that tells by itself that it is one: shorter ones look like many things."""
+LEAST_NAME: Final = 5
+"""Letters that it has side by side then, unless it is one of ApiVersions."""
 MOST_BEGINNINGS: Final = 8
 """Pieces at whose beginnings answers are looked for, where there is nothing else."""
 
@@ -233,7 +250,11 @@ def _judged(
         return int64(STRONG) if named and ends_here else int64(MAYBE), looked
     if said in (UNFIT, TRAILS) and not (first and named):
         return int64(NO), looked
-    if said != UNFIT and named:
+    two_ways = False
+    if api == ApiKey.PRODUCE and not first and said == FITS and following <= stop and following - at <= MOST_JUDGED:
+        looked += following - at
+        two_ways = fits_some_response(data, at, stop, facts, scratch)
+    if said != UNFIT and named and not two_ways:
         return int64(STRONG), looked
     # A client's mistake, or a form of its own; or without a client_id, as short frames of other protocols may look.
     # Another one behind it, or its answer, tells.
@@ -244,7 +265,8 @@ def _judged(
             data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
         )
         looked += more
-        if said == FITS:
+        # The version of the next one would be another, if these were ids of responses.
+        if said == FITS and not (two_ways and i16(data, following + 4) == api and i16(data, following + 6) != version):
             return int64(STRONG), looked
     return int64(MAYBE), looked
 
@@ -263,6 +285,7 @@ def _looks_like_requests(
     opens = conn.opener == (active.stream & 1) and conn.opener_order <= now
     best = int64(NO)
     looked = int64(0)
+    damaged = False
     for p in range(active.look, active.seen):
         if pieces[p].off < 0:
             continue
@@ -290,6 +313,9 @@ def _looks_like_requests(
             look, more = _judged(window, facts, scratch, at, stop, ends_here, first_of_stream, other)
             looked += more
             answer = NO if look == NO else YES
+            # Behind what is no request, another protocol's small numbers may look like one without a client_id.
+            if damaged and not (stop - at >= CLIENT_ID and i16(data, at + 12) > 0):
+                look = min(look, int64(MAYBE))
         elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID:
             # A client_id that was cut off, by the snapshot length perhaps.
             look = int64(STRONG)
@@ -301,22 +327,81 @@ def _looks_like_requests(
                 conn.role = Role.ENCRYPTED
                 return int64(NO)
         if first_of_stream and answer == NO and opens:
-            conn.role = Role.OTHER
-            return int64(NO)
-        if best == STRONG or first_of_stream or looked > MOST_LOOKED:
+            held = pieces[active.seen - 1].pos + pieces[active.seen - 1].len - stream.start
+            if over or held > MOST_JUDGED or _is_foreign(window, facts, scratch, at, stop, other, active):
+                conn.role = Role.OTHER
+                return int64(NO)
+            damaged = True
+        elif best == STRONG or first_of_stream:
+            break
+        if best == STRONG or looked > MOST_LOOKED:
             break
     return best
 
 
 @kernel
-def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any) -> bool:
+def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int) -> bool:
+    """Whether piece ``p`` of a direction begins with a frame that can be a response of one API only."""
+    data, pieces = window.data, window.pieces
+    at = pieces[p].off
+    if at < 0:
+        return False
+    stop, _ = _run_of(pieces, p, active.seen, at + 4 + MOST_JUDGED)
+    if stop - at < LEAST_TELLING:
+        return False
+    size = i32(data, at)
+    if size < LEAST_TELLING or size > LARGEST_FRAME or i32(data, at + 4) < 0:
+        return False
+    if stop - at < 4 + min(size, int64(MOST_JUDGED)):
+        return False
+    api = answered_api(data, at, stop, facts, scratch)
+    if api == NO_API or api == ApiKey.API_VERSIONS:
+        return bool(api == ApiKey.API_VERSIONS)
+    # Small numbers of another protocol fit much: a name has to be there, of a host, a topic or a group.
+    letters = 0
+    for k in range(at + 8, min(stop, at + 4 + size, at + 4 + MOST_JUDGED)):
+        letters = letters + 1 if 32 < data[k] < 127 else 0
+        if letters >= LEAST_NAME:
+            return True
+    return False
+
+
+@kernel
+def _is_foreign(window: Window, facts: Facts, scratch: Any, at: int, stop: int, other: Any, active: Any) -> bool:
+    """Whether a connection whose client begins with what stands at ``at``, no request, is not Kafka: it begins with
+    text, or the answer is none. Else the request may have been damaged."""
+    data, pieces = window.data, window.pieces
+    text = stop - at >= 4
+    for k in range(at, min(stop, at + 4)):
+        text = text and 32 <= data[k] < 127
+    if text:
+        return True
+    if other.stream == active.stream or other.look >= other.seen or pieces[other.look].off < 0:
+        return False
+    at = pieces[other.look].off
+    stop, _ = _run_of(pieces, other.look, other.seen, at + 4 + MOST_JUDGED)
+    if stop - at < 4:
+        return False
+    size = i32(data, at)
+    if size < 4 or size > LARGEST_FRAME:
+        return True
+    if size < LEAST_TELLING or stop - at < 4 + min(size, int64(MOST_JUDGED)):
+        return False
+    return not _is_telling(window, facts, scratch, other, other.look)
+
+
+@kernel
+def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: Any, over: bool) -> bool:
     """Whether one direction of a connection, of which nothing else was captured, has responses: ``ENOUGH_ANSWERS`` one
-    after the other, with ids that go on, each as some layout says."""
+    after the other, with ids that go on, each as some layout says; or, if nothing more will come (``over``), one that
+    tells by itself."""
     data, pieces = window.data, window.pieces
     for p in range(active.look, min(active.seen, active.look + MOST_BEGINNINGS)):
         at = int64(pieces[p].off)
         if at < 0:
             continue
+        if over and _is_telling(window, facts, scratch, active, p):
+            return True
         stop, _ = _run_of(pieces, p, active.seen, at + UNDECIDED)
         before = int64(-1)
         count = 0
@@ -359,16 +444,25 @@ def _requesting_side(
         if opened and conn.opener != side:
             continue
         look = _looks_like_requests(window, facts, scratch, conn, streams[one.stream], one, other, now, over)
+        if opened and look == NO and conn.role in (Role.UNKNOWN, Role.OTHER) and other.stream != one.stream:
+            answers = streams[other.stream]
+            p = other.look
+            begins = p < other.seen and window.pieces[p].pos == answers.start and answers.start_order <= now
+            if begins and _is_telling(window, facts, scratch, other, p):
+                conn.role = Role.UNKNOWN
+                return side, False
         if conn.role != Role.UNKNOWN:
             return int64(-1), False
         if side == 0:
             looks_a = look
         else:
             looks_b = look
-    if max(looks_a, looks_b) == NO and a <= alone <= b:
+    if max(looks_a, looks_b) <= MAYBE and a <= alone <= b:
         one = window.active[alone]
         side = one.stream & 1
-        if not (opened and conn.opener == side) and _looks_like_responses(window, facts, scratch, one):
+        # A frame that may be a request does not tell that it is a response.
+        tells = over and max(looks_a, looks_b) == NO
+        if not (opened and conn.opener == side) and _looks_like_responses(window, facts, scratch, one, tells):
             return int64(1) - side, False
     winner = int64(-1)
     if looks_a >= STRONG and looks_b >= STRONG:

@@ -83,7 +83,8 @@ STATUSES: Final = {
     Status.OK: "a request, or a response that was paired with its request",
     Status.UNPAIRED: "a response whose request is not in the capture, or was given up to bound memory: API and version "
     "are not known",
-    Status.MALFORMED: "header or body are not what their version says, or there can be no frame of such a size; in "
+    Status.MALFORMED: "header or body are not what their version says, or there can be no frame of such a size, or "
+    "it is not that of the body and no frame follows it; in "
     "`messages`, `error` says where",
     Status.UNSUPPORTED: "an API key or version that kwire has no layout for",
     Status.CUT_OFF: "the connection or the capture ends within this frame, or it was given up to bound memory",

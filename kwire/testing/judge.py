@@ -17,6 +17,7 @@ Rules kept here:
 from __future__ import annotations
 
 import io
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ _SEQUENCES: Final = 1 << 32
 _FARTHEST: Final = 1 << 28
 _RIGHT: Final = 1
 _WRONG: Final = 2
+_NO_FRAME: Final = (Reason.SIZE, Reason.NO_FRAME)
+"""Of rows that stand for a size alone."""
 
 
 class Row(NamedTuple):
@@ -104,10 +107,10 @@ def _rows(frames: Frames, hosts: dict[tuple[int, int], tuple[End, End]], clients
                 version=known[1],
                 id=known[2],
                 client_id=clients[row["client"]],
-                size=0 if row["reason"] == Reason.SIZE else row["size"],
+                size=0 if row["reason"] in _NO_FRAME else row["size"],
                 status=Status(row["status"]).name.lower(),
                 error=sentence(row["reason"], row["detail"]) if row["reason"] else None,
-                skipped=row["reason"] in (Reason.SKIPPED, Reason.SIZE) or row["status"] == Status.ENCRYPTED,
+                skipped=row["reason"] in (Reason.SKIPPED, *_NO_FRAME) or row["status"] == Status.ENCRYPTED,
                 digest=_digest(frames.bytes_of(k)),
                 time=row["time"],
                 latency=known[3],
@@ -432,13 +435,21 @@ def _matched(places: Sequence[_Place], whole: Sequence[bool], found: Sequence[Ro
     for k, place in enumerate(places):
         if whole[k]:
             where[place.row.is_response, place.row.size, place.row.digest].append(k)
-    matched: dict[int, int] = {}
-    last = -1
+    # As many as can be, in order: bytes that were changed may make a frame into a later one.
+    links: list[tuple[int, int, int]] = []
+    tails: list[int] = []
+    ends: list[int] = []
     for number, row in enumerate(found):
         if row.skipped or row.status in ("gap", "cut_off"):
             continue
-        following = [k for k in where.get((row.is_response, row.size, row.digest), ()) if k > last]
-        if following:
-            last = following[0]
-            matched[last] = number
+        for k in reversed(where.get((row.is_response, row.size, row.digest), ())):
+            at = bisect_left(tails, k)
+            links.append((k, number, ends[at - 1] if at else -1))
+            tails[at : at + 1] = [k]
+            ends[at : at + 1] = [len(links) - 1]
+    matched: dict[int, int] = {}
+    link = ends[-1] if ends else -1
+    while link >= 0:
+        k, number, link = links[link]
+        matched[k] = number
     return matched

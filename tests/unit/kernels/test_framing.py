@@ -13,7 +13,7 @@ from packets import metadata, metadata_answer, request, response, sized
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.framing import Capture, frames_and_pairs, tell_the_rest
-from kwire.kernels.layouts import FRAME, Reason, Role, Status
+from kwire.kernels.layouts import ABSENT, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.pairing import move_lookup
@@ -121,6 +121,43 @@ def test_sizes_that_only_look_like_one_are_passed_over(engine: Engine) -> None:
         data = noise + b"".join(part + b"\xff" for part in false)
         found = read(engine, known(), [(0, data), (len(data), b"".join(ASKED))], final=True)
         assert found == [gap(0, len(data)), *ok(0, *range(5100, 5110))]
+
+
+# Sizes that are wrong where a frame begins
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_size_is_not_believed_if_the_body_is_another_and_no_frame_follows(engine: Engine, side: int) -> None:
+    frames = (ASKED, ANSWERED)[side][:6]
+    right = len(frames[2]) - 4
+    for size in (9, 11, right - 1, right + 1, right + 7, 4096, 16 << 20, 100 << 20):
+        wrong = struct.pack(">i", size) + frames[2][4:]
+        together = [(0, b"".join([*frames[:2], wrong, *frames[3:]]))]
+        one_by_one: Run = []
+        at = 0
+        for frame in [*frames[:2], wrong, *frames[3:]]:
+            one_by_one.append((at, frame))
+            at += len(frame)
+        for way in (together, one_by_one):
+            if size > at and way is together:
+                continue  # nothing begins inside of it: it is cut off
+            both: list[Run] = [[(0, b"".join(ASKED[:6]))], way] if side else [way, []]
+            found = [one for one in read(engine, known(synced=1), *both, final=True) if one[0] == side]
+            assert found == [
+                *ok(side, 5100, 5101),
+                (side, Status.MALFORMED, ABSENT),
+                gap(side, len(frames[2])),
+                *ok(side, 5103, 5104, 5105),
+            ], (size, way)
+
+
+def test_a_body_that_is_not_right_is_believed_as_long_as_frames_follow(engine: Engine) -> None:
+    odd = sized(request(3, 0, 5102, bytes(5)))
+    new = sized(request(3, 99, 5102, bytes(5)))
+    for one, status in ((odd, Status.OK), (new, Status.UNSUPPORTED)):
+        a = [(0, b"".join([*ASKED[:2], one, *ASKED[3:5]]))]
+        found = read(engine, known(synced=1), a, final=True)
+        assert found == [*ok(0, 5100, 5101), (0, status, 5102), *ok(0, 5103, 5104)]
 
 
 # Where packets are missing

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from joined import Run, connection, directions, scratch, window
-from packets import buffer, metadata, metadata_answer, request, sized
+from packets import buffer, metadata, metadata_answer, request, response, sized
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import Role
@@ -128,6 +128,22 @@ def test_responses_alone_are_told_by_three_in_a_row(engine: Engine) -> None:
     assert settled(engine, connection(), [(0, TEXT)], [(0, b"".join(answers))]) == Role.UNKNOWN
 
 
+def test_a_response_tells_by_itself_at_the_end_if_it_is_of_one_api_only(engine: Engine) -> None:
+    entries = b"".join(struct.pack(">hhh", api, 0, 7) for api in range(12))
+    versions = sized(response(7, struct.pack(">hi", 0, 12) + entries))
+    for opener in (-1, 0):
+        assert settled(engine, connection(opener=opener), [], [(0, versions)]) == Role.UNKNOWN
+        assert settled(engine, connection(opener=opener), [], [(0, versions)], final=True) == Role.A_REQUESTS
+    # One that is short, that has an id below 0, or that is not whole.
+    for answer in (ANSWER, sized(response(-7, versions[8:])), versions[:-1]):
+        assert settled(engine, connection(), [], [(0, answer)], final=True) == Role.UNKNOWN
+    # A client that began with something damaged, but not with text.
+    begins = directions(start=0)
+    assert settled(engine, connection(opener=0), [(0, bytes(20))], [(0, versions)], streams=begins) == Role.A_REQUESTS
+    assert settled(engine, connection(opener=0), [(0, bytes(20))], [(0, TEXT)], streams=begins) == Role.OTHER
+    assert settled(engine, connection(opener=0), [(0, TEXT)], [(0, versions)], streams=begins) == Role.OTHER
+
+
 def test_a_client_id_that_the_snapshot_length_cut_off_is_enough(engine: Engine) -> None:
     long = sized(metadata(7, "n" * 37))
     for end in range(15, len(long)):
@@ -147,10 +163,11 @@ def test_a_whole_body_tells_and_not_a_header(engine: Engine) -> None:
         said = settled(engine, connection(opener=0), [(0, wrong)], **begins)
         assert said == (Role.A_REQUESTS if body == bytes(5) else Role.UNKNOWN)
         assert settled(engine, connection(opener=0), [(0, wrong), (len(wrong), STRONG)], **begins) == Role.A_REQUESTS
-        # Without a client_id it is no client of Kafka.
+        # Without a client_id it is no client of Kafka, unless another request follows: it was damaged then.
         nameless = sized(request(3, 0, 7, body, None))
+        assert settled(engine, connection(opener=0), [(0, nameless)], **begins) == Role.OTHER
         a = [(0, nameless), (len(nameless), STRONG)]
-        assert settled(engine, connection(opener=0), a, **begins) == Role.OTHER
+        assert settled(engine, connection(opener=0), a, **begins) == Role.A_REQUESTS
 
 
 def test_what_is_held_is_looked_at_again_only_with_something_new(engine: Engine) -> None:
