@@ -19,6 +19,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("kwire tests")
         .config("spark.ui.enabled", "false")
+        # Short jobs: what the second compiler of the JVM makes of them comes too late.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.log.level", "ERROR")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.python.authenticate.socketTimeout", "120s")  # of workers that start on a busy machine

@@ -217,8 +217,8 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
     [
         (
             {"table": "packets"},
-            "no table 'packets': the option 'table' is one of frames, messages, partitions, records, client_metrics, "
-            "calls, connections",
+            "no table 'packets': the option 'table' is one of frames, messages, partitions, records, batches, "
+            "client_metrics, calls, connections",
         ),
         ({"ports": "kafka"}, "no port 'kafka'"),
         ({"ports": "9092,65536"}, "no port '65536'"),
