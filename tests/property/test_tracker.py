@@ -86,6 +86,8 @@ def cuts_of(data: bytes, window: int) -> list[int]:
 windows = st.sampled_from([0, 0, 700, 5000])
 
 
+# The states of all connections after every packet, by Python too: minutes, for fifty of them.
+@settings(max_examples=settings.default.max_examples if EVERY_SIZE else 12)
 @given(
     seed=st.integers(0, 1 << 32),
     opened=st.booleans(),
