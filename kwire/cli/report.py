@@ -89,6 +89,7 @@ def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thre
     over = Overview(args.target, thresholds)
     for name, batch in reader.batches(TABLES):
         over.add(name, batch)
+    over.finish()
     return over
 
 

@@ -21,10 +21,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import schema, versions
+from kwire.report.sums import runs
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.tables import showing
@@ -244,20 +246,24 @@ class Auditor:
         """Records by source, magic and compression."""
         self._formats: dict[tuple[str, int], dict[tuple[str, int, str | None], int]] = {}
 
-    def add_connections(self, batch: pa.RecordBatch) -> None:
+    def add_connections(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
         for row in batch.select(list(CONNECTIONS)).to_pylist():
             self._add(row)
 
-    def add_records(self, batch: pa.RecordBatch) -> None:
+    def add_records(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Takes rows of ``records`` that have the columns ``RECORDS``."""
         table = pa.table(batch.select(list(RECORDS))) if isinstance(batch, pa.RecordBatch) else batch
-        known = table.filter(pc.and_(pc.is_valid(table["magic"]), pc.equal(table["status"], "ok")))
+        # Records of a batch are alike: what is the same is counted by its length.
         keys = ["capture", "connection", "source", "magic", "compression"]
-        counted = known.group_by(keys).aggregate([([], "count_all")])
+        first = runs(table, [*keys, "status"])
+        length = np.diff(np.append(first, table.num_rows))
+        table = table.take(pa.array(first)).append_column("length", pa.array(length))
+        known = table.filter(pc.and_(pc.is_valid(table["magic"]), pc.equal(table["status"], "ok")))
+        counted = known.group_by(keys, use_threads=False).aggregate([("length", "sum")])
         for row in counted.to_pylist():
             form = (row["source"], row["magic"], row["compression"])
-            self.add_format((row["capture"], row["connection"]), *form, row["count_all"])
+            self.add_format((row["capture"], row["connection"]), *form, row["length_sum"])
 
     def add_format(
         self, connection: tuple[str, int], source: str, magic: int, compression: str | None, records: int

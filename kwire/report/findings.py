@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.report.sums import runs
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -218,7 +219,7 @@ def _grouped(
     table: pa.Table, keys: Sequence[str], sums: Sequence[str] = (), *, each: bool = False
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table added up by ``keys`` and the minute: ``count``, ``time`` and ``until``, where the first of
-    them stands, and the sum of each column of ``sums``; ``each``: where all of them stand."""
+    them stands, and the sum of each column of ``sums``; ``each``: where the first ``MOST_EVIDENCE`` of them stand."""
     if not table.num_rows:
         return
     clock = "frame_timestamp" if "frame_timestamp" in table.column_names else "timestamp"
@@ -229,6 +230,9 @@ def _grouped(
     if each:
         wanted += [("connection", "list"), ("frame", "list")]
     made = table.group_by(all_keys, use_threads=False).aggregate([*wanted, *((name, "sum") for name in sums)])
+    for name in ("connection_list", "frame_list") if each else ():
+        at = made.column_names.index(name)
+        made = made.set_column(at, name, pc.list_slice(made[name], 0, MOST_EVIDENCE))
     for row in made.to_pylist():
         row["time"], row["until"] = row["_time_min"], row["_time_max"]
         row["frame"], row["connection"] = row["frame_min"], row["connection_min"]
@@ -240,16 +244,49 @@ def _grouped(
         yield row
 
 
-def _where(table: pa.Table, **wanted: Any) -> pa.Table:
-    """The rows in which columns have a value, or one of several."""
-    mask = None
-    for name, value in wanted.items():
-        if isinstance(value, (tuple, list, set, frozenset)):
-            one = pc.is_in(table[name], value_set=pa.array(value).cast(table[name].type))
-        else:
-            one = pc.equal(table[name], value)
-        mask = one if mask is None else pc.and_(mask, one)
-    return table if mask is None else table.filter(mask)
+class _Rows:
+    """A batch of a table, and the parts of it that rules ask for: several ask for the same."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._masks: dict[Any, Array] = {}
+        self._parts: dict[Any, pa.Table] = {}
+        self._errors: pa.Table | None = None
+
+    def where(self, *, columns: tuple[str, ...] | None = None, **wanted: Any) -> pa.Table:
+        """The rows in which columns have a value, or one of a tuple of values; ``columns``: these of them only."""
+        key = (columns, tuple(wanted.items()))
+        found = self._parts.get(key)
+        if found is None:
+            mask = None
+            for each in wanted.items():
+                one = self._mask(*each)
+                mask = one if mask is None else pc.and_(mask, one)
+            table = self.table if columns is None else self.table.select(list(columns))
+            found = self._parts[key] = table.filter(mask)
+        return found
+
+    def _mask(self, name: str, value: Any) -> Array:
+        found = self._masks.get((name, value))
+        if found is None:
+            column = self.table[name]
+            if isinstance(value, tuple):
+                found = pc.is_in(column, value_set=pa.array(value).cast(column.type))
+            else:
+                found = pc.equal(column, value)
+            self._masks[name, value] = found
+        return found
+
+    @property
+    def errors(self) -> pa.Table:
+        """A row for each error of a response of ``frames``, with the column ``error``."""
+        if self._errors is None:
+            table = self.table
+            wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
+            flat = wrong.select([*_FRAME, "timestamp", *_CLIENT, "api_name"])
+            flat = flat.take(pc.list_parent_indices(wrong["errors"]))
+            self._errors = flat.append_column("error", pc.list_flatten(wrong["errors"]))
+        return self._errors
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -301,7 +338,7 @@ class _Rule:
             found = self.tallies[key] = _Tally()
         return found
 
-    def take(self, name: str, table: pa.Table) -> None:
+    def take(self, name: str, rows: _Rows) -> None:
         """Takes rows of one of its tables."""
         raise NotImplementedError
 
@@ -329,8 +366,8 @@ class _TinyBatches(_Rule):
     tables = ("partitions",)
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        sent = _where(table, api_name="Produce", direction="request", status="ok")
+    def take(self, name: str, rows: _Rows) -> None:
+        sent = rows.where(api_name="Produce", direction="request", status="ok")
         sent = sent.filter(pc.and_(pc.is_valid(sent["batches"]), pc.is_valid(sent["records"])))
         for row in _grouped(sent, (*_CLIENT, "topic"), ("batches", "records")):
             one = self.tally(row["client_host"], row["client_id"], row["topic"])
@@ -351,8 +388,8 @@ class _Uncompressed(_Rule):
     severity = "low"
     advice = "set compression.type (lz4 or zstd) at the producers"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        sent = _where(table, api_name="Produce", direction="request", status="ok", compression="none")
+    def take(self, name: str, rows: _Rows) -> None:
+        sent = rows.where(api_name="Produce", direction="request", status="ok", compression="none")
         for row in _grouped(sent, ("topic", *_CLIENT), ("record_bytes",)):
             self.tally(row["topic"]).add(row, count=row["count"], amount=row["record_bytes"])
 
@@ -369,8 +406,8 @@ class _MixedAcks(_Rule):
     tables = ("calls",)
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _grouped(_where(table, api_name="Produce", acks=(0, -1)), (*_CLIENT, "acks")):
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in _grouped(rows.where(api_name="Produce", acks=(0, -1)), (*_CLIENT, "acks")):
             self.tally(row["client_host"], row["client_id"], row["acks"]).add(row, count=row["count"])
 
     def findings(self) -> Iterator[Finding]:
@@ -388,8 +425,8 @@ class _Metadata(_Rule):
     tables = ("frames",)
     advice = "look for topics that do not exist, clients that are made anew, and a metadata.max.age.ms that is too low"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _grouped(_where(table, api_name="Metadata", direction="request"), _CLIENT):
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in _grouped(rows.where(api_name="Metadata", direction="request"), _CLIENT):
             self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
 
     def findings(self) -> Iterator[Finding]:
@@ -423,8 +460,8 @@ class _Churn(_Rule):
     tables = ("connections",)
     advice = "keep one client and its connections for the life of the program"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _connections(table):
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in _connections(rows.table):
             self.tally(row["client_host"], _client_id(row)).add(row)
 
     def findings(self) -> Iterator[Finding]:
@@ -442,8 +479,8 @@ class _ProducerPerMessage(_Rule):
     severity = "high"
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _connections(table):
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in _connections(rows.table):
             if sum(use["requests"] for use in row["apis"] if use["api_name"] == "Produce") == 1:
                 self.tally(row["client_host"], _client_id(row)).add(row)
 
@@ -472,8 +509,8 @@ class _Rebalances(_Rule):
         self._joined: dict[str, Counter[str]] = {}
         self._left: Counter[str] = Counter()
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _where(table, api_name=("JoinGroup", "LeaveGroup"), status="ok").to_pylist():
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok").to_pylist():
             at = (row["capture"], row["connection"], row["correlation_id"])
             if row["direction"] == "request":
                 group = row["group_id"]
@@ -504,41 +541,96 @@ class _Rebalances(_Rule):
                 yield self.found(said, one, group_id=group)
 
 
+def _numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Array, list[tuple[Any, ...]]]:
+    """A number for each row, the same where ``columns`` have the same values, and the values of each number."""
+    numbers = np.zeros(table.num_rows, np.int64)
+    for name in columns:
+        values = table[name].combine_chunks().dictionary_encode()
+        of = pc.fill_null(values.indices, len(values.dictionary)).to_numpy().astype(np.int64)
+        numbers = numbers * (len(values.dictionary) + 1) + of
+        if len(columns) > 2:
+            # Numbers of what there is, so that products stay small.
+            numbers = pa.array(numbers).dictionary_encode().indices.to_numpy().astype(np.int64)
+    made = pa.array(numbers).dictionary_encode()
+    numbers = made.indices.to_numpy()
+    first = np.full(len(made.dictionary), len(numbers), np.int64)
+    np.minimum.at(first, numbers, np.arange(len(numbers)))
+    kept = table.select(list(columns)).take(pa.array(first))
+    return numbers, list(zip(*(kept[name].to_pylist() for name in columns), strict=True))
+
+
 class _LateHeartbeats(_Rule):
     """Members whose heartbeats come later than their session timeout, and who were told that they are not known."""
 
     name = "late-heartbeats"
     tables = ("calls",)
     severity = "high"
+    _COLUMNS = (*_FRAME, "frame_timestamp", *_CLIENT, "api_name", "group_id", "member_id", "session_timeout_ms")
     advice = "find what stops the client (long pauses, starved processors); a larger session.timeout.ms tolerates it"
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self._timeout: dict[tuple[str, str, str | None], int] = {}
-        self._last: dict[tuple[str, str], int] = {}
+        self._timeout: dict[tuple[Any, ...], int] = {}
+        """By host, group and client_id: the session timeout that was asked for last."""
+        self._last: dict[tuple[Any, ...], int | None] = {}
+        """By group and member: when the last heartbeat came, None if the member has joined anew since."""
         self._gap: dict[tuple[Any, ...], int] = {}
 
-    def take(self, name: str, table: pa.Table) -> None:
-        wanted = _where(table, api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
-        names = [*_FRAME, "frame_timestamp", *_CLIENT, "api_name", "group_id", "member_id", "session_timeout_ms"]
-        for row in wanted.select(names).to_pylist():
-            group, member = row["group_id"], row["member_id"]
-            client = (row["client_host"], group, row["client_id"])
-            row["time"] = _micros(row["frame_timestamp"])
-            if row["api_name"] == "JoinGroup":
-                self._timeout[client] = row["session_timeout_ms"]
-                self._last.pop((group, member), None)
-                continue
-            before = self._last.get((group, member))
-            self._last[(group, member)] = row["time"]
-            timeout = self._timeout.get(client)
-            if before is None or not timeout:
-                continue
-            gap = row["time"] - before
-            if gap > 0 and gap >= self.limits.heartbeat_gap * timeout * 1000:
-                key = (*client, timeout)
-                self.tally(*key).add(row)
-                self._gap[key] = max(gap, self._gap.get(key, 0))
+    def take(self, name: str, rows: _Rows) -> None:
+        table = rows.where(columns=self._COLUMNS, api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        if not table.num_rows:
+            return
+        times = table["frame_timestamp"].cast(pa.int64()).to_numpy()
+        joins = pc.equal(table["api_name"], "JoinGroup").to_numpy(zero_copy_only=False)
+        clients, client_keys = _numbered(table, ("client_host", "group_id", "client_id"))
+        timeouts = self._timeouts(table, joins, clients, client_keys)
+        # The heartbeats and joins of a member stand together, each behind the one before.
+        members, member_keys = _numbered(table, ("group_id", "member_id"))
+        order = np.argsort(members, kind="stable")
+        own = members[order]
+        begins = np.append(True, own[1:] != own[:-1])
+        before = np.append(times[order[:1]], times[order[:-1]])
+        known = np.append(False, ~joins[order[:-1]])
+        first, last = np.flatnonzero(begins), np.append(np.flatnonzero(begins[1:]), len(own) - 1)
+        # Of the first ones, what earlier batches had.
+        for at, number in zip(first.tolist(), own[first].tolist(), strict=True):
+            earlier = self._last.get(member_keys[number])
+            known[at], before[at] = earlier is not None, earlier or 0
+        for at, number in zip(order[last].tolist(), own[last].tolist(), strict=True):
+            self._last[member_keys[number]] = None if joins[at] else int(times[at])
+        gaps = times[order] - before
+        allowed = timeouts[order] * (self.limits.heartbeat_gap * 1000)
+        late = known & ~joins[order] & (gaps > 0) & (allowed > 0) & (gaps >= allowed)
+        hits = np.flatnonzero(late)
+        if not len(hits):
+            return
+        hits = hits[np.argsort(order[hits])]
+        numbers = clients[order[hits]]
+        told = table.take(pa.array(order[hits])).append_column("gap", pa.array(gaps[hits]))
+        told = told.append_column("timeout", pa.array(timeouts[order[hits]])).append_column("of", pa.array(numbers))
+        for row in _grouped(told, ("of", "timeout"), each=True):
+            key = (*client_keys[row["of"]], row["timeout"])
+            self.tally(*key).add(row, count=row["count"])
+        for row in told.group_by(["of", "timeout"]).aggregate([("gap", "max")]).to_pylist():
+            key = (*client_keys[row["of"]], row["timeout"])
+            self._gap[key] = max(row["gap_max"], self._gap.get(key, 0))
+
+    def _timeouts(self, table: pa.Table, joins: Array, clients: Array, keys: Sequence[tuple[Any, ...]]) -> Array:
+        """The session timeout of each row: that of the JoinGroup request before it, of the same client."""
+        asked = pc.fill_null(table["session_timeout_ms"], 0).to_numpy().astype(np.int64)
+        earlier = np.array([self._timeout.get(key, 0) for key in keys], np.int64)
+        if not joins.any():
+            return earlier[clients]
+        order = np.argsort(clients, kind="stable")
+        at = np.arange(len(order))
+        begins = np.append(True, clients[order[1:]] != clients[order[:-1]])
+        start = np.maximum.accumulate(np.where(begins, at, 0))
+        latest = np.maximum.accumulate(np.where(joins[order], at, -1))
+        found = np.empty(len(order), np.int64)
+        found[order] = np.where(latest >= start, asked[order[latest]], earlier[clients[order]])
+        for number, timeout in zip(clients[joins].tolist(), asked[joins].tolist(), strict=True):
+            self._timeout[keys[number]] = timeout
+        return found
 
     def findings(self) -> Iterator[Finding]:
         for key, one in self.tallies.items():
@@ -560,16 +652,17 @@ class _EmptyFetches(_Rule):
         super().__init__(thresholds)
         self._full: Counter[tuple[Any, ...]] = Counter()
 
-    def take(self, name: str, table: pa.Table) -> None:
-        answers = _where(table, api_name="Fetch", direction="response")
+    def take(self, name: str, rows: _Rows) -> None:
+        answers = rows.where(api_name="Fetch", direction="response")
         if name == "frames":
             for row in _grouped(answers, _CLIENT):
                 self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
             return
         filled = answers.filter(pc.greater(pc.fill_null(answers["record_bytes"], 0), 0))
         # Each frame once, however many partitions it fills.
-        for row in filled.group_by([*_FRAME, *_CLIENT], use_threads=False).aggregate([]).to_pylist():
-            self._full[row["client_host"], row["client_id"]] += 1
+        made = filled.group_by(["capture", *_CLIENT], use_threads=False).aggregate([("frame", "count_distinct")])
+        for row in made.to_pylist():
+            self._full[row["client_host"], row["client_id"]] += row["frame_count_distinct"]
 
     def findings(self) -> Iterator[Finding]:
         for (host, client), one in self.tallies.items():
@@ -587,8 +680,8 @@ class _Commits(_Rule):
     severity = "low"
     advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        asked = _where(table, api_name="OffsetCommit", direction="request", status="ok")
+    def take(self, name: str, rows: _Rows) -> None:
+        asked = rows.where(api_name="OffsetCommit", direction="request", status="ok")
         for row in _grouped(asked, ("group_id", *_CLIENT)):
             self.tally(row["client_host"], row["client_id"], row["group_id"]).add(row, count=row["count"])
 
@@ -603,50 +696,70 @@ _Place = tuple[str | None, str | None, int | None]
 _PLACE: Final = ("group_id", "topic", "partition")
 
 
+class _Committed:
+    """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same."""
+
+    COLUMNS = (*_FRAME, "frame_timestamp", *_CLIENT, *_PLACE, "offset")
+
+    def __init__(self) -> None:
+        self._rows: _Rows | None = None
+        self._found: tuple[pa.Table, Array, Array] | None = None
+        self._last: dict[_Place, dict[str, Any]] = {}
+
+    def of(self, rows: _Rows) -> tuple[pa.Table, Array, Array]:
+        """The commits of a batch; their order by place, then time; where each place begins in that order."""
+        if self._found is None or self._rows is not rows:
+            self._settle()
+            self._rows, self._found = rows, self._sorted(rows)
+        return self._found
+
+    def _sorted(self, rows: _Rows) -> tuple[pa.Table, Array, Array]:
+        names = ("OffsetCommit", "TxnOffsetCommit")
+        made = rows.where(columns=self.COLUMNS, api_name=names, direction="request", status="ok")
+        if made["offset"].null_count or made["partition"].null_count:
+            made = made.filter(pc.and_(pc.is_valid(made["offset"]), pc.is_valid(made["partition"])))
+        if not made.num_rows:
+            return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
+        places, keys = _numbered(made, _PLACE)
+        # Few numbers are sorted by their digits.
+        places = places.astype(np.uint16) if len(keys) < 1 << 16 else places
+        times = made["frame_timestamp"].cast(pa.int64()).to_numpy()
+        in_order = bool((times[1:] >= times[:-1]).all())
+        order = np.argsort(places, kind="stable") if in_order else np.lexsort((times, places))
+        own = places[order]
+        return made, order, np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+
+    def before(self, place: _Place) -> dict[str, Any] | None:
+        """The last commit of a place before the batch that ``of`` was asked for."""
+        return self._last.get(place)
+
+    def last(self) -> dict[_Place, dict[str, Any]]:
+        """The last commit of each place."""
+        self._settle()
+        return self._last
+
+    def _settle(self) -> None:
+        if self._found is None:
+            return
+        made, order, first = self._found
+        self._found = None
+        if not made.num_rows:
+            return
+        final = np.append(first[1:], len(order)) - 1
+        told = made.take(pa.array(order[final]))
+        told = told.append_column("time", told["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
+        for row in told.to_pylist():
+            self._last[row["group_id"], row["topic"], row["partition"]] = row
+
+
 class _Offsets(_Rule):
-    """What groups commit: offsets that go back, and how far they are behind."""
+    """What groups commit."""
 
     tables = ("partitions",)
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self.committed: dict[_Place, dict[str, Any]] = {}
-        """The last commit of each place."""
-        self.shared: _Offsets | None = None
-        """Another rule, which was given the same tables before."""
-        self._latest: tuple[pa.Table, tuple[pa.Table, Array, Array]] | None = None
-
-    def commits(self, table: pa.Table) -> tuple[pa.Table, Array, Array]:
-        """The offsets that are committed, by place, then in order of time; where each place begins, and its last."""
-        if self.shared is not None and self.shared._latest is not None and self.shared._latest[0] is table:
-            return self.shared._latest[1]
-        found = self._commits(table)
-        self._latest = (table, found)
-        return found
-
-    def _commits(self, table: pa.Table) -> tuple[pa.Table, Array, Array]:
-        names = ("OffsetCommit", "TxnOffsetCommit")
-        made = _where(table, api_name=names, direction="request", status="ok")
-        made = made.filter(pc.and_(pc.is_valid(made["offset"]), pc.is_valid(made["partition"])))
-        if not made.num_rows:
-            return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        places = np.zeros(made.num_rows, np.int64)
-        for name in _PLACE:
-            values = made[name].combine_chunks().dictionary_encode()
-            numbers = pc.fill_null(values.indices, len(values.dictionary)).to_numpy()
-            # Numbers of what there is, so that products stay small.
-            places = np.unique(places, return_inverse=True)[1] * (len(values.dictionary) + 1) + numbers
-        order = np.lexsort((made["frame_timestamp"].cast(pa.int64()).to_numpy(), places))
-        changes = np.ones(len(order), bool)
-        changes[1:] = places[order[1:]] != places[order[:-1]]
-        first = np.flatnonzero(changes)
-        return made.take(pa.array(order)), first, np.append(first[1:], len(order)) - 1
-
-    def remember(self, made: pa.Table, last: Array) -> None:
-        """Takes the last commit of each place."""
-        for row in made.take(pa.array(last)).to_pylist():
-            row["time"] = _micros(row["frame_timestamp"])
-            self.committed[row["group_id"], row["topic"], row["partition"]] = row
+        self.commits = _Committed()
 
 
 class _OffsetsBack(_Offsets):
@@ -655,26 +768,25 @@ class _OffsetsBack(_Offsets):
     name = "offsets-back"
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        made, first, last = self.commits(table)
+    def take(self, name: str, rows: _Rows) -> None:
+        made, order, first = self.commits.of(rows)
         if not made.num_rows:
             return
-        offsets = made["offset"].to_numpy()
+        offsets = made["offset"].to_numpy()[order]
         before = np.append(offsets[:1], offsets[:-1])
-        for at, *place in zip(
-            first.tolist(), *(made[one].take(pa.array(first)).to_pylist() for one in _PLACE), strict=True
-        ):
-            known = self.committed.get((place[0], place[1], place[2]))
+        begins = made.select(list(_PLACE)).take(pa.array(order[first])).to_pylist()
+        for at, place in zip(first.tolist(), begins, strict=True):
+            known = self.commits.before((place["group_id"], place["topic"], place["partition"]))
             before[at] = offsets[at] if known is None else known["offset"]
         back = offsets < before
-        if back.any():
-            # In floating point: offsets of 64 bits may be farther apart than these hold.
-            by = pa.array(before.astype(np.float64) - offsets)
-            told = made.append_column("back", by).filter(pa.array(back))
-            for row in _grouped(told, (*_PLACE, *_CLIENT), ("back",), each=True):
-                one = self.tally(*(row[key] for key in (*_PLACE, *_CLIENT)))
-                one.add(row, count=row["count"], amount=row["back"])
-        self.remember(made, last)
+        if not back.any():
+            return
+        # In floating point: offsets of 64 bits may be farther apart than these hold.
+        by = pa.array(before[back].astype(np.float64) - offsets[back])
+        told = made.take(pa.array(order[back])).append_column("back", by)
+        for row in _grouped(told, (*_PLACE, *_CLIENT), ("back",), each=True):
+            one = self.tally(*(row[key] for key in (*_PLACE, *_CLIENT)))
+            one.add(row, count=row["count"], amount=row["back"])
 
     def findings(self) -> Iterator[Finding]:
         for (group, topic, partition, host, client), one in self.tallies.items():
@@ -696,11 +808,9 @@ class _Lag(_Offsets):
         self.newest: dict[tuple[str | None, int | None], int] = {}
         """The high watermark of each topic and partition."""
 
-    def take(self, name: str, table: pa.Table) -> None:
-        made, _, last = self.commits(table)
-        if made.num_rows:
-            self.remember(made, last)
-        told = _where(table, api_name="Fetch", direction="response", status="ok")
+    def take(self, name: str, rows: _Rows) -> None:
+        self.commits.of(rows)
+        told = rows.where(api_name="Fetch", direction="response", status="ok")
         told = told.filter(pc.greater_equal(pc.fill_null(told["high_watermark"], -1), 0))
         made = told.group_by(["topic", "partition"], use_threads=False).aggregate([("high_watermark", "max")])
         for row in made.to_pylist():
@@ -709,13 +819,13 @@ class _Lag(_Offsets):
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """Group, topic, partition and how many records it is behind."""
-        for (group, topic, partition), row in self.committed.items():
+        for (group, topic, partition), row in self.commits.last().items():
             newest = self.newest.get((topic, partition))
             if newest is not None and group is not None and row["offset"] >= 0:
                 yield group, topic, partition, max(0, newest - row["offset"])
 
     def findings(self) -> Iterator[Finding]:
-        for (group, topic, partition), row in self.committed.items():
+        for (group, topic, partition), row in self.commits.last().items():
             newest = self.newest.get((topic, partition))
             if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
                 continue
@@ -735,8 +845,8 @@ class _Throttled(_Rule):
     tables = ("calls",)
     advice = "raise the quota, or make the client send or fetch less"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        told = table.filter(pc.greater(pc.fill_null(table["throttle_ms"], 0), 0))
+    def take(self, name: str, rows: _Rows) -> None:
+        told = rows.table.filter(pc.greater(pc.fill_null(rows.table["throttle_ms"], 0), 0))
         for row in _grouped(told, (*_CLIENT, "api_name"), ("throttle_ms",)):
             one = self.tally(row["client_host"], row["client_id"], row["api_name"])
             one.add(row, count=row["count"], amount=row["throttle_ms"])
@@ -758,30 +868,49 @@ class _Retried(_Rule):
         "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
     )
 
-    _MOST = 5
+    _BACK = 5
     """Batches in flight that an idempotent producer may have."""
+    _KEPT = 1 << 16
+    """Batches that are remembered from one call to the next."""
+    _OF = ("producer_id", "producer_epoch", "of", "partition")
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self._sent: dict[tuple[Any, ...], dict[int, tuple[str, int, int]]] = {}
+        self._before: pa.Table | None = None
+        """The last batches of each producer and partition."""
 
-    def take(self, name: str, table: pa.Table) -> None:
-        sent = table.filter(pc.greater_equal(pc.fill_null(table["producer_id"], -1), 0))
-        sent = _where(sent, source="produce", status="ok")
-        keys = [*_FRAME, "topic", "topic_id", "partition", "producer_id", "producer_epoch"]
-        made = sent.group_by(keys, use_threads=False).aggregate([("sequence", "min"), ("frame_timestamp", "min")])
-        for row in made.to_pylist():
-            topic = row["topic"] or row["topic_id"]
-            key = (row["producer_id"], row["producer_epoch"], topic, row["partition"])
-            latest = self._sent.setdefault(key, {})
-            at = (row["capture"], row["connection"], row["frame"])
-            before = latest.get(row["sequence_min"])
-            if before is not None and before != at:
-                row["time"] = _micros(row["frame_timestamp_min"])
-                self.tally(row["producer_id"], topic, row["partition"]).add(row)
-            latest[row["sequence_min"]] = at
-            while len(latest) > self._MOST:
-                del latest[next(iter(latest))]
+    def take(self, name: str, rows: _Rows) -> None:
+        known = pc.fill_null(pc.greater_equal(rows.table["producer_id"], 0), False)
+        if not pc.any(known).as_py():
+            return
+        sent = _Rows(rows.table.filter(known)).where(source="produce", status="ok")
+        if not sent.num_rows:
+            return
+        sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
+            ["topic", "topic_id"]
+        )
+        # The first record of each batch. Batches of several partitions stand in a frame one behind the other.
+        sent = sent.take(pa.array(runs(sent, ("capture", "frame", *self._OF))))
+        old = 0
+        if self._before is not None:
+            old = self._before.num_rows
+            sent = pa.concat_tables([self._before, sent])
+        numbers, _ = _numbered(sent, self._OF)
+        frames, _ = _numbered(sent, ("capture", "frame"))
+        order = np.argsort(numbers, kind="stable")
+        # Rows may be cut within a batch: what goes on with one is none of its own.
+        order = order[np.append(True, (np.diff(numbers[order]) != 0) | (np.diff(frames[order]) != 0))]
+        own, frames = numbers[order], frames[order]
+        sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
+        again = np.zeros(len(order), bool)
+        for back in range(1, min(self._BACK, len(order) - 1) + 1):
+            same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
+            again[back:] |= same & (frames[back:] != frames[:-back])
+        hits = np.sort(order[again & (order >= old)])
+        for row in _grouped(sent.take(pa.array(hits)), ("producer_id", "of", "partition"), each=True):
+            self.tally(row["producer_id"], row["of"], row["partition"]).add(row, count=row["count"])
+        kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
+        self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
 
     def findings(self) -> Iterator[Finding]:
         for (producer, topic, partition), one in self.tallies.items():
@@ -796,13 +925,10 @@ class _Errors(_Rule):
     tables = ("frames",)
     errors: frozenset[str] = frozenset()
 
-    def take(self, name: str, table: pa.Table) -> None:
-        wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
-        if not wrong.num_rows:
+    def take(self, name: str, rows: _Rows) -> None:
+        flat = rows.errors
+        if not flat.num_rows:
             return
-        index = pc.list_parent_indices(wrong["errors"])
-        flat = wrong.select([*_FRAME, "timestamp", *_CLIENT, "api_name"]).take(index)
-        flat = flat.append_column("error", pc.list_flatten(wrong["errors"]))
         # How a client finds out which versions there are (KIP-511): it asks once more, and no harm is done.
         asked = pc.and_(pc.equal(flat["api_name"], "ApiVersions"), pc.equal(flat["error"], "UNSUPPORTED_VERSION"))
         flat = flat.filter(pc.invert(pc.fill_null(asked, False)))
@@ -898,8 +1024,8 @@ class _Skew(_Rule):
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        sent = _where(table, api_name="Produce", direction="request", status="ok")
+    def take(self, name: str, rows: _Rows) -> None:
+        sent = rows.where(api_name="Produce", direction="request", status="ok")
         for row in _grouped(sent, ("topic", "partition"), ("record_bytes",)):
             if row["topic"] is not None:
                 self.tally(row["topic"], row["partition"]).add(row, count=row["count"], amount=row["record_bytes"])
@@ -923,17 +1049,17 @@ class _Large(_Rule):
     name = "large-messages"
     tables = ("frames",)
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
+    _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
-    def take(self, name: str, table: pa.Table) -> None:
-        asked = _where(table, api_name="Produce", direction="request")
+    def take(self, name: str, rows: _Rows) -> None:
+        asked = rows.where(api_name="Produce", direction="request")
         asked = asked.filter(pc.greater_equal(asked["size"], self.limits.large_requests))
         for row in _grouped(asked, _CLIENT, ("size",)):
             self.tally(row["client_host"], row["client_id"], "").add(row, count=row["count"], amount=row["size"])
-        wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
-        for row in wrong.to_pylist() if wrong.num_rows else ():
-            if "MESSAGE_TOO_LARGE" in row["errors"] or "RECORD_LIST_TOO_LARGE" in row["errors"]:
-                row["time"] = _micros(row["timestamp"])
-                self.tally(row["client_host"], row["client_id"], "refused").add(row)
+        wrong = rows.errors
+        wrong = wrong.filter(pc.is_in(wrong["error"], value_set=pa.array(self._REFUSED)))
+        for row in _grouped(wrong, _CLIENT):
+            self.tally(row["client_host"], row["client_id"], "refused").add(row, count=row["count"])
 
     def findings(self) -> Iterator[Finding]:
         for (host, client, refused), one in self.tallies.items():
@@ -951,8 +1077,8 @@ class _Sasl(_Rule):
     severity = "high"
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
-    def take(self, name: str, table: pa.Table) -> None:
-        for row in _connections(table):
+    def take(self, name: str, rows: _Rows) -> None:
+        for row in _connections(rows.table):
             if row["sasl_outcome"] == "failed":
                 error = (row["sasl_error"] or "").partition(":")[0]
                 self.tally(row["client_host"], _client_id(row), row["sasl_mechanism"], error).add(row)
@@ -972,9 +1098,9 @@ class _Stopped(_Rule):
     severity = "high"
     advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
 
-    def take(self, name: str, table: pa.Table) -> None:
+    def take(self, name: str, rows: _Rows) -> None:
         for row in _grouped(
-            _where(table, api_name=("Fetch", "Heartbeat", "ConsumerGroupHeartbeat"), direction="request"),
+            rows.where(api_name=("Fetch", "Heartbeat", "ConsumerGroupHeartbeat"), direction="request"),
             (*_CLIENT, "api_name"),
         ):
             kind = "fetch" if row["api_name"] == "Fetch" else "heartbeat"
@@ -1028,10 +1154,10 @@ class Finder:
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
         limits = thresholds or Thresholds()
         self._rules = [rule(limits) for rule in _chosen(rules)]
-        # Two rules look at the same commits.
-        lag = [rule for rule in self._rules if isinstance(rule, _Offsets)]
-        for rule in lag[1:]:
-            rule.shared = lag[0]
+        commits = _Committed()
+        for rule in self._rules:
+            if isinstance(rule, _Offsets):
+                rule.commits = commits
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """How far what groups committed last is behind the newest high watermark, where both are known: group, topic,
@@ -1046,10 +1172,14 @@ class Finder:
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``."""
-        table = pa.Table.from_batches([batch])
+        self.add_table(name, pa.Table.from_batches([batch]))
+
+    def add_table(self, name: str, table: pa.Table) -> None:
+        """The same of several batches at once."""
+        rows = _Rows(table)
         for rule in self._rules:
             if name in rule.tables:
-                rule.take(name, table)
+                rule.take(name, rows)
 
     def result(self) -> list[Finding]:
         """What was found so far, the worst first."""

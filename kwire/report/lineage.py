@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.audit import OF_BROKERS
+from kwire.report.sums import runs
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -29,7 +30,7 @@ __all__ = ["SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "m
 
 TABLES: Final[dict[str, Sequence[str]]] = {
     "partitions": (
-        "capture", "connection", "frame", "frame_timestamp", "direction", "client_host", "client_id", "api_name",
+        "capture", "frame", "frame_timestamp", "direction", "client_host", "client_id", "api_name",
         "topic", "topic_id", "group_id", "record_bytes", "records", "status",
     ),
     "calls": ("client_host", "client_id", "group_id"),
@@ -84,9 +85,13 @@ class Lineage:
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``."""
-        table = pa.Table.from_batches([batch])
+        self.add_table(name, pa.Table.from_batches([batch]))
+
+    def add_table(self, name: str, table: pa.Table) -> None:
+        """The same of several batches at once."""
         keys = ["client_host", "client_id", "group_id"]
         named = table.select(keys).filter(pc.is_valid(table["group_id"]))
+        named = named.take(pa.array(runs(named, keys)))
         for row in named.group_by(keys, use_threads=False).aggregate([]).to_pylist():
             self._groups.setdefault((row["client_host"], row["client_id"]), {})[row["group_id"]] = None
         if name == "partitions":
@@ -104,12 +109,9 @@ class Lineage:
         if not table.num_rows:
             return
         times = table["frame_timestamp"].cast(pa.int64())
-        where = pc.binary_join_element_wise(
-            table["capture"], table["connection"].cast(pa.string()), table["frame"].cast(pa.string()), "/"
-        )
-        table = table.append_column("time", times).append_column("where", where)
-        made = table.group_by(["of", "direction", "client_host", "client_id"], use_threads=False).aggregate(
-            [("record_bytes", "sum"), ("records", "sum"), ("time", "min"), ("time", "max"), ("where", "count_distinct")]
+        table = table.append_column("time", times)
+        made = table.group_by(["capture", "of", "direction", "client_host", "client_id"], use_threads=False).aggregate(
+            [("record_bytes", "sum"), ("records", "sum"), ("time", "min"), ("time", "max"), ("frame", "count_distinct")]
         )
         for row in made.to_pylist():
             client = row["client_id"]
@@ -120,7 +122,7 @@ class Lineage:
             edge = self._edges.get(key)
             if edge is None:
                 edge = self._edges[key] = Edge(*key)
-            edge.messages += row["where_count_distinct"]
+            edge.messages += row["frame_count_distinct"]
             edge.records += row["records_sum"] or 0
             edge.bytes += row["record_bytes_sum"] or 0
             edge.first_seen = min(edge.first_seen, row["time_min"])

@@ -60,6 +60,10 @@ def _union(*parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNECTIONS, "records": RECORDS})
 """The tables that are read, with their columns."""
 
+_AT_ONCE: Final = 1 << 16
+"""Rows of a table that are added up together,"""
+_BYTES_AT_ONCE: Final = 32 << 20
+"""or so many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _READS: Final = ("Fetch", "ShareFetch")
@@ -72,7 +76,7 @@ _KAFKA: Final = ("ok", "encrypted")
 
 
 class Overview:
-    """Takes batches of the tables of ``TABLES``, in the order of each capture.
+    """Takes batches of the tables of ``TABLES``, in the order of each capture; ``finish`` has to follow the last.
 
     Raises ``UnsupportedVersionError`` for a ``target`` that is no release.
     """
@@ -135,6 +139,8 @@ class Overview:
         self.auditor = Auditor(target)
         self.finder = rules.Finder(None, thresholds)
         self.lineage = edges.Lineage()
+        self._of_rules = rules.needed()
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._takers = {
             "frames": self._frames,
             "partitions": self._partitions,
@@ -144,16 +150,32 @@ class Overview:
         }
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``."""
-        if name in rules.needed():
-            self.finder.add(name, batch)
+        """Takes rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _AT_ONCE or sum(one.nbytes for one in waiting) >= _BYTES_AT_ONCE:
+            self._take(name)
+
+    def finish(self) -> None:
+        """Adds up what waits."""
+        for name in self._waiting:
+            self._take(name)
+
+    def _take(self, name: str) -> None:
+        waiting = self._waiting[name]
+        if not waiting:
+            return
+        table = pa.Table.from_batches(waiting).combine_chunks()
+        waiting.clear()
+        if name in self._of_rules:
+            self.finder.add_table(name, table)
         if name in edges.TABLES:
-            self.lineage.add(name, batch)
+            self.lineage.add_table(name, table)
         if name == "connections":
-            self.auditor.add_connections(batch)
+            self.auditor.add_connections(table)
         elif name == "records":
-            self.auditor.add_records(batch)
-        self._takers[name](pa.Table.from_batches([batch]))
+            self.auditor.add_records(table)
+        self._takers[name](table)
 
     # -- frames
 
@@ -382,4 +404,5 @@ def of_tables(
     made = Overview(target, thresholds)
     for name, batch in tables:
         made.add(name, batch)
+    made.finish()
     return made

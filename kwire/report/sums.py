@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Clock", "Latencies", "Timeline", "Top", "grouped", "latency_steps"]
+__all__ = ["Clock", "Latencies", "Timeline", "Top", "grouped", "latency_steps", "runs"]
 
 _STEP: Final = math.log(1.02)
 """Steps of latencies: each is 2 % more than the one before."""
@@ -47,6 +47,22 @@ def grouped(table: pa.Table, keys: Sequence[str], **sums: tuple[str, str]) -> It
         values = made[f"{name}_{function}"]
         columns.append((pc.fill_null(values, 0) if function == "sum" else values).to_pylist())
     yield from zip(*columns, strict=True)
+
+
+def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
+    """Where rows begin that differ from the one before in one of ``columns``: what is the same over many rows, as of
+    the records of a batch, is looked at once so. A null differs from everything."""
+    begins = np.zeros(table.num_rows, bool)
+    begins[:1] = True
+    for name in columns if table.num_rows > 1 else ():
+        values = table[name].combine_chunks()
+        if pa.types.is_integer(values.type) and not values.null_count:
+            numbers = values.to_numpy()
+            begins[1:] |= numbers[1:] != numbers[:-1]
+        else:
+            differs = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True)
+            begins[1:] |= differs.to_numpy(zero_copy_only=False)
+    return np.flatnonzero(begins)
 
 
 class Top:

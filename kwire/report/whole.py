@@ -269,6 +269,7 @@ class _Page:
     """The parts of one report."""
 
     def __init__(self, over: Overview) -> None:
+        over.finish()
         self.over = over
         self.found = over.finder.result()
         self.judged = over.auditor.result()

@@ -38,6 +38,7 @@ def test_every_question_has_an_answer(spark: SparkSession) -> None:
             made[name].append(batch)
         if name != "records":
             over.add(name, batch.select(TABLES[name]) if name != "connections" else _with_versions(batch))
+    over.finish()
     for name, parts in made.items():
         spark.createDataFrame(pa.Table.from_batches(parts)).coalesce(1).cache().createOrReplaceTempView(name)
     queries = re.findall(r"^```sql\n(.*?)\n^```", RECIPES, re.DOTALL | re.MULTILINE)
