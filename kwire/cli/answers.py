@@ -109,6 +109,7 @@ class Reader:
                 on_note=notes.append,
                 memory=memory,
                 limits=args.limits,
+                secrets=getattr(args, "secrets", False),
                 keys=keys,
             ):
                 if table == "connections":

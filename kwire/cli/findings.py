@@ -7,6 +7,7 @@ from typing import Any
 
 from kwire.cli import answers
 from kwire.cli.decode import Names
+from kwire.cli.reading import add_secrets
 from kwire.errors import KwireError, MissingExtraError
 
 __all__ = ["register"]
@@ -36,6 +37,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold, such as lag=500; several"
     )
+    add_secrets(parser)
     answers.add_options(parser)
     parser.set_defaults(run=run, command="findings")
 

@@ -115,6 +115,7 @@ SCHEMA: Final = pa.schema(
         pa.field("summary", pa.string(), nullable=False),
         pa.field("client_host", pa.string()),
         pa.field("client_id", pa.string()),
+        pa.field("principal", pa.string()),
         pa.field("group_id", pa.string()),
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
@@ -140,7 +141,8 @@ SCHEMA: Final = pa.schema(
         pa.field("advice", pa.string(), nullable=False),
     ]
 )
-"""One row per finding. ``evidence``: some of the frames, by capture, connection and frame (null: the connection)."""
+"""One row per finding. ``principal``: only where secrets are shown. ``evidence``: some of the frames, by capture,
+connection and frame (null: the connection)."""
 
 Array = Any
 Where = tuple[str, int, int | None]
@@ -158,6 +160,7 @@ class Finding:
     count: int
     client_host: str | None = None
     client_id: str | None = None
+    principal: str | None = None
     group_id: str | None = None
     topic: str | None = None
     partition: int | None = None
@@ -201,6 +204,17 @@ class _Tally:
         self.minutes[minute] += count
         if len(self.minutes) > _MOST_MINUTES:
             del self.minutes[next(iter(self.minutes))]
+
+    def join(self, other: _Tally) -> None:
+        """Takes what another one has."""
+        if other.first is None or other.last is None:
+            return
+        self.count += other.count
+        self.amount += other.amount
+        self.first = other.first if self.first is None else min(self.first, other.first)
+        self.last = other.last if self.last is None else max(self.last, other.last)
+        self.where += other.where[: MOST_EVIDENCE - len(self.where)]
+        self.minutes.update(other.minutes)
 
     @property
     def busiest(self) -> int:
@@ -295,8 +309,8 @@ _FRAME: Final = ("capture", "connection", "frame")
 _CLIENT: Final = ("client_host", "client_id")
 _FRAMES: Final = (*_FRAME, "timestamp", "direction", *_CLIENT, "api_name", "size", "errors")
 _PARTITIONS: Final = (
-    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "path", "group_id", "topic", "partition", "offset",
-    "high_watermark", "record_bytes", "batches", "records", "compression", "error", "status",
+    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "path", "group_id", "topic", "topic_id", "partition",
+    "offset", "high_watermark", "record_bytes", "batches", "records", "compression", "error", "status",
 )  # fmt: skip
 _CALLS: Final = (
     *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "group_id", "member_id",
@@ -304,7 +318,7 @@ _CALLS: Final = (
 )  # fmt: skip
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_ids", "apis", "sasl_mechanism",
-    "sasl_outcome", "sasl_error", "status",
+    "sasl_outcome", "sasl_error", "principal", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *_FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
@@ -324,6 +338,8 @@ class _Rule:
 
     name = ""
     tables: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Tables that tell more, where they are read."""
     severity = "medium"
     advice = ""
 
@@ -797,41 +813,111 @@ class _OffsetsBack(_Offsets):
                 )
 
 
+_Log = tuple[str | None, int | None]
+_NOTHING: Final = np.zeros(0, np.int64)
+
+
 class _Lag(_Offsets):
-    """How far what a group has committed last is behind the newest high watermark."""
+    """How far what a group has committed last is behind the end of its topics."""
 
     name = "lag"
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
+    _PRODUCE = ("capture", "connection", "direction", "topic", "partition", "offset", "records")
+
+    _MOST_ASKED = 1_000
+    """Produce requests of a connection and partition that wait for their responses."""
+    _MOST_WAITING = 1 << 16
+    """Connections and partitions with such."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self.newest: dict[tuple[str | None, int | None], int] = {}
-        """The high watermark of each topic and partition."""
+        self._newest: dict[_Log, int] = {}
+        self._waiting: dict[tuple[Any, ...], tuple[int, int, Array]] = {}
+        """By capture, connection, topic and partition: the newest batch that was written (its offset, its records), and
+        the records of requests without a response."""
 
     def take(self, name: str, rows: _Rows) -> None:
         self.commits.of(rows)
         told = rows.where(api_name="Fetch", direction="response", status="ok")
-        told = told.filter(pc.greater_equal(pc.fill_null(told["high_watermark"], -1), 0))
-        made = told.group_by(["topic", "partition"], use_threads=False).aggregate([("high_watermark", "max")])
+        self._told(told, "high_watermark")
+        # No offset that a broker gives here is beyond the high watermark.
+        self._told(rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
+        self._written(rows)
+
+    def _told(self, told: pa.Table, column: str) -> None:
+        told = told.filter(pc.greater_equal(pc.fill_null(told[column], -1), 0))
+        made = told.group_by(["topic", "partition"], use_threads=False).aggregate([(column, "max")])
         for row in made.to_pylist():
             key = (row["topic"], row["partition"])
-            self.newest[key] = max(row["high_watermark_max"], self.newest.get(key, 0))
+            self._newest[key] = max(row[f"{column}_max"], self._newest.get(key, 0))
+
+    def _written(self, rows: _Rows) -> None:
+        """Produce: the response says where the batch begins, and the request how many records it has. Responses come
+        in the order of requests."""
+        made = rows.where(columns=self._PRODUCE, api_name="Produce", status="ok")
+        if not made.num_rows:
+            return
+        numbers, keys = _numbered(made, ("capture", "connection", "topic", "partition"))
+        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)
+        offsets = pc.fill_null(made["offset"], -1).to_numpy()
+        records = pc.fill_null(made["records"], 1).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        first = np.flatnonzero(np.append(True, np.diff(numbers[order]) != 0))
+        for rows_of in np.split(order, first[1:]):
+            key = keys[int(numbers[rows_of[0]])]
+            begin, count, queue = self._waiting.pop(key, (-1, 0, _NOTHING))
+            queue = np.append(queue, records[rows_of[asked[rows_of]]])
+            told = offsets[rows_of[~asked[rows_of]]]
+            if len(told):
+                latest = int(np.argmax(told))
+                if told[latest] > begin:
+                    begin, count = int(told[latest]), int(queue[latest]) if latest < len(queue) else 1
+                queue = queue[len(told) :]
+            if len(queue) or begin < 0:
+                self._waiting[key] = begin, count, queue[-self._MOST_ASKED :]
+                if len(self._waiting) > self._MOST_WAITING:
+                    self._settle(next(iter(self._waiting)))
+            else:
+                self._reach(key[2:], begin + count)
+
+    def _reach(self, log: tuple[Any, ...], end: int) -> None:
+        topic, partition = log
+        self._newest[topic, partition] = max(end, self._newest.get((topic, partition), 0))
+
+    def _settle(self, key: tuple[Any, ...]) -> None:
+        """What is known to be written, although some requests had no response: perhaps it is not the last of them that
+        the last response was for, so the smallest of them counts."""
+        begin, count, queue = self._waiting.pop(key)
+        if begin >= 0:
+            self._reach(key[2:], begin + int(min(count, queue.min())))
+
+    @property
+    def newest(self) -> dict[_Log, int]:
+        """The end of each topic and partition, as far as it is known: the newest high watermark, what was written."""
+        made = dict(self._newest)
+        for (_, _, topic, partition), (begin, count, queue) in self._waiting.items():
+            if begin >= 0:
+                end = begin + int(min(count, queue.min()))
+                made[topic, partition] = max(end, made.get((topic, partition), 0))
+        return made
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """Group, topic, partition and how many records it is behind."""
+        ends = self.newest
         for (group, topic, partition), row in self.commits.last().items():
-            newest = self.newest.get((topic, partition))
+            newest = ends.get((topic, partition))
             if newest is not None and group is not None and row["offset"] >= 0:
                 yield group, topic, partition, max(0, newest - row["offset"])
 
     def findings(self) -> Iterator[Finding]:
+        ends = self.newest
         for (group, topic, partition), row in self.commits.last().items():
-            newest = self.newest.get((topic, partition))
+            newest = ends.get((topic, partition))
             if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
                 continue
             one = _Tally()
             one.add(row)
-            said = f"{newest - row['offset']} records behind: {row['offset']} committed, the high watermark is {newest}"
+            said = f"{newest - row['offset']} records behind: {row['offset']} committed, the log ends at {newest}"
             yield self.found(
                 said, one, count=newest - row["offset"], client_host=row["client_host"], client_id=row["client_id"],
                 group_id=group, topic=topic, partition=partition,
@@ -986,9 +1072,12 @@ class _Fenced(_Errors):
 
 
 class _Denied(_Errors):
-    """Requests that were refused for want of authorization."""
+    """Requests that were refused for want of authorization, by principal where secrets are shown."""
 
     name = "denials"
+    also = ("connections",)
+    _MOST = 1 << 14
+    """Connections whose denials are kept apart until their principal is known."""
     severity = "high"
     advice = "grant what the client needs (ACLs), or stop it from asking"
     errors = frozenset(
@@ -996,8 +1085,43 @@ class _Denied(_Errors):
          "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
     )  # fmt: skip
 
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._of: dict[tuple[str, int], _Tallies] = {}
+        self._principals: dict[tuple[str, int], str | None] = {}
+
+    def take(self, name: str, rows: _Rows) -> None:
+        if name == "connections":
+            for row in rows.table.select(["capture", "connection", "principal"]).to_pylist():
+                if row["principal"] is not None:
+                    self._principals[row["capture"], row["connection"]] = row["principal"]
+            return
+        wrong = rows.errors
+        wrong = wrong.filter(pc.is_in(wrong["error"], value_set=pa.array(sorted(self.errors))))
+        for row in _grouped(wrong, ("connection", *_CLIENT, "api_name", "error"), each=True):
+            of = self._of.setdefault((row["capture"], row["connection"]), {})
+            key = (row["client_host"], row["client_id"], row["api_name"], row["error"])
+            of.setdefault(key, _Tally()).add(row, count=row["count"])
+        while len(self._of) > self._MOST:
+            self._settle(next(iter(self._of)))
+
+    def _settle(self, at: tuple[str, int]) -> None:
+        principal = self._principals.get(at)
+        for key, one in self._of.pop(at).items():
+            self.tally(*key, principal).join(one)
+
     def enough(self) -> int:
         return self.limits.denials
+
+    def findings(self) -> Iterator[Finding]:
+        together: dict[tuple[Any, ...], _Tally] = {}
+        parts = [((*key, self._principals.get(at)), one) for at, of in self._of.items() for key, one in of.items()]
+        for key, one in [*self.tallies.items(), *parts]:
+            together.setdefault(key, _Tally()).join(one)
+        for (host, client, api, error, principal), one in together.items():
+            if one.count >= self.enough():
+                said = f"{error} in {one.count} {api} responses"
+                yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
 class _Repeated(_Errors):
@@ -1070,7 +1194,7 @@ class _Large(_Rule):
 
 
 class _Sasl(_Rule):
-    """Connections on which authentication failed."""
+    """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
     tables = ("connections",)
@@ -1081,13 +1205,13 @@ class _Sasl(_Rule):
         for row in _connections(rows.table):
             if row["sasl_outcome"] == "failed":
                 error = (row["sasl_error"] or "").partition(":")[0]
-                self.tally(row["client_host"], _client_id(row), row["sasl_mechanism"], error).add(row)
+                self.tally(row["client_host"], _client_id(row), row["principal"], row["sasl_mechanism"], error).add(row)
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, mechanism, error), one in self.tallies.items():
+        for (host, client, principal, mechanism, error), one in self.tallies.items():
             if one.count >= self.limits.sasl_failures:
                 said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
-                yield self.found(said, one, client_host=host, client_id=client)
+                yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
 class _Stopped(_Rule):
@@ -1131,10 +1255,11 @@ RULES: Final[dict[str, type[_Rule]]] = {
 # --- all together -----------------------------------------------------------------------------------------------------
 
 
-def needed(rules: Iterable[str] | None = None) -> dict[str, Sequence[str]]:
-    """The tables that rules (None: all) read, with their columns. Raises ``ValueError`` for an unknown rule."""
-    chosen = _chosen(rules)
-    return {name: columns for name, columns in _ALL.items() if any(name in rule.tables for rule in chosen)}
+def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
+    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more. Raises
+    ``ValueError`` for an unknown rule."""
+    wanted = {name for rule in _chosen(rules) for name in (*rule.tables, *(rule.also if also else ()))}
+    return {name: columns for name, columns in _ALL.items() if name in wanted}
 
 
 def _chosen(rules: Iterable[str] | None) -> list[type[_Rule]]:
@@ -1176,9 +1301,13 @@ class Finder:
 
     def add_table(self, name: str, table: pa.Table) -> None:
         """The same of several batches at once."""
+        if name == "partitions":
+            # A topic whose name is not known has its id.
+            at = table.column_names.index("topic")
+            table = table.set_column(at, "topic", pc.coalesce(table["topic"], table["topic_id"]))
         rows = _Rows(table)
         for rule in self._rules:
-            if name in rule.tables:
+            if name in rule.tables or name in rule.also:
                 rule.take(name, rows)
 
     def result(self) -> list[Finding]:
@@ -1218,7 +1347,8 @@ def _evidence(row: showing.Row) -> str:
 
 
 def _who(row: showing.Row) -> str:
-    said = [showing.readable(row[name]) for name in ("client_host", "client_id", "group_id") if row[name] is not None]
+    names = ("client_host", "client_id", "principal", "group_id")
+    said = [showing.readable(row[name]) for name in names if row[name] is not None]
     if row["topic"] is not None:
         said.append(showing.partition(row | {"topic_id": None}))
     return " ".join(said) or "-"

@@ -43,7 +43,7 @@ _OWN: Final[dict[str, Sequence[str]]] = {
 
 
 def _tables() -> dict[str, Sequence[str]]:
-    of_rules = rules.needed(_RULES)
+    of_rules = rules.needed(_RULES, also=False)
     return {
         name: list(dict.fromkeys((*_OWN.get(name, ()), *of_rules.get(name, ()))))
         for name in dict.fromkeys((*_OWN, *of_rules))
@@ -96,7 +96,7 @@ class Live:
         self._of: OrderedDict[int, _Second] = OrderedDict()
         self._topics: dict[int, list[str]] = {}
         self._finder = rules.Finder(_RULES, thresholds)
-        self._needed = rules.needed(_RULES)
+        self._needed = rules.needed(_RULES, also=False)
         self._known: set[tuple[Any, ...]] = set()
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:

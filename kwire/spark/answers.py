@@ -155,7 +155,7 @@ def findings(
         (_by_topic, [name for name in names if name in _BY_TOPIC]),
         (_by_group, [name for name in names if name in _BY_GROUP]),
     ):
-        columns = needed(chosen) if chosen else {}
+        columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
             one = key(tables[table].select(*wanted))

@@ -60,6 +60,8 @@ JVM = [
     "-Djava.net.preferIPv4Stack=false",
     # Kafka 4 logs through slf4j-simple, Kafka 3 through reload4j.
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    # What an authorizer denies.
+    "-Dorg.slf4j.simpleLogger.log.kafka.authorizer.logger=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 ]
 LOG4J = """log4j.rootLogger=WARN, out
@@ -75,6 +77,10 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "console-consumer": ("org.apache.kafka.tools.consumer.ConsoleConsumer",),
     "console-producer": ("org.apache.kafka.tools.ConsoleProducer", "kafka.tools.ConsoleProducer"),
     "console-share-consumer": ("org.apache.kafka.tools.consumer.ConsoleShareConsumer",),
+    "consumer-groups": (
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "kafka.admin.ConsumerGroupCommand",
+    ),
     "consumer-perf": ("org.apache.kafka.tools.ConsumerPerformance",),
     "dump-log": ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"),
     "producer-perf": ("org.apache.kafka.tools.ProducerPerformance",),

@@ -234,6 +234,41 @@ def test_a_finding_says_who_how_often_and_where() -> None:
     assert (one.count, one.group_id) == (20_000, "g")
 
 
+def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
+    def written(offset: int | None, records: int | None, **more: Any) -> Row:
+        answer = {"direction": "response", "offset": offset} if offset is not None else {"records": records}
+        return {"api_name": "Produce", **answer, **more}
+
+    def end(*rows_: Row) -> dict[tuple[str | None, int | None], int]:
+        finder = Finder(["lag"])
+        name, batch = rows("partitions", rows_)
+        for first in range(batch.num_rows):
+            finder.add(name, batch.slice(first, 1))
+        whole = Finder(["lag"])
+        whole.add(name, batch)
+        assert finder.newest() == whole.newest()
+        return whole.newest()
+
+    assert end(written(None, 5), written(None, 7), written(100, None), written(105, None)) == {("t", 0): 112}
+    assert end(written(None, 5), written(None, 7), written(100, None)) == {("t", 0): 105}
+    # Without a response to the first, nobody knows which of the two the last response is for.
+    assert end(written(None, 9), written(None, 2), written(100, None)) == {("t", 0): 102}
+    assert end(written(None, 5), written(-1, None)) == {}
+    assert end(written(None, None), written(8, None)) == {("t", 0): 9}
+    latest = {"api_name": "ListOffsets", "direction": "response", "offset": 50}
+    unnamed = {"topic": None, "topic_id": "id"}
+    assert end(latest, {**latest, "offset": -1}, {**watermark(40), **unnamed}) == {("t", 0): 50, ("id", 0): 40}
+
+
+def test_denials_have_principals_where_connections_do() -> None:
+    told = ["TOPIC_AUTHORIZATION_FAILED"]
+    denied = rows("frames", [*answers(2, "Fetch", told), *answers(3, "Fetch", told, connection=4)])
+    who = rows("connections", [{"connection": 3, "principal": "bob"}, {"connection": 4, "principal": None}])
+    for order in ([denied, who], [who, denied]):
+        assert {one.principal: one.count for one in found("denials", *order)} == {"bob": 2, None: 3}
+    assert [one.count for one in found("denials", denied)] == [5]
+
+
 def test_thresholds_can_be_changed_one_by_one() -> None:
     cases = rows("partitions", [*commits(5), watermark(105)])
     assert found("lag", cases) == []

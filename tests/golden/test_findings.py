@@ -1,0 +1,63 @@
+"""Findings of recorded clients: those that behave badly, those that nearly do; and what brokers themselves say.
+
+The captures and what stands beside them are made by ``record_findings.py``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from pathlib import Path
+
+from kwire import capture
+from kwire.kernels.engine import MACHINE, using
+from kwire.report.findings import Finder, needed
+
+HERE = Path(__file__).parent / "findings"
+
+
+def finder_of(name: str, rules: list[str] | None = None, **options: bool) -> Finder:
+    columns = needed(rules)
+    finder = Finder(rules)
+    with using(MACHINE), gzip.open(HERE / f"{name}.pcap.gz") as file:
+        for one, batch in capture.read(file, tables=list(columns), columns=columns, name=name, **options):
+            finder.add(one, batch)
+    return finder
+
+
+def test_lag_is_what_the_tool_of_the_broker_says() -> None:
+    rows = (line.split() for line in (HERE / "lag.txt").read_text().splitlines())
+    told = {
+        (row[0], row[1], int(row[2])): [int(one) for one in row[3:6]]
+        for row in rows
+        if len(row) == 9 and row[2].isdigit()
+    }
+    assert len(told) == 12
+    finder = finder_of("lag", ["lag"])
+    ends = finder.newest()
+    assert {(group, topic, partition): lag for group, topic, partition, lag in finder.lags()} == {
+        place: lag for place, (_, _, lag) in told.items()
+    }
+    assert {place: ends[place[1:]] for place in told} == {place: end for place, (_, end, _) in told.items()}
+
+
+def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
+    log = (HERE / "denials.log").read_text()
+    told = Counter(re.findall(r"Principal = User:(\w+) is Denied operation .* for request = (\w+)", log))
+    assert sum(told.values()) == len(log.splitlines()) == 7
+    found = finder_of("denials", ["denials", "sasl-failures"], secrets=True).result()
+    denied: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        if one.rule == "denials":
+            api = re.search(r"in \d+ (\w+) responses", one.summary)
+            assert api is not None
+            assert one.client_id == f"of-{one.principal}"
+            denied[str(one.principal), api[1]] += one.count
+    assert denied == told
+    (failed,) = (one for one in found if one.rule == "sasl-failures")
+    assert (failed.principal, failed.client_id) == ("kwire", "of-kwire")
+    # Without leave nobody is named.
+    hidden = finder_of("denials", ["denials", "sasl-failures"]).result()
+    assert {one.principal for one in hidden} == {None}
+    assert sum(one.count for one in hidden) == sum(one.count for one in found)
