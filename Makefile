@@ -88,6 +88,11 @@ fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
 	@.ci/setup dev
 	$(PY) -m fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 
+.PHONY: mutants
+mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
+	@.ci/setup dev bench
+	$(PY) tests/unit/mutants.py $(ARGS)
+
 .PHONY: dist
 dist:  ## wheel and source distribution in dist/
 	@.ci/setup dev

@@ -348,6 +348,17 @@ def test_a_pcapng_block_that_is_just_long_enough_is_none_of_these(engine: Engine
     assert len(fits) == 52
     table, _ = whole(engine, pcapng([]) + least + fits)
     assert len(table) == 1
+    # Packets of which nothing was captured.
+    empty = struct.pack("<II", 6, 32) + packet_body(0, 0) + struct.pack("<I", 32)
+    simple = struct.pack("<IIII", 3, 16, 60, 16)
+    table, _ = whole(engine, pcapng([]) + empty + simple + empty)
+    assert len(table) == 3
+
+
+@pytest.mark.parametrize("kind", [2, 3, 6])
+def test_a_pcapng_block_that_is_too_short_may_stand_at_the_end(engine: Engine, kind: int) -> None:
+    with pytest.raises(CaptureError, match=r"damaged.*cannot be as long"):
+        list(capture.read(io.BytesIO(pcapng([]) + of_length(kind, 12))))
 
 
 # The state of a container

@@ -9,8 +9,8 @@ import pytest
 from kwire import messages, schema, wire
 from kwire.codec import registry, tracked
 from kwire.codec.registry import Implementation
-from kwire.errors import DecodeError
-from kwire.limits import DEFAULT_LIMITS
+from kwire.errors import DecodeError, LimitError
+from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema import model
 
 implementations = pytest.mark.parametrize("implementation", registry.IMPLEMENTATIONS)
@@ -60,6 +60,26 @@ def test_a_count_that_a_tagged_field_cannot_hold_is_refused_there(implementation
 
 
 @implementations
+def test_a_count_that_a_tagged_field_cannot_hold_is_not_counted_as_objects(implementation: Implementation) -> None:
+    # 126 features are beyond this limit, and the message has bytes enough for them; the tagged field has not.
+    features = b"\x7f" + b"\x01\0\0\0\0\0" * 3
+    data = b"\0\0\x01\0\0\0\0" + b"\x01" + b"\x00" + bytes([len(features)]) + features + bytes(1000)
+    with pytest.raises(DecodeError) as caught:
+        registry.response_codec(18, 3, implementation).decode(data, limits=Limits(objects=1024))
+    assert not isinstance(caught.value, LimitError)
+    assert caught.value.path == "$.supported_features"
+
+
+@implementations
+def test_a_tagged_field_takes_all_of_its_bytes_and_no_more(implementation: Implementation) -> None:
+    # zk_migration_ready is one byte. What is left of three would do for another tag, and behind none stands one.
+    for tags in (b"\x02" + b"\x03\x03\x01\x05\x00", b"\x01" + b"\x03\x00\x01"):
+        with pytest.raises(DecodeError) as caught:
+            registry.response_codec(18, 3, implementation).decode(b"\0\0\x01\0\0\0\0" + tags)
+        assert caught.value.path == "$.zk_migration_ready"
+
+
+@implementations
 def test_unknown_tags_are_written_in_ascending_order(implementation: Implementation) -> None:
     tags = {9: b"9", 300: b"", 4: b"44", 0: b"0"}
     body = messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m", unknown_tagged_fields=tags)
@@ -106,5 +126,7 @@ def test_a_tagged_struct_may_be_null(implementation: Implementation) -> None:
             assert tracked.encode(codec.layout, codec.label, one) == data
             back = codec.decode(data)
             assert getattr(back, name) == getattr(one, name)
+            if isinstance(codec, registry.CompiledCodec):
+                assert codec.read(data, 0) == (back, len(data))  # and its twin was not asked
             assert by_walking(message, version, data) == back
         assert codec.encode(there) != codec.encode(absent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from joined import scratch
 from packets import METADATA_REQUEST, buffer, metadata_answer, request, response, sized
@@ -18,10 +19,13 @@ from kwire.kernels.judging import (
     SO_FAR,
     TRAILS,
     UNFIT,
+    UNREADABLE,
     fits,
     fits_some_response,
+    left_over,
 )
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import FRAME, Status
+from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
 from kwire.schema.keys import ApiKey
 
@@ -176,3 +180,18 @@ def test_work_is_bounded_by_what_is_looked_at(engine: Engine) -> None:
         data = struct.pack(">i", 100 << 20) + request(3, 0, 7, struct.pack(">i", count) + b"\0\0" * 4000)
         _, looked = judged(engine, data, 0, ApiKey.METADATA, 0)
         assert looked <= MOST_JUDGED
+
+
+def test_error_35_of_another_api_is_no_reason_for_version_0(engine: Engine) -> None:
+    answer = sized(response(7, struct.pack(">h", 35)))
+    assert judged(engine, answer, 1, ApiKey.HEARTBEAT, 0)[0] == FITS
+    assert judged(engine, answer, 1, ApiKey.HEARTBEAT, 4)[0] == UNFIT
+    # The same where whole bodies are read: of Heartbeat in version 4 it is none, of ApiVersions one in version 0.
+    versions = sized(response(7, struct.pack(">hi", 35, 0)))
+    rows, data = np.zeros(3, FRAME), answer + answer + versions
+    rows["response"], rows["size"] = 1, [len(answer) - 4, len(answer) - 4, len(versions) - 4]
+    rows["off"] = [4, 4 + len(answer), 4 + 2 * len(answer)]
+    rows["api"], rows["version"] = [ApiKey.HEARTBEAT, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS], [0, 4, 4]
+    found, no_rows = np.zeros(3, np.int64), np.zeros((0, 3), np.int64)
+    engine(left_over)(buffer(data), rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), no_rows, found)
+    assert found.tolist() == [0, UNREADABLE, 0]

@@ -33,3 +33,15 @@ def test_sums_beyond_64_bits_wrap_around_and_say_nothing(run: Engine, recwarn: p
     most = np.full(8, 0xFF, np.uint8)
     assert run(numbers.long_varint)(np.append(most, [0xFF, 0x01]).astype(np.uint8), 0, 10, 10) == (-(1 << 63), 10)
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("run", [PYTHON, MACHINE], ids=["python", "machine"])
+def test_bits_of_a_varint_beyond_32_are_lost(run: Engine) -> None:
+    for data, value, signed in (
+        (b"\xff\xff\xff\xff\x7f", 0xFFFFFFFF, -(1 << 31)),
+        (b"\x84\x80\x80\x80\x70", 4, 2),
+        (b"\x80\x80\x80\x80\x18", 0x80000000, 1 << 30),
+    ):
+        array = np.frombuffer(data, np.uint8).copy()
+        assert run(numbers.unsigned_varint)(array, 0, 5) == (value, 5)
+        assert run(numbers.long_varint)(array, 0, 5, 5) == (signed, 5)

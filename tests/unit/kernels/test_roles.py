@@ -374,3 +374,13 @@ def test_every_version_of_every_api_is_plausible_and_the_next_is_not(engine: Eng
         assert plausible(engine, newer) == (YES if api == ApiKey.API_VERSIONS else NO)
     for api in (len(apis), 32767, *(set(range(len(apis))) - set(known))):
         assert plausible(engine, sized(request(api, 0, 1))) == NO
+
+
+def test_controlled_shutdown_has_a_client_id_from_version_1_on(engine: Engine) -> None:
+    for version in (1, 2, 3):
+        made = sized(request(7, version, 5, bytes(12)))
+        assert engine(plausible_request)(buffer(made), 0, len(made), facts().apis) == YES
+    # Version 0 has none, and 12 bytes in all.
+    for size, verdict in ((12, YES), (13, NO), (11, NO)):
+        made = sized(struct.pack(">hhi", 7, 0, 5) + bytes(size - 8))
+        assert engine(plausible_request)(buffer(made), 0, len(made), facts().apis) == verdict

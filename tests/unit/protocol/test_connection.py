@@ -457,3 +457,11 @@ def test_a_broker_may_write_the_responses_of_an_exchange_itself() -> None:
     *_, last = client.receive(broker.send(messages.SaslAuthenticateResponse(session_lifetime_ms=9)))
     assert last == Authenticated("PLAIN")
     assert (client.state, broker.state) == (State.OPEN, State.OPEN)
+
+
+def test_a_broker_says_error_35_in_version_0_for_api_versions_alone() -> None:
+    client, broker = pair(versions=VERSIONS)
+    (answer,) = ask(client, broker, HEARTBEAT, messages.HeartbeatResponse(throttle_time_ms=5, error_code=35))
+    assert (answer.api_version, answer.body.error_code, answer.throttle_ms) == (4, 35, 5)
+    (answer,) = ask(client, broker, messages.ApiVersionsRequest(), offered({18: (0, 2)}, error=35), version=4)
+    assert (answer.api_version, answer.body.error_code) == (0, 35)

@@ -39,6 +39,8 @@ def test_as_many_wrappers_as_the_limit_are_opened() -> None:
         assert to_arrow(data, limits=limits).column("key").to_pylist() == [b"deep"]
     with pytest.raises(LimitError):
         list(decode(data, limits=Limits(nesting=1)))
+    with pytest.raises(LimitError):
+        to_arrow(data, limits=Limits(nesting=1))
 
 
 def bad(offset: int) -> bytes:
@@ -79,3 +81,28 @@ def test_messages_inside_of_a_wrapper_have_no_codec_of_their_own() -> None:
     data = encode_batch(one)
     assert [each[1] for each in unpacked(data)] == [0, 8]
     assert offsets(data) == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("time", "offset", "found"),
+    [
+        (b"\x02", b"\x84\x80\x80\x80\x70", (2, 1001)),
+        (b"\x82\x80\x80\x80\x80\x80\x80\x80\x80\x7e", b"\x04", (2, 1001)),
+        (b"\x82\x80\x80\x80\x10", b"\x04", (2, 1001 + (1 << 31))),
+    ],
+)
+def test_bits_of_a_records_numbers_beyond_32_and_64_are_lost(
+    time: bytes, offset: bytes, found: tuple[int, int]
+) -> None:
+    body = b"\0" + time + offset + b"\x02k\x02v\0"
+    data = batch(bytes([2 * len(body)]) + body, 1, last_delta=2)
+    (one,) = [each for made in decode(data) for each in made.records]
+    rows = to_arrow(data, columns=["offset", "timestamp"])
+    assert (one.offset, one.timestamp) == found
+    assert (rows["offset"].to_pylist(), rows["timestamp"].cast("int64").to_pylist()) == ([found[0]], [found[1] * 1000])
+
+
+def test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base() -> None:
+    data = message(None, gzipped(message(offset=0) + message(offset=1)), attributes=1, offset=0)
+    assert offsets(data) == [0, 1]
+    assert [one.base_offset for one in decode(data)] == [0]

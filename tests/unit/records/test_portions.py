@@ -58,3 +58,15 @@ def test_one_batch_has_as_many_records_as_it_may(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 2)
     with pytest.raises(LimitError, match="3 records are beyond the limit of one Arrow batch"):
         to_arrow(data)
+
+
+def test_record_sets_and_records_beyond_a_batch_are_cut() -> None:
+    value = bytes(9 << 20)
+    one = batch(record(value=value), 1)
+    two = batch(record(value=value) + record(offset=1, value=value), 2)
+    for data, sets in ((one + one, [len(one), len(one)]), (two, [len(two)])):
+        starts = np.cumsum([0, *sets[:-1]]).astype(np.int64)
+        taken = (np.frombuffer(data, np.uint8), starts, np.array(sets, np.int64))
+        assert [each.found.batch.num_rows for each in columnar.decode_pieces(*taken)] == [1, 1]
+        rows = [each.found.batch.num_rows for each in columnar.decode_groups(*taken)]
+        assert rows == ([1, 1] if len(sets) == 2 else [2])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import struct
 
 from made_captures import exchange, read
-from packets import (
-    pcap,
-)
+from packets import Connection, pcap, request, response
+
+from kwire.kernels.engine import Engine, using
 
 
 def test_a_frame_has_its_columns() -> None:
@@ -41,3 +42,14 @@ def test_a_frame_has_its_columns() -> None:
         "latency_ms": 1.0,
         "errors": [],
     }
+
+
+def test_controlled_shutdown_names_its_client_from_version_1_on(engine: Engine) -> None:
+    talk = Connection().open()
+    talk.send(request(7, 1, 1, struct.pack(">i", 5), "broker-5"))
+    talk.answer(response(1, struct.pack(">hi", 0, 0)))
+    talk.send(struct.pack(">hhii", 7, 0, 2, 5))
+    with using(engine):
+        rows = [row for row in read(pcap(talk.packets)) if row["direction"] == "request"]
+    found = [(row["api_version"], row["client_id"], row["status"]) for row in rows]
+    assert found == [(1, "broker-5", "ok"), (0, None, "ok")]
