@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kwire.capture.magics import compression
 
-__all__ = ["decompressed"]
+__all__ = ["Around", "decompressed"]
 
 _HEAD: Final = 4
 _NOT_HERE: Final = "xz"
@@ -38,16 +38,33 @@ def decompressed(source: Any) -> Any:
     return pa.CompressedInputStream(ahead, codec)
 
 
-class _Ahead(io.RawIOBase):
-    """A stream of which the first bytes have been read already."""
+class Around(io.RawIOBase):
+    """A stream made of another one, which is closed with it. Whoever derives from it says what ``read`` gives."""
 
-    def __init__(self, head: bytes, source: Any) -> None:
+    def __init__(self, source: Any) -> None:
         super().__init__()
-        self._head = head
         self._source = source
 
     def readable(self) -> bool:
         return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+class _Ahead(Around):
+    """A stream of which the first bytes have been read already."""
+
+    def __init__(self, head: bytes, source: Any) -> None:
+        super().__init__(source)
+        self._head = head
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to ``size`` bytes (-1 or None: all); none at the end only."""
@@ -59,13 +76,3 @@ class _Ahead(io.RawIOBase):
             return first + bytes(self._source.read(-1) or b"")
         first, self._head = self._head[:size], self._head[size:]
         return first
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()

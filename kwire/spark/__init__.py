@@ -15,7 +15,7 @@ This is the only package that imports pyspark. The parts: ``source`` (the data s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kwire.errors import MissingExtraError
 
@@ -24,25 +24,26 @@ try:
 except ImportError as missing:
     raise MissingExtraError("kwire.spark", "spark") from missing
 
-from kwire.spark.across import read
-from kwire.spark.answers import audit, findings, lineage
-from kwire.spark.chunks import decode_frames
-from kwire.spark.events import (
-    cloudevent,
-    cloudevents,
-    hono_message,
-    hono_messages,
-    hono_producers,
-    hono_violations,
-    telemetry_violations,
-)
-from kwire.spark.exports import export
-from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
-from kwire.spark.source import KwireDataSource, schema_of, table_schema
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kwire.spark.across import read
+    from kwire.spark.answers import audit, findings, lineage
+    from kwire.spark.chunks import decode_frames
+    from kwire.spark.events import (
+        cloudevent,
+        cloudevents,
+        hono_message,
+        hono_messages,
+        hono_producers,
+        hono_violations,
+        telemetry_violations,
+    )
+    from kwire.spark.exports import export
+    from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
+    from kwire.spark.source import KwireDataSource, schema_of, table_schema
 
 __all__ = [
     "KwireDataSource",
@@ -69,8 +70,47 @@ __all__ = [
     "telemetry_violations",
 ]
 
+# Imported when first used (PEP 562): each read starts workers that need the data source, and nothing else.
+_LAZY = {
+    "KwireDataSource": "kwire.spark.source",
+    "audit": "kwire.spark.answers",
+    "cloudevent": "kwire.spark.events",
+    "cloudevents": "kwire.spark.events",
+    "decode_frames": "kwire.spark.chunks",
+    "decode_records": "kwire.spark.functions",
+    "decode_request": "kwire.spark.functions",
+    "decode_response": "kwire.spark.functions",
+    "export": "kwire.spark.exports",
+    "api_name": "kwire.spark.functions",
+    "findings": "kwire.spark.answers",
+    "hono_message": "kwire.spark.events",
+    "hono_messages": "kwire.spark.events",
+    "hono_producers": "kwire.spark.events",
+    "hono_violations": "kwire.spark.events",
+    "lineage": "kwire.spark.answers",
+    "read": "kwire.spark.across",
+    "schema_of": "kwire.spark.source",
+    "sql_functions": "kwire.spark.functions",
+    "table_schema": "kwire.spark.source",
+    "telemetry_violations": "kwire.spark.events",
+}
+
 del pyspark
 prefer_drivers_python()
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
 
 
 def register(spark: SparkSession) -> None:
@@ -80,6 +120,9 @@ def register(spark: SparkSession) -> None:
     ``kwire_decode_response(payload, api_key, api_version)``, ``kwire_decode_records(records)`` and
     ``kwire_api_name(api_key)``.
     """
+    from kwire.spark.functions import sql_functions
+    from kwire.spark.source import KwireDataSource
+
     use_drivers_python(spark)
     spark.dataSource.register(KwireDataSource)
     for name, function in sql_functions().items():

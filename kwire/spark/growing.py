@@ -27,7 +27,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import io
 import re
 import time
 import zlib
@@ -38,7 +37,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.capture.compressed import decompressed
+from kwire.capture.compressed import Around, decompressed
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.across import sensor_of
 from kwire.spark.files import File
@@ -323,17 +322,13 @@ def _taken(file: File | None, name: str, size: int | None, trouble: str | None) 
     return Taken(file.filesystem, file.path, name, size, file.asked, file.changed, trouble)
 
 
-class _FirstBytes(io.RawIOBase):
+class _FirstBytes(Around):
     """The first ``size`` bytes of a stream; fewer are an ``OSError``."""
 
     def __init__(self, source: Any, size: int) -> None:
-        super().__init__()
-        self._source = source
+        super().__init__(source)
         self._left = size
         self._size = size
-
-    def readable(self) -> bool:
-        return True
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
@@ -346,13 +341,3 @@ class _FirstBytes(io.RawIOBase):
             raise OSError(f"it has {self._size - self._left} bytes, and had {self._size} when the stream took it")
         self._left -= len(data)
         return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()

@@ -28,8 +28,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, words
-from kwire.tables.frames import KEY
-from kwire.tables.records import R_RECORDS, WORDS, Place, Records, RecordStatus
+from kwire.tables.records import R_RECORDS, SET, WORDS, Place, Records, RecordStatus
 from kwire.tables.showing import Column
 
 if TYPE_CHECKING:
@@ -41,12 +40,7 @@ Array = Any
 
 SCHEMA: Final = pa.schema(
     [
-        *KEY,
-        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("topic", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
+        *SET,
         pa.field("batch", pa.int64()),
         pa.field("size", pa.int64()),
         pa.field("compressed_size", pa.int64()),

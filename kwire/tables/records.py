@@ -45,18 +45,23 @@ from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Topics
 if TYPE_CHECKING:
     from kwire.records import RecordColumns
 
-__all__ = ["R_RECORDS", "SCHEMA", "SHOWN", "STATUSES", "TABLE", "WORDS", "Place", "RecordStatus", "Records"]
+__all__ = ["R_RECORDS", "SCHEMA", "SET", "SHOWN", "STATUSES", "TABLE", "WORDS", "Place", "RecordStatus", "Records"]
 
 Array = Any
 
+SET: Final = (
+    *KEY,
+    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("topic", pa.string()),
+    pa.field("topic_id", pa.string()),
+    pa.field("partition", pa.int32()),
+)
+"""The columns of a record set, with which ``batches`` begins too: its frame, and which partition it belongs to."""
+
 SCHEMA: Final = pa.schema(
     [
-        *KEY,
-        pa.field("frame_timestamp", TIMESTAMP, nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("topic", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
+        *SET,
         pa.field("offset", pa.int64()),
         pa.field("timestamp", TIMESTAMP),
         pa.field("timestamp_type", pa.string()),

@@ -30,3 +30,15 @@ def test_importing_kwire_spark_sets_the_python_of_the_workers() -> None:
 def test_a_python_that_the_user_chose_is_kept() -> None:
     assert environment(PYSPARK_PYTHON="/opt/python") == "/opt/python None"
     assert environment(PYSPARK_DRIVER_PYTHON="ipython") == "None ipython"
+
+
+def test_the_data_source_imports_neither_codec_nor_columns_and_the_package_has_every_name() -> None:
+    code = (
+        "import sys, kwire.spark.source\n"
+        "heavy = ('kwire.codec', 'kwire.events', 'kwire.records', 'kwire.kernels', 'numba')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+        "from kwire.spark import *\n"
+        "print(set(kwire.spark.__all__) - set(globals()) - set(dir(kwire.spark)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "set()"]
