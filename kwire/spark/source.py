@@ -26,8 +26,9 @@ Rules kept here:
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter as Condition
 
     from kwire.capture.parts import Part
     from kwire.capture.tracker import Tracker
@@ -77,6 +79,7 @@ APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "cli
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
 ACROSS, SENSOR, MOST = "across", "sensor", "maxSplitBytes"
+PUSH: Final = "pushFilters"
 PATH, PATHS, KEYLOG, TOPIC_IDS = "path", "paths", "keylog", "topic_ids"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
@@ -89,7 +92,7 @@ KEYLOG_PIECE: Final = 1 << 20
 
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS),
-    *(ACROSS, SENSOR, MOST, COLUMNS, *FILTERS),
+    *(ACROSS, SENSOR, MOST, COLUMNS, *FILTERS, PUSH),
     *(GLOB, RECURSIVE, AFTER, BEFORE),
     *(*growing.OPTIONS, PATH),
 )
@@ -166,6 +169,7 @@ class Options:
     choice: Choice
     columns: tuple[str, ...] | None
     only: Filter | None
+    push: bool
     across: bool
     sensor: int | str | None
     stream: growing.Terms
@@ -197,6 +201,9 @@ class Options:
         payloads = _flag(options.get(PAYLOADS, "false"), PAYLOADS)
         if form == LOG and payloads:
             raise KwireError("the option 'payloads' is for captures")
+        push = _flag(options.get(PUSH.lower(), "false"), PUSH)
+        if form == LOG and push:
+            raise KwireError(f"the option {PUSH!r} is for captures")
         api, direction = options.get(API), options.get(DIRECTION)
         if form == LOG and (api is not None or direction is not None):
             raise KwireError(f"the option '{API if api is not None else DIRECTION}' is for captures")
@@ -235,6 +242,7 @@ class Options:
             choice=choice,
             columns=_names(options.get(COLUMNS)),
             only=_only(options, form, table),
+            push=push,
             across=across,
             most=_most(options.get(MOST.lower())),
             sensor=int(sensor) if sensor is not None and sensor.isdecimal() else sensor,
@@ -358,6 +366,7 @@ class KwireDataSource(DataSource):
     ``option("secrets", "show")`` shows passwords and the like, ``option("limits", "total=256MiB")`` bounds the work.
     ``option("payloads", True)`` keeps the record sets in bodies, ``option("api", "OffsetCommit")`` with
     ``option("direction", "request")`` makes structs of those of one message.
+    ``option("pushFilters", True)`` reads no more than WHERE wants of APIs, topics, clients, times and status.
     ``option("across", True)`` reads all captures of a sensor as one, one after the other (``option("sensor", ...)``);
     ``kwire.spark.read`` does it for many at once.
     Options of Spark's file sources: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``.
@@ -386,6 +395,8 @@ class KwireDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
         options, schema = self._checked(schema)
+        if options.push:
+            raise KwireError(f"the option {PUSH!r} is for spark.read: streams have the options {', '.join(FILTERS)}")
         if options.across and options.stream.state is None:
             raise KwireError(
                 f"the option 'across' is for spark.read, and for streams with the option {growing.STATE!r}: a folder "
@@ -404,7 +415,7 @@ class KwireDataSource(DataSource):
         options, schema = self._checked(schema)
         if options.stream.given:
             raise KwireError(f"the option {options.stream.given[0]!r} is for streams: spark.readStream")
-        return FileReader(options, schema)
+        return PushingReader(options, schema) if options.push else FileReader(options, schema)
 
     def _checked(self, schema: StructType) -> tuple[Options, StructType]:
         """The options, and the columns that are wanted. Raises ``KwireError``."""
@@ -568,3 +579,16 @@ class FileReader(DataSourceReader):
         except (KwireError, OSError, pa.ArrowException) as error:
             row = {table.file: file.name, "status": BAD_FILE, "error": " ".join(str(error).split())}
             yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
+
+
+class PushingReader(FileReader):
+    """Spark asks a reader that has ``pushFilters`` what it can do of WHERE. It fails where its configuration forbids to
+    ask, so this is a class of its own, for those who want it."""
+
+    def pushFilters(self, filters: list[Condition]) -> Iterable[Condition]:  # noqa: N802 - Spark calls it so
+        """Reads less by them. All are left to Spark as well."""
+        from kwire.spark.pushed import narrowed
+
+        options = self.options
+        self.options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
+        return filters
