@@ -40,6 +40,7 @@ REASONS: Final = {
     Reason.SIZE: "a frame cannot have a size of %d",
     Reason.NO_FRAME: "a size of %d, which is not that of the body in front of which it stands, and no frame follows it",
     Reason.CLIENT_ID: "client_id has a length of %d, more than the frame holds",
+    Reason.NO_HEADER: "no request header of an API and version that are known, nor like one: a SASL token, perhaps",
     Reason.END: "the connection or the capture ends after %d bytes of this frame",
     Reason.HOLE: "packets are missing from the capture after %d bytes of this frame",
     Reason.SKIPPED: "packets are missing or the capture began within a frame: %d bytes skipped",

@@ -440,7 +440,8 @@ class Tracker:
         engine(framing.settle_all)(window, self._capture(), known, scratch)
         self._by_brokers(slots, before)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
-            rows = self._make_room(rows, engine)
+            # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
+            rows = self._make_room(rows, engine, len(window.data) // 4)
         read = int(room["frames"])
         place = np.empty(read, np.int64)
         engine(framing.by_stream)(rows[:read], place)
@@ -502,12 +503,12 @@ class Tracker:
             self._room,
         )
 
-    def _make_room(self, rows: Array, engine: Engine) -> Array:
+    def _make_room(self, rows: Array, engine: Engine, least: int = 0) -> Array:
         room = self._room[0]
         if room["free"] < 0 and room["waiting"] >= len(self._waiting):
             self._let_wait(engine)
         self._client_ids.make_room(LONGEST_NAME, engine)
-        return grown(rows) if room["frames"] >= len(rows) else rows
+        return grown(rows, least) if room["frames"] >= len(rows) else rows
 
     def _let_wait(self, engine: Engine) -> None:
         """Makes room for another request that waits, where all rows are taken; gives up half of them at the bound."""

@@ -79,6 +79,10 @@ FULL: Final = 3
 UNREADABLE: Final = 4
 """The connection is encrypted."""
 
+MOST_TOKENS: Final = 64
+"""Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
+(RFC 4422)."""
+
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
 
@@ -370,6 +374,33 @@ def _judge_version(row: Any, facts: Facts) -> None:
 
 
 @kernel
+def _is_known(facts: Facts, api: int, version: int) -> bool:
+    """Whether there is a layout for a version of an API."""
+    known: bool = 0 <= api < facts.apis.shape[0] and 0 <= version <= facts.apis[api].latest
+    return known
+
+
+@kernel
+def _may_be_token(window: Window, row: Any) -> bool:
+    """Whether the bytes of a request of an unknown API or version may be a raw SASL token whose handshake is not in the
+    capture: then nothing of them is shown.
+
+    The length of a client_id, which every header has, leads out of text. Where it does not, the zeros tell: a header
+    has some in its first eight bytes, since APIs, versions and correlation ids are small, and PLAIN has two in all.
+    """
+    if row.seen < 10:
+        return True
+    length = i16(window.data, row.off + 8)
+    if length < -1 or 10 + length > row.size:
+        return True
+    zeros = int64(0)
+    for k in range(8):
+        if window.data[row.off + k] == 0:
+            zeros += 1
+    return zeros < 2
+
+
+@kernel
 def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
@@ -439,7 +470,7 @@ def _request(
     room = capture.room[0]
     if token:
         row.status = Status.SASL
-        if whole:
+        if whole and conn.waiting < MOST_TOKENS:
             wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
         return
     if row.seen >= 4:
@@ -447,6 +478,15 @@ def _request(
         row.version = i16(window.data, row.off + 2)
     if row.seen >= 8:
         row.id = i32(window.data, row.off + 4)
+    if row.seen >= 4 and not _is_known(facts, row.api, row.version) and _may_be_token(window, row):
+        # Not even a number is made of what nobody is to see.
+        row.api = ABSENT
+        row.version = ABSENT
+        row.id = ABSENT
+        if row.status == Status.OK:
+            row.status = Status.MALFORMED
+            row.reason = Reason.NO_HEADER
+        return
     if not _header_is_readable(window, capture, conn, row):
         return
     if conn.first_id < 0:

@@ -193,6 +193,7 @@ class Reason(IntEnum):
     TRAILING = 12
     BODY = 13
     NO_FRAME = 14
+    NO_HEADER = 15
     # Of encrypted connections, where there is a key log.
     NO_KEY = 40
     WRONG_KEY = 41

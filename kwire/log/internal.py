@@ -3,7 +3,7 @@ and ``__cluster_metadata``, and control records of any topic.
 
 ``decode_record(topic, key, value)`` gives what one record says; ``decoded(batch)`` adds it to a table of records as
 three columns: ``record_type`` (the name of the schema, ``OffsetCommit``), ``decoded_key`` and ``decoded_value`` (JSON
-text; bytes in it are base64). ``with_redacted`` leaves secrets out of a column of values.
+text; bytes in it are base64). ``of_metadata`` leaves secrets out of the columns of records.
 
 How these topics say what a record is:
 
@@ -24,7 +24,8 @@ it has an int16 version, as Kafka does for group data.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,7 @@ from kwire.protocol.describe import decode_embedded
 from kwire.protocol.secrets import (
     METADATA_TOPIC,
     METADATA_TOPIC_ID,
+    REDACTED,
     hidden_record,
     metadata_record,
     redact,
@@ -48,10 +50,22 @@ from kwire.wire import uuid_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DECODED", "TOPICS", "decode_control", "decode_record", "decoded", "with_redacted"]
+__all__ = [
+    "DECODED",
+    "MAY_HIDE",
+    "TOPICS",
+    "decode_control",
+    "decode_record",
+    "decoded",
+    "of_metadata",
+    "redacted_columns",
+]
 
 DECODED: Final = ("record_type", "decoded_key", "decoded_value")
 """The columns that ``decoded`` adds."""
+
+MAY_HIDE: Final = ("key", "value", "headers")
+"""The columns of records in which something may be hidden."""
 
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
 """The record's type, its key and its value; None where there is none."""
@@ -190,25 +204,98 @@ def with_redacted(values: pa.Array, rows: Any, *, sure: bool = True) -> pa.Array
 
 
 def may_hold_secrets(topic: str | None, topic_id: str | None) -> bool:
-    """Whether ``redacted_values`` looks at the values of such a segment."""
+    """Whether ``redacted_columns`` looks at the records of such a segment."""
     return topic in (None, METADATA_TOPIC) or topic_id == uuid_text(METADATA_TOPIC_ID)
 
 
-def redacted_values(values: pa.Array, is_control: pa.Array, topic: str | None, topic_id: str | None) -> pa.Array:
-    """``values`` of one segment without its secrets, as ``with_redacted``.
+def redacted_columns(
+    columns: Mapping[str, pa.Array], is_control: pa.Array, topic: str | None, topic_id: str | None
+) -> dict[str, pa.Array]:
+    """``columns`` of the records of one segment (by name) without their secrets.
 
     A segment is of ``__cluster_metadata`` by its topic. Where that is not known (a file that was copied elsewhere, or
-    has another name) or contradicts the id, each value tells for itself, and so does one that says that it is no such
-    record: a control record.
+    has another name) or contradicts the id, each value tells for itself.
     """
+    import numpy as np
+
+    made = dict(columns)
+    if topic == METADATA_TOPIC:
+        return of_metadata(made, np.ones(len(is_control), bool), is_control.to_numpy(False))
+    if "value" in made and may_hold_secrets(topic, topic_id):
+        made["value"] = with_redacted(made["value"], range(len(is_control)), sure=False)
+    return made
+
+
+def of_metadata(columns: Mapping[str, pa.Array], rows: Any, is_control: Any) -> dict[str, pa.Array]:
+    """``columns`` of records (by name) without the secrets of those that are of ``__cluster_metadata``: ``rows``, a
+    mask, as ``is_control`` is.
+
+    Values are hidden that hold secrets or may (``with_redacted``). That a record is one for control is said by a bit of
+    its batch, so the value of such a one tells for itself. Kafka writes no headers there, and keys to control records
+    only, of four bytes (KIP-631): whatever else stands in a key or in headers is hidden, the headers of a record as one
+    header ``redacted``.
+    """
+    import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not may_hold_secrets(topic, topic_id):
-        return values
-    if topic != METADATA_TOPIC:
-        return with_redacted(values, range(len(values)), sure=False)
-    values = with_redacted(values, pc.indices_nonzero(pc.invert(is_control)))
-    return with_redacted(values, pc.indices_nonzero(is_control), sure=False)
+    made = dict(columns)
+    if not rows.any():
+        return made
+    if (value := made.get("value")) is not None:
+        value = with_redacted(value, np.flatnonzero(rows & ~is_control))
+        made["value"] = with_redacted(value, np.flatnonzero(rows & is_control), sure=False)
+    if (key := made.get("key")) is not None and key.null_count < len(key):
+        sizes = _sizes(key)
+        hidden = rows & (sizes > 0) & ~(is_control & (sizes == _CONTROL_KEY))
+        if hidden.any():
+            made["key"] = pc.replace_with_mask(key, pa.array(hidden), _said(sizes[hidden]))
+    if (headers := made.get("headers")) is not None:
+        counts = pc.fill_null(pc.list_value_length(headers), 0).to_numpy(False)
+        hidden = np.flatnonzero(rows & (counts > 0))
+        if len(hidden):
+            made["headers"] = _without_headers(headers, hidden, counts[hidden])
+    return made
+
+
+_CONTROL_KEY: Final = 4
+"""Bytes of the key of a control record: a version and a type."""
+
+
+def _without_headers(headers: pa.Array, rows: Any, counts: Any) -> pa.Array:
+    """``headers`` with one header that says how many bytes those of ``rows`` have, in place of them."""
+    import numpy as np
+    import pyarrow as pa
+
+    inner = headers.take(pa.array(rows)).flatten()
+    sums = np.concatenate([[0], np.cumsum(_sizes(inner.field("key")) + _sizes(inner.field("value")))])
+    ends = np.cumsum(counts)
+    values = _said(sums[ends] - sums[ends - counts])
+    one = headers.type.value_type
+    names = pa.repeat(pa.scalar(REDACTED, one.field("key").type), len(rows))
+    structs = pa.StructArray.from_arrays([names, values], fields=[one.field("key"), one.field("value")])
+    offsets = pa.array(np.arange(len(rows) + 1), pa.int32())
+    place = np.arange(len(headers))
+    place[rows] = len(headers) + np.arange(len(rows))
+    both = pa.concat_arrays([headers, pa.ListArray.from_arrays(offsets, structs, type=headers.type)])
+    return both.take(pa.array(place))
+
+
+def _sizes(column: pa.Array) -> Any:
+    """The bytes of each of its values; null has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()).to_numpy(False)
+
+
+def _said(sizes: Any) -> pa.Array:
+    """``{"redacted": 212}`` for each size, as bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    before, after = json.dumps({REDACTED: 0}).split("0")
+    return pc.binary_join_element_wise(before, pa.array(sizes).cast(pa.string()), after, "").cast(pa.binary())
 
 
 def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DEFAULT_LIMITS) -> pa.RecordBatch:

@@ -45,7 +45,7 @@ from kwire.kernels.records import (
 from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
-from kwire.log.internal import may_hold_secrets, redacted_values
+from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
@@ -267,7 +267,8 @@ def read(
     facts, opened = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
-    redacts = not secrets and "value" in inner and may_hold_secrets(facts["topic"], facts["topic_id"])
+    hidden = [one for one in MAY_HIDE if one in inner]
+    redacts = not secrets and hidden and may_hold_secrets(facts["topic"], facts["topic_id"])
     if redacts and "is_control" not in inner:
         inner.append("is_control")
     budget = Budget(limits)
@@ -289,9 +290,8 @@ def read(
                 values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
                 if redacts:
-                    values["value"] = redacted_values(
-                        values["value"], values["is_control"], facts["topic"], facts["topic_id"]
-                    )
+                    some = {one: values[one] for one in hidden}
+                    values |= redacted_columns(some, values["is_control"], facts["topic"], facts["topic_id"])
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]
                 yield from _filled(values, rows.num_rows, told, facts, schema)

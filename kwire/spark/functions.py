@@ -567,14 +567,15 @@ def _decoded(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
 def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array:
     import numpy as np
 
-    from kwire.log.internal import with_redacted
+    from kwire.log.internal import MAY_HIDE, of_metadata
     from kwire.records.verdicts import among, verdict, words_of
 
     columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
     if hides.true_count:
-        of_rows = hides.to_numpy(False)[found.set_index] & ~found.batch.column("is_control").to_numpy(False)
-        value = found.batch.schema.get_field_index("value")
-        columns[value] = with_redacted(columns[value], np.flatnonzero(of_rows))
+        of_rows, control = hides.to_numpy(False)[found.set_index], found.batch.column("is_control").to_numpy(False)
+        some = of_metadata({one: found.batch.column(one) for one in MAY_HIDE}, of_rows, control)
+        for name, column in some.items():
+            columns[found.batch.schema.get_field_index(name)] = column
     values = pa.StructArray.from_arrays(columns, fields=list(record_type()))
     problems = found.problems
     words = words_of([said for _, _, said in problems])

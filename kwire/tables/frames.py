@@ -25,7 +25,7 @@ from kwire.tables import columns, errors, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
-__all__ = ["KEY", "OF_FRAME", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
+__all__ = ["KEY", "MOST_ROWS", "OF_FRAME", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
 
 Array = Any
 
@@ -96,6 +96,9 @@ STATUSES: Final = {
     "with `ok`; in `messages` the body is there",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
+
+MOST_ROWS: Final = 1 << 15
+"""Rows of a batch: frames can have four bytes, and each has some 250 in its columns."""
 
 DIRECTIONS: Final = ("request", "response")
 WORDS: Final = columns.status_words(Status)
@@ -285,7 +288,7 @@ class _Maker(Maker):
         if self._reads:
             statuses = frames.statuses
             errors = dict(frames.errors(np.flatnonzero(frames.left_over)))
-        for first, last in portions(text_sizes(self._capture, frames)):
+        for first, last in portions(text_sizes(self._capture, frames), most_rows=MOST_ROWS):
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             yield columns.filled(self._schema, made.column)
 

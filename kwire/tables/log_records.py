@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kwire import log
 from kwire.limits import DEFAULT_LIMITS, Limits
-from kwire.log.internal import DECODED, decoded, redacted_values
+from kwire.log.internal import DECODED, MAY_HIDE, decoded, redacted_columns
 from kwire.log.reading import STATUSES
 from kwire.records.portions import portions
 from kwire.tables import records, showing
@@ -52,16 +52,19 @@ def _deep(
         sizes = sum(pc.fill_null(pc.binary_length(batch.column(one)), 0).to_numpy() for one in ("key", "value"))
         for first, last in portions(sizes, most=_MOST_DECODED, most_rows=_MOST_ROWS):
             made = decoded(batch.slice(first, last - first), secrets=secrets, limits=limits)
-            if not secrets and "value" in wanted:
-                made = _redacted(made)
+            if not secrets:
+                made = _redacted(made, [one for one in MAY_HIDE if one in wanted])
             yield made.select(wanted)
 
 
-def _redacted(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _redacted(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     # Both are those of the segment.
     topic, topic_id = (batch.column(one)[0].as_py() if batch.num_rows else None for one in ("topic", "topic_id"))
-    values = redacted_values(batch.column("value"), pc.fill_null(batch.column("is_control"), False), topic, topic_id)
-    return batch.set_column(batch.schema.get_field_index("value"), batch.schema.field("value"), values)
+    control = pc.fill_null(batch.column("is_control"), False)
+    made = redacted_columns({one: batch.column(one) for one in names}, control, topic, topic_id)
+    for one, column in made.items():
+        batch = batch.set_column(batch.schema.get_field_index(one), batch.schema.field(one), column)
+    return batch
 
 
 _SHOWN: Final = tuple(column for column in records.SHOWN if column.title != "source")

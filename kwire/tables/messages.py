@@ -33,8 +33,8 @@ from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.bodies import Bodies, Part, untouched
 from kwire.tables.definition import CaptureTable, Maker, Run, words
+from kwire.tables.frames import MOST_ROWS, STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.frames import SCHEMA as FRAMES
-from kwire.tables.frames import STATUSES, Capture, FrameColumns, text_sizes
 from kwire.tables.showing import Column
 from kwire.tables.typed import DIRECTIONS, Typed, body_type, message_of
 
@@ -88,7 +88,7 @@ class _Maker(Maker):
             for row, user in self._users.items():
                 costs[row] += text_size(user)
         if not self._decodes:
-            for first, last in portions(costs):
+            for first, last in portions(costs, most_rows=MOST_ROWS):
                 made = FrameColumns(self._capture, frames, first, last)
                 yield columns.filled(self._schema, partial(self._column, made, _no_texts, first, last))
             return

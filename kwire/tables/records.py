@@ -29,7 +29,7 @@ from kwire.capture.frames import Frames
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
-from kwire.log.internal import with_redacted
+from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
@@ -162,7 +162,7 @@ class Records(Maker):
         self._name = run.name
         self._limits = run.limits
         self._budget = Budget(run.limits)
-        self._redacts = not run.secrets and "value" in schema_.names
+        self._redacts = not run.secrets and not set(MAY_HIDE).isdisjoint(schema_.names)
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
@@ -184,7 +184,7 @@ class Records(Maker):
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
-        hides = _of_metadata(frames.data, sets) if self._redacts else np.zeros(0, bool)
+        hides = _metadata_sets(frames.data, sets) if self._redacts else np.zeros(0, bool)
         decoded = self._decoded
         if hides.any() and "is_control" not in decoded:
             decoded = [*decoded, "is_control"]
@@ -223,7 +223,7 @@ class Records(Maker):
         told: list[tuple[tuple[int, ...], Any]],
         hides: Array,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of some records and of what is told among them. ``hides``: sets whose values may be secret."""
+        """The batches of some records and of what is told among them. ``hides``: sets whose records may be hidden."""
         from kwire.records.portions import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
@@ -231,10 +231,9 @@ class Records(Maker):
         if "position" in own:
             own["batch"] = pa.array(own.pop("position").to_numpy() + place.begins[found.set_index])
         if hides.any():
-            hidden, control = hides[found.set_index], found.batch.column("is_control").to_numpy(False)
-            own["value"] = with_redacted(own["value"], np.flatnonzero(hidden & ~control))
-            # That a record is one for control is said by a bit of its batch.
-            own["value"] = with_redacted(own["value"], np.flatnonzero(hidden & control), sure=False)
+            control = found.batch.column("is_control").to_numpy(False)
+            some = {one: own[one] for one in MAY_HIDE if one in own}
+            own |= of_metadata(some, hides[found.set_index], control)
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
         n_rows = len(found.set_index)
@@ -314,7 +313,7 @@ _NAME: Final = np.frombuffer(METADATA_TOPIC.encode(), np.uint8)
 _ID: Final = np.frombuffer(METADATA_TOPIC_ID.bytes, np.uint8)
 
 
-def _of_metadata(data: Array, sets: Array) -> Array:
+def _metadata_sets(data: Array, sets: Array) -> Array:
     """Which record sets are of ``__cluster_metadata``."""
     made: Array = np.zeros(len(sets), bool)
     for register, wanted in ((R_TOPIC, _NAME), (R_TOPIC_ID, _ID)):

@@ -1,0 +1,92 @@
+"""Raw SASL tokens whose handshake was not captured: nobody makes numbers or names of what may be a password."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Any
+
+import pytest
+from packets import Connection, pcap, request
+
+from kwire import capture, tables
+
+SECRET = b"Secr3tPassw0rd-with-more-than-a-hundred-characters-" * 3
+TOKENS = (
+    b"\0alice\0" + SECRET,
+    b"\0u\0" + SECRET,
+    b"\0\0\0" + SECRET,
+    # The byte behind the zero is the length of a client_id, which is the password then.
+    b"\0a-user7\0" + SECRET,
+    b"az\0user1\0" + SECRET,
+    b"n,,n=user,r=" + SECRET,
+    b"c=biws,r=abc,p=" + SECRET,
+    b"n,,\x01auth=Bearer " + SECRET + b"\x01\x01",
+)
+BEYOND_FRAMES = sorted({*tables.names(tables.CAPTURE)} - {"frames", "messages"})
+
+
+def _rows(table: str, data: bytes, **options: Any) -> list[dict[str, Any]]:
+    return [row for batch in capture.read(io.BytesIO(data), table, **options) for row in batch.to_pylist()]
+
+
+def _captured(token: bytes, known: bool, kept: int | None = None) -> bytes:
+    """A connection on which a token is sent, behind a request that is good where the connection is ``known``."""
+    made = Connection().open()
+    if known:
+        made.send(request(18, 0, 1, b""))
+    made.send(token) if kept is None else made.send_raw(struct.pack(">i", len(token)) + token[:kept])
+    return pcap(made.close().packets)
+
+
+def _numbers(row: dict[str, Any]) -> list[Any]:
+    return [row[name] for name in ("api_key", "api_name", "api_version", "correlation_id", "client_id")]
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_token_is_shown_by_its_size_alone(token: bytes, known: bool):
+    for ports in ((9092,), None):
+        data = _captured(token, known)
+        for table in ("frames", "messages"):
+            rows = [row for row in _rows(table, data, ports=ports) if row["status"] != "ok"]
+            assert len(rows) == (known or ports is not None)
+            for row in rows:
+                assert row["status"] == "malformed"
+                assert row["size"] == len(token)
+                assert _numbers(row) == [None] * 5
+                assert row["error"].endswith("a SASL token, perhaps")
+        assert "Secr" not in repr([_rows(table, data, ports=ports) for table in BEYOND_FRAMES])
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_token_that_is_cut_off_is_not_shown(token: bytes):
+    for kept in (3, 4, 8, 9, 10, 40):
+        (row,) = [row for row in _rows("frames", _captured(token, True, kept), ports=(9092,)) if row["status"] != "ok"]
+        assert _numbers(row) == [None] * 5, kept
+
+
+def test_requests_that_a_later_release_may_send_are_shown():
+    for api, version in ((3, 99), (3, 300), (999, 0), (10_000, 1)):
+        data = _captured(request(api, version, 7, b""), True)
+        (row,) = [row for row in _rows("frames", data) if row["status"] != "ok"]
+        assert row["status"] == "unsupported"
+        assert [row["api_key"], row["api_version"], row["correlation_id"], row["client_id"]] == [
+            api,
+            version,
+            7,
+            "test",
+        ]
+
+
+def test_few_tokens_wait_for_their_answer():
+    made = Connection().open()
+    made.send(request(17, 0, 1, b"\0\5PLAIN")).answer(b"\0\0\0\1\0\0\0\0\0\1\0\5PLAIN")
+    for _ in range(3):
+        made.send(b"t").answer(b"u")
+    for _ in range(100):
+        made.send(b"t")
+    rows = _rows("frames", pcap(made.close().packets))
+    assert [row["status"] for row in rows[2:8]] == ["sasl"] * 6
+    assert [row["latency_ms"] is None for row in rows[2:8]] == [True, False] * 3
+    assert [row["status"] for row in rows[8:]] == ["sasl"] * 100
