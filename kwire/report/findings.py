@@ -32,7 +32,10 @@ __all__ = ["RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thres
 
 MOST_EVIDENCE: Final = 10
 """Frames or connections that a finding names."""
-_MOST_MINUTES: Final = 1440
+_STEP: Final = 10_000_000
+_STEPS: Final = 6
+"""Times are counted by steps of ten seconds; six of them are a minute, wherever it begins."""
+_MOST_STEPS: Final = 8640
 
 SEVERITIES: Final = ("high", "medium", "low")
 
@@ -55,10 +58,12 @@ class Thresholds:
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
-    rebalances: int = 5
+    rebalances: int = 10
     """Generations of one group in a minute."""
     heartbeat_gap: float = 1.0
     """Time between two heartbeats of a member, as a part of its session timeout."""
+    late_polls: int = 1
+    """How often a client left a group and joined it again on the same connection."""
     empty_fetches: int = 300
     """Fetch responses without records of one client in a minute, if they are nine of ten."""
     commits: int = 300
@@ -187,7 +192,7 @@ class _Tally:
     first: int | None = None
     last: int | None = None
     where: list[Where] = field(default_factory=list)
-    minutes: Counter[int] = field(default_factory=Counter)
+    steps: Counter[int] = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, Any], *, count: int = 1, amount: float = 0) -> None:
         """Takes a row, or a group of rows: ``time`` to ``until`` (microseconds) and ``frame`` say when and where."""
@@ -200,10 +205,9 @@ class _Tally:
         if room:
             each = row.get("each") or [(row["connection"], row.get("frame"))]
             self.where += [(row["capture"], connection, frame) for connection, frame in each[:room]]
-        minute = time // 60_000_000
-        self.minutes[minute] += count
-        if len(self.minutes) > _MOST_MINUTES:
-            del self.minutes[next(iter(self.minutes))]
+        self.steps[time // _STEP] += count
+        if len(self.steps) > _MOST_STEPS:
+            del self.steps[next(iter(self.steps))]
 
     def join(self, other: _Tally) -> None:
         """Takes what another one has."""
@@ -214,12 +218,20 @@ class _Tally:
         self.first = other.first if self.first is None else min(self.first, other.first)
         self.last = other.last if self.last is None else max(self.last, other.last)
         self.where += other.where[: MOST_EVIDENCE - len(self.where)]
-        self.minutes.update(other.minutes)
+        self.steps.update(other.steps)
 
     @property
     def busiest(self) -> int:
         """The most in a minute."""
-        return max(self.minutes.values(), default=0)
+        most = now = first = 0
+        order = sorted(self.steps)
+        for step in order:
+            now += self.steps[step]
+            while order[first] <= step - _STEPS:
+                now -= self.steps[order[first]]
+                first += 1
+            most = max(most, now)
+        return most
 
     def seen(self) -> dict[str, Any]:
         """What a finding says of it."""
@@ -232,14 +244,14 @@ _Tallies = dict[tuple[Any, ...], _Tally]
 def _grouped(
     table: pa.Table, keys: Sequence[str], sums: Sequence[str] = (), *, each: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table added up by ``keys`` and the minute: ``count``, ``time`` and ``until``, where the first of
+    """The rows of a table added up by ``keys`` and the step: ``count``, ``time`` and ``until``, where the first of
     them stands, and the sum of each column of ``sums``; ``each``: where the first ``MOST_EVIDENCE`` of them stand."""
     if not table.num_rows:
         return
     clock = "frame_timestamp" if "frame_timestamp" in table.column_names else "timestamp"
     times = table[clock].cast(pa.int64())
-    table = table.append_column("_time", times).append_column("_minute", pc.divide(times, 60_000_000))
-    all_keys = list(dict.fromkeys(["capture", *keys, "_minute"]))
+    table = table.append_column("_time", times).append_column("_step", pc.divide(times, _STEP))
+    all_keys = list(dict.fromkeys(["capture", *keys, "_step"]))
     wanted = [("_time", "min"), ("_time", "max"), ("frame", "min"), ("connection", "min"), ([], "count_all")]
     if each:
         wanted += [("connection", "list"), ("frame", "list")]
@@ -314,7 +326,7 @@ _PARTITIONS: Final = (
 )  # fmt: skip
 _CALLS: Final = (
     *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "group_id", "member_id",
-    "generation", "session_timeout_ms", "acks", "throttle_ms", "status",
+    "generation", "session_timeout_ms", "rebalance_timeout_ms", "acks", "throttle_ms", "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_ids", "apis", "sasl_mechanism",
@@ -655,6 +667,59 @@ class _LateHeartbeats(_Rule):
                 f"up to {self._gap[key] / 1e6:.1f} s between heartbeats, with a session timeout of {timeout / 1000:g} s"
             )
             yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+class _LatePolls(_Rule):
+    """Consumers that leave their group and join it again: that is what a client does for a program that did not poll
+    for longer than ``max.poll.interval.ms``."""
+
+    name = "late-polls"
+    tables = ("calls",)
+    severity = "high"
+    advice = (
+        "unless the program unsubscribes on purpose: work on fewer records between polls (max.poll.records), or raise "
+        "max.poll.interval.ms"
+    )
+    _MOST = 1 << 16
+    """Members that have left and may come back."""
+    _HEARTBEATS = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._left: dict[tuple[Any, ...], None] = {}
+        self._allowed: dict[tuple[Any, ...], int] = {}
+
+    def take(self, name: str, rows: _Rows) -> None:
+        # In the newer protocols a member leaves with the epoch -1 and joins with 0.
+        both = rows.where(api_name=("JoinGroup", "LeaveGroup", *self._HEARTBEATS), direction="request", status="ok")
+        old = pc.is_in(both["api_name"], value_set=pa.array(("JoinGroup", "LeaveGroup")))
+        both = both.filter(pc.or_(old, pc.is_in(both["generation"], value_set=pa.array((-1, 0), pa.int32()))))
+        both = both.append_column("time", both["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
+        for row in both.to_pylist():
+            at = (row["capture"], row["connection"], row["group_id"])
+            key = (row["client_host"], row["client_id"], row["group_id"])
+            if row["api_name"] == "LeaveGroup" or (row["generation"] == -1 and row["api_name"] != "JoinGroup"):
+                self._left[at] = None
+                if len(self._left) > self._MOST:
+                    del self._left[next(iter(self._left))]
+            elif at in self._left:
+                del self._left[at]
+                self.tally(*key).add(row)
+                if (row["rebalance_timeout_ms"] or 0) > 0:
+                    self._allowed[key] = row["rebalance_timeout_ms"]
+
+    def findings(self) -> Iterator[Finding]:
+        for key, one in self.tallies.items():
+            host, client, group = key
+            if one.count >= self.limits.late_polls:
+                said = f"it left the group and joined it again {_times(one.count)}"
+                if key in self._allowed:
+                    said += f"; its max.poll.interval.ms is {self._allowed[key] / 1000:g} s"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 class _EmptyFetches(_Rule):
@@ -1148,7 +1213,16 @@ class _Skew(_Rule):
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._partitions: dict[str, int] = {}
+        """By topic: how many partitions it has, where metadata were asked for."""
+
     def take(self, name: str, rows: _Rows) -> None:
+        known = rows.where(columns=("topic", "partition"), api_name="Metadata", direction="response", status="ok")
+        known = known.filter(pc.and_(pc.is_valid(known["topic"]), pc.is_valid(known["partition"])))
+        for row in known.group_by("topic", use_threads=False).aggregate([("partition", "max")]).to_pylist():
+            self._partitions[row["topic"]] = max(row["partition_max"] + 1, self._partitions.get(row["topic"], 0))
         sent = rows.where(api_name="Produce", direction="request", status="ok")
         for row in _grouped(sent, ("topic", "partition"), ("record_bytes",)):
             if row["topic"] is not None:
@@ -1161,9 +1235,11 @@ class _Skew(_Rule):
         for topic, partitions in of_topic.items():
             total = sum(one.amount for _, one in partitions)
             partition, most = max(partitions, key=lambda each: each[1].amount)
-            mean = (total - most.amount) / max(1, len(partitions) - 1)
-            if len(partitions) >= 4 and total >= self.limits.skewed_bytes and most.amount >= self.limits.skew * mean:
-                said = f"{most.amount / total:.0%} of {int(total)} bytes go to one of {len(partitions)} partitions"
+            # To some of them nothing may be written at all.
+            count = max(len(partitions), self._partitions.get(topic, 0))
+            mean = (total - most.amount) / max(1, count - 1)
+            if count >= 4 and total >= self.limits.skewed_bytes and most.amount >= self.limits.skew * mean:
+                said = f"{most.amount / total:.0%} of {int(total)} bytes go to one of {count} partitions"
                 yield self.found(said, most, count=int(most.amount), topic=topic, partition=partition)
 
 
@@ -1245,8 +1321,8 @@ RULES: Final[dict[str, type[_Rule]]] = {
     rule.name: rule
     for rule in (
         _TinyBatches, _Uncompressed, _MixedAcks, _Metadata, _Churn, _ProducerPerMessage, _Rebalances, _LateHeartbeats,
-        _EmptyFetches, _Commits, _OffsetsBack, _Throttled, _Retried, _StaleLeaders, _Skew, _Large, _Fenced, _Denied,
-        _Sasl, _Stopped, _Lag, _Repeated,
+        _LatePolls, _EmptyFetches, _Commits, _OffsetsBack, _Throttled, _Retried, _StaleLeaders, _Skew, _Large, _Fenced,
+        _Denied, _Sasl, _Stopped, _Lag, _Repeated,
     )
 }  # fmt: skip
 """The rules, by name."""

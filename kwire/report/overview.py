@@ -373,10 +373,16 @@ class Overview:
             yield group, lag, partitions
 
     def seconds(self) -> float:
-        """From the first frame to the last."""
-        if self.clock.first is None or self.clock.last is None:
-            return 0.0
-        return (self.clock.last - self.clock.first) / 1e6
+        """From the first frame to the last, of those that the charts have."""
+        between = self.clock.between()
+        return 0.0 if between is None else (between[1] - between[0]) / 1e6
+
+    def strays(self) -> tuple[int, int, int] | None:
+        """How many frames have times so far from all others that charts leave them out; the first and the last time."""
+        out = self.clock.strays()
+        buckets = [bucket for bucket, _, _ in out]
+        frames = sum(sum(one or 0 for one in self.traffic.values(api, buckets)) for api in self.traffic.of)
+        return (frames, out[0][1], out[-1][2]) if frames else None
 
 
 _OTHERS: Final = "others"

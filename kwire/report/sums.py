@@ -33,6 +33,14 @@ WIDTHS: Final = (*(1_000 * one for one in _MILLISECONDS), *(1_000_000 * one for 
 """Widths of buckets in microseconds, each a multiple of the one before; after the last, each is twice as wide."""
 MOST_BUCKETS: Final = 600
 
+_FAR: Final = 366 * 86_400 * 1_000_000
+_FEW: Final = 0.1
+"""Of times that are a year away from the others and less than a tenth of all, nobody wants to see how far they are."""
+_FARTHER: Final = 20
+_DAY: Final = 86_400 * 1_000_000
+_FEWER: Final = 0.001
+"""Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
+
 
 def grouped(table: pa.Table, keys: Sequence[str], **sums: tuple[str, str]) -> Iterator[tuple[Any, ...]]:
     """The rows of a table by ``keys``: a tuple of these, how many rows there are, and each of the aggregates, which are
@@ -167,15 +175,19 @@ class Latencies:
 
 
 class Clock:
-    """Buckets of time that all timelines share. They become wider as the traffic becomes longer."""
+    """Buckets of time that all timelines share. They become wider as there are more of them.
+
+    What counts is how many have something in them, so that a packet whose time is damaged does not make all others fall
+    into one bucket. Where the axis of a chart begins and ends is decided in the end (``range``).
+    """
 
     def __init__(self, most: int = MOST_BUCKETS) -> None:
         self._most = most
         self._lines: list[Timeline] = []
         self._at = 0
+        self._seen: dict[int, list[int]] = {}
+        """By bucket: how many times were in it, the first and the last of them."""
         self.width = WIDTHS[0]
-        self.first: int | None = None
-        self.last: int | None = None
 
     def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
         """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""
@@ -186,28 +198,83 @@ class Clock:
     def buckets(self, times: pa.ChunkedArray | pa.Array) -> pa.Array:
         """The bucket of each time (microseconds since 1970 as integers)."""
         micros = times.to_numpy() if isinstance(times, pa.ChunkedArray) else times.to_numpy(zero_copy_only=False)
-        if len(micros):
-            self.fit(int(micros.min()), int(micros.max()))
-        return pa.array(np.floor_divide(micros, self.width))
+        while True:
+            found = np.floor_divide(micros, self.width)
+            first = np.flatnonzero(np.append(True, found[1:] != found[:-1])) if len(found) else found
+            if len(self._seen.keys() | set(found[first].tolist())) <= self._most:
+                break
+            self._widen()
+        if len(found):
+            ends = np.append(first[1:], len(found))
+            least, largest = np.minimum.reduceat(micros, first), np.maximum.reduceat(micros, first)
+            for one in zip(*(part.tolist() for part in (found[first], ends - first, least, largest)), strict=True):
+                self._see(*one)
+        return pa.array(found)
 
-    def fit(self, first: int, last: int) -> None:
-        """Makes room for what happened between two times."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
-        width = self.width
-        while self.last // width - self.first // width >= self._most:
-            self._at += 1
-            width = WIDTHS[self._at] if self._at < len(WIDTHS) else width * 2
-        if width != self.width:
-            for one in self._lines:
-                one.merge(width // self.width)
-            self.width = width
+    def _see(self, bucket: int, count: int, first: int, last: int) -> None:
+        mine = self._seen.setdefault(bucket, [0, first, last])
+        mine[0] += count
+        mine[1], mine[2] = min(mine[1], first), max(mine[2], last)
+
+    def _widen(self) -> None:
+        self._at += 1
+        width = WIDTHS[self._at] if self._at < len(WIDTHS) else self.width * 2
+        times = width // self.width
+        for one in self._lines:
+            one.merge(times)
+        seen, self._seen = self._seen, {}
+        for bucket, (count, first, last) in seen.items():
+            self._see(bucket // times, count, first, last)
+        self.width = width
+
+    def _kept(self) -> list[int]:
+        """The buckets in their order, without those that are far from all others and have little in them."""
+        order = sorted(self._seen)
+        low, high = 0, len(order) - 1
+        total = sum(one[0] for one in self._seen.values())
+
+        def far(gap: int, span: int, count: int) -> bool:
+            if gap > _FAR and count < _FEW * total:
+                return True
+            return gap > max(_FARTHER * span, _DAY) and count < _FEWER * total
+
+        while True:
+            before = low, high
+            count = 0
+            for k in range(low, high):
+                count += self._seen[order[k]][0]
+                begin = self._seen[order[k + 1]][1]
+                if far(begin - self._seen[order[k]][2], self._seen[order[high]][2] - begin, count):
+                    low, count = k + 1, 0
+            count = 0
+            for k in range(high, low, -1):
+                count += self._seen[order[k]][0]
+                end = self._seen[order[k - 1]][2]
+                if far(self._seen[order[k]][1] - end, end - self._seen[order[low]][1], count):
+                    high, count = k - 1, 0
+            if before == (low, high):
+                return order[low : high + 1]
 
     def range(self) -> range:
-        """The buckets from the first to the last time."""
-        if self.first is None or self.last is None:
-            return range(0)
-        return range(self.first // self.width, self.last // self.width + 1)
+        """The buckets from the first to the last time, without what is far from all others. Widens them where these are
+        too many."""
+        while True:
+            kept = self._kept()
+            if not kept:
+                return range(0)
+            if kept[-1] - kept[0] < self._most:
+                return range(kept[0], kept[-1] + 1)
+            self._widen()
+
+    def between(self) -> tuple[int, int] | None:
+        """The first and the last time of ``range``. None: there is none."""
+        kept = self._kept()
+        return (self._seen[kept[0]][1], self._seen[kept[-1]][2]) if kept else None
+
+    def strays(self) -> list[tuple[int, int, int]]:
+        """What ``range`` leaves out: buckets, the first and the last time in each."""
+        kept = set(self.range())
+        return [(bucket, first, last) for bucket, (_, first, last) in sorted(self._seen.items()) if bucket not in kept]
 
 
 class Timeline:

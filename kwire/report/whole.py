@@ -694,7 +694,8 @@ def written(
         parts.insert(0, part)
     title = "Kafka traffic"
     if captures:
-        title += f": {captures[0].name}" + (f" and {len(captures) - 1} more" if len(captures) > 1 else "")
+        first = Path(captures[0].name).name or captures[0].name
+        title += f": {first}" + (f" and {len(captures) - 1} more" if len(captures) > 1 else "")
     body = [f"<header><h1>{safe(title)}</h1>\n", '<nav aria-label="Sections">']
     body += [f'<a href="#{one.name}">{safe(one.title)}</a>' for one in parts]
     body.append("</nav></header>\n<main>\n")
@@ -715,10 +716,10 @@ def written(
 
 
 def _summary(over: Overview, captures: Sequence[Source]) -> Iterator[str]:
-    clock = over.clock
+    between = over.clock.between()
     yield '<section id="summary" class="cards" aria-label="Summary">\n'
     cards = [
-        ("from", time_text(clock.first)),
+        ("from", time_text(between and between[0])),
         ("for", span_text(over.seconds())),
         *((title, text(over.totals[name])) for title, name, text in _TOTALS),
         ("brokers", count_text(len(over.brokers))),
@@ -729,6 +730,10 @@ def _summary(over: Overview, captures: Sequence[Source]) -> Iterator[str]:
     encrypted = over.connection_statuses["encrypted"]
     if encrypted:
         yield f'<p class="sum">{encrypted:,} connections over TLS were not decrypted.</p>\n'
+    strays = over.strays()
+    if strays is not None:
+        said = f"{strays[0]:,} frames have times that are far from all others ({time_text(strays[1])} to "
+        yield f'<p class="sum">{safe(f"{said}{time_text(strays[2])}): the charts leave them out.")}</p>\n'
     for one in captures:
         for note in one.notes:
             yield f'<p class="sum">{safe(one.name)}: {safe(note)}</p>\n'

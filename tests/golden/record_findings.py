@@ -145,7 +145,7 @@ class Badly:
             admin.close()
 
     def connection_churn(self) -> None:
-        for client_id, count in (("bad-connection-churn", 60), ("near-connection-churn", 20)):
+        for client_id, count in (("bad-connection-churn", 110), ("near-connection-churn", 40)):
             for _ in range(count):
                 self.consumer(client_id).close()
 
@@ -163,18 +163,19 @@ class Badly:
                 one.close()
 
     def late_heartbeats(self) -> None:
-        for name, pause in (("bad", 4.0), ("near", 1.0)):
-            own = multiprocessing.get_context("spawn").Process(target=joined, args=(self.at, f"{name}-late-heartbeats"))
+        for name, timeout in (("bad", 2000), ("near", 12_000)):
+            arguments = (self.at, f"{name}-late-heartbeats", timeout)
+            own = multiprocessing.get_context("spawn").Process(target=joined, args=arguments)
             own.start()
             time.sleep(5)
             os.kill(own.pid or 0, signal.SIGSTOP)
-            time.sleep(pause)
+            time.sleep(4)
             os.kill(own.pid or 0, signal.SIGCONT)
             own.join(20)
 
     def late_polls(self) -> None:
-        for name, pause in (("bad", 5.0), ("near", 1.5)):
-            options = {"max_poll_interval_ms": 2500, "session_timeout_ms": 2000, "heartbeat_interval_ms": 500}
+        for name, pause in (("bad", 8.0), ("near", 1.0)):
+            options = {"max_poll_interval_ms": 2500, "session_timeout_ms": 10_000, "heartbeat_interval_ms": 500}
             one = self.consumer(f"{name}-late-polls", "some", group_id=f"{name}-late-polls", **options)
             poll(one, 2)
             for _ in range(2):
@@ -187,10 +188,10 @@ class Badly:
             one.close()
 
     def empty_fetches(self) -> None:
-        for name, wait in (("bad", 5), ("near", 100)):
+        for name, wait in (("bad", 1), ("near", 200)):
             one = self.consumer(f"{name}-empty-fetches", fetch_max_wait_ms=wait)
             one.assign([TopicPartition("nothing", 0)])
-            poll(one, 8)
+            poll(one, 20)
             one.close()
 
     def over_committing(self) -> None:
@@ -235,7 +236,7 @@ class Badly:
         for name in ("bad", "near"):
             with contextlib.closing(self.producer(f"{name}-skewed-partitions")) as one:
                 for k in range(40):
-                    one.send(f"{name}-skewed", b"a" * 30_000, partition=0 if name == "bad" and k % 10 else k % 4)
+                    one.send(f"{name}-skewed", b"a" * 30_000, partition=0 if name == "bad" else k % 4)
                     one.flush()
 
     def large_messages(self) -> None:
@@ -299,16 +300,19 @@ class Badly:
 
 
 def poll(one: Any, seconds: float) -> None:
-    """Polls for so long."""
+    """Polls for so long, from when it has partitions."""
+    patience = time.monotonic() + 30
+    while not one.assignment() and time.monotonic() < patience:
+        one.poll(timeout_ms=200)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         one.poll(timeout_ms=200)
 
 
-def joined(at: str, name: str) -> None:
+def joined(at: str, name: str, timeout: int) -> None:
     """A member of a group, for a process of its own."""
     one = KafkaConsumer(
-        "some", bootstrap_servers=at, client_id=name, group_id=name, session_timeout_ms=2000,
+        "some", bootstrap_servers=at, client_id=name, group_id=name, session_timeout_ms=timeout,
         heartbeat_interval_ms=500, enable_auto_commit=False,
     )  # fmt: skip
     poll(one, 10)

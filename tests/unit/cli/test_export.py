@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +76,24 @@ def test_what_stands_before_damage_and_mistakes(tmp_path: Path, capsys: pytest.C
     for wrong in (["--otlp", "x"], [str(path)], ["-", "--pcapng", "x"], [str(path), "--otlp", "x", "--api", "Nothing"]):
         with pytest.raises(SystemExit):
             main(["export", *wrong])
+
+
+def test_wireshark_opens_what_is_written(tmp_path: Path) -> None:
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("no tshark on the path: the capture is not opened by another reader")
+    path = GOLDEN / "kafka-4.3-kraft-librdkafka" / "current.pcap"
+    out = tmp_path / "some.pcapng"
+    assert main(["export", str(path), "--pcapng", str(out), "--client-id", "rdkafka-new"]) == 0
+
+    def said(file: Path, *more: str) -> list[str]:
+        command = [tshark, "-r", str(file), "-T", "fields", "-e", "frame.time_epoch", "-e", "tcp.srcport", *more]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    both = ("-e", "tcp.seq_raw", "-e", "tcp.payload")
+    some, whole = said(out, *both), said(path, *both)
+    assert 0 < len(some) <= len(whole)
+    assert set(some) <= set(whole)
+    # All packets, and connections without holes.
+    assert len(some) == len(packets_of(out.read_bytes()))
+    assert said(out, "-Y", "tcp.analysis.lost_segment") == []

@@ -82,6 +82,10 @@ def beats(*times: float) -> list[Row]:
     return [joined, *({"api_name": "Heartbeat", "group_id": "g", "member_id": "m", "at": at} for at in times)]
 
 
+def of_group(api: str, **more: Any) -> Row:
+    return {"api_name": api, "group_id": "g", "member_id": "m", **more}
+
+
 def single(count: int, requests: int = 1) -> list[Row]:
     """Connections with so many Produce requests."""
     return [{"at": 60 * k, "apis": [{"api_name": "Produce", "requests": requests}]} for k in range(count)]
@@ -136,12 +140,19 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("connections", [*single(29), *single(50, requests=2)])],
     ),
     "rebalance-loop": (
-        lambda: [("calls", joins(5))],
-        lambda: [("calls", joins(4))],
+        lambda: [("calls", joins(10))],
+        lambda: [("calls", joins(9))],
     ),
     "late-heartbeats": (
         lambda: [("calls", beats(0, 3, 13.5, 16))],
         lambda: [("calls", beats(0, 3, 12.5, 16))],
+    ),
+    "late-polls": (
+        lambda: [("calls", [of_group("JoinGroup"), of_group("LeaveGroup"), of_group("JoinGroup"),
+                            of_group("ConsumerGroupHeartbeat", generation=-1)])],
+        lambda: [("calls", [of_group("JoinGroup"), of_group("JoinGroup"), of_group("LeaveGroup"),
+                            of_group("JoinGroup", connection=4), of_group("JoinGroup", group_id="other"),
+                            of_group("ConsumerGroupHeartbeat", generation=5)])],
     ),
     "empty-fetches": (
         lambda: [("frames", answers(300, "Fetch")), ("partitions", answers(30, "Fetch", record_bytes=5))],
@@ -228,8 +239,8 @@ def test_a_finding_says_who_how_often_and_where() -> None:
     (one,) = found("offsets-back", rows("partitions", commits(5, 9, 7, 3)))
     assert (one.client_host, one.client_id, one.group_id, one.topic, one.partition) == ("10.0.0.1", "one", "g", "t", 0)
     assert (one.count, one.evidence) == (2, [("x", 3, 2), ("x", 3, 3)])
-    (one,) = found("rebalance-loop", rows("calls", joins(6)))
-    assert "one (6)" in one.summary
+    (one,) = found("rebalance-loop", rows("calls", joins(11)))
+    assert "one (11)" in one.summary
     (one,) = found("lag", rows("partitions", [*commits(5), watermark(20_005)]))
     assert (one.count, one.group_id) == (20_000, "g")
 
@@ -258,6 +269,22 @@ def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
     latest = {"api_name": "ListOffsets", "direction": "response", "offset": 50}
     unnamed = {"topic": None, "topic_id": "id"}
     assert end(latest, {**latest, "offset": -1}, {**watermark(40), **unnamed}) == {("t", 0): 50, ("id", 0): 40}
+
+
+def test_members_that_come_back_by_heartbeats_were_late_too() -> None:
+    beats_ = [of_group("ConsumerGroupHeartbeat", generation=one) for one in (0, 1, 1, -1, 0, 2, -1, 0, -2, 0)]
+    (one,) = found("late-polls", rows("calls", beats_))
+    assert (one.count, one.group_id, one.summary) == (2, "g", "it left the group and joined it again 2 times")
+
+
+def test_partitions_that_get_nothing_count() -> None:
+    def known(partition: int) -> Row:
+        return {"api_name": "Metadata", "direction": "response", "partition": partition}
+
+    sent_ = produce(1, record_bytes=1_000_000)
+    assert found("skewed-partitions", rows("partitions", [*map(known, range(3)), *sent_])) == []
+    (one,) = found("skewed-partitions", rows("partitions", [*map(known, range(6)), *sent_]))
+    assert "one of 6 partitions" in one.summary
 
 
 def test_denials_have_principals_where_connections_do() -> None:

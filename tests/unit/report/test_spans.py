@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict
 from made_captures import exchange
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from packets import Connection, pcap, produce, produce_answer
@@ -47,10 +51,34 @@ def test_a_span_for_each_request_of_a_golden_capture() -> None:
     made = traces(found)
     lines = json.loads(json_line(made))
     (one,) = {span["name"] for of in lines["resourceSpans"] for span in of["scopeSpans"][0]["spans"]} & {"Metadata"}
+    assert _read_as_otlp(lines) == made
     half = len(found) // 2
     parts = traces(found[:half]).SerializeToString() + traces(found[half:]).SerializeToString()
     again = TracesData.FromString(parts)
     assert sum(len(of.scope_spans[0].spans) for of in again.resource_spans) == len(found)
+
+
+def _read_as_otlp(said: dict[str, Any]) -> TracesData:
+    """Lines of OTLP/JSON by its own rules, which are not those of protobuf: ids in hexadecimal, enumerations as
+    numbers, numbers of 64 bits as strings, names in lower camel case."""
+
+    def check(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            assert all(re.fullmatch("[a-z][A-Za-z0-9]*", key) for key in value)
+            return {key: check(each, key) for key, each in value.items()}
+        if isinstance(value, list):
+            return [check(each, name) for each in value]
+        if name in ("traceId", "spanId"):
+            assert re.fullmatch(r"[0-9a-f]{32}" if name == "traceId" else r"[0-9a-f]{16}", value)
+            assert set(value) != {"0"}
+            return base64.b64encode(bytes.fromhex(value)).decode()
+        if name in ("startTimeUnixNano", "endTimeUnixNano", "intValue"):
+            assert re.fullmatch(r"-?\d+", value)
+        elif name in ("kind", "code"):
+            assert isinstance(value, int)
+        return value
+
+    return ParseDict(check(said), TracesData())
 
 
 def test_what_records_name_are_links() -> None:
@@ -72,6 +100,7 @@ def test_what_records_name_are_links() -> None:
     assert (one.topics, one.records, other.records) == (["<t>"], 6, 3)
     assert other.response is None
     said = json.loads(json_line(traces([one, other])))
+    assert _read_as_otlp(said) == traces([one, other])
     first, second = said["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert first["name"] == "Produce <t>"
     assert first["links"][0]["traceId"] == TRACE

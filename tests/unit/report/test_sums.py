@@ -75,19 +75,43 @@ def test_buckets_do_not_depend_on_batches(times: list[int], cut: int) -> None:
             for bucket, time in zip(buckets.to_pylist(), batch, strict=True):
                 line.add("a", bucket, 1, time % 7)
         assert len(clock.range()) <= MOST_BUCKETS
-        assert sum(line.values("a", clock.range())) == len(times)
-        assert sum(one is not None for one in line.values("a", clock.range(), 1)) == len(line.of["a"])
-        made.append((clock.width, line.of))
+        out = [bucket for bucket, _, _ in clock.strays()]
+        assert sum(line.values("a", clock.range())) + sum(line.values("a", out)) == len(times)
+        assert sum(one is not None for one in line.values("a", clock.range(), 1)) == len(line.of["a"]) - len(out)
+        made.append((clock.width, line.of, clock.between(), out))
     assert made[0] == made[1]
-    (width, of), exact = made[0], np.floor_divide(times, made[0][0])
+    (_, of, between, _), exact = made[0], np.floor_divide(times, made[0][0])
     assert sorted(of["a"]) == sorted(set(exact.tolist()))
-    assert max(times) // width - min(times) // width < MOST_BUCKETS
+    assert between is not None
+    assert set(between) <= set(times)
+
+
+def test_a_wild_time_does_not_squeeze_the_others() -> None:
+    day, begin = 86_400_000_000, 1_790_000_000_000_000
+    usual = [begin + k * 10_000 for k in range(3000)]
+
+    def seen(*more: int) -> tuple[int, int, int, int]:
+        clock = Clock()
+        for batch in (usual[:7], more, usual[7:]):
+            clock.buckets(pa.array(batch, pa.int64()))
+        between = clock.between()
+        assert between is not None
+        return len(clock.range()), clock.width, between[1] - between[0], len(clock.strays())
+
+    plain = seen()
+    assert plain == (300, 100_000, 29_990_000, 0)
+    # 1970, 2100, the largest there is; a bit of a time that is wrong.
+    for more in ([0], [4_102_444_800_000_000], [0, 2**62, -(2**62)], [begin + 5 * day]):
+        assert seen(*more) == (*plain[:3], len(more))
+    # Hours later, or as many as all others, is traffic.
+    assert seen(begin + day // 2)[2:] == (day // 2, 0)
+    assert seen(*(begin - 400 * day + k for k in range(1000)))[3] == 0
 
 
 def test_keys_of_a_timeline_are_bounded_and_none_is_forgotten() -> None:
     clock = Clock()
     line = clock.timeline(1, keep=4)
-    clock.fit(0, 1000)
+    clock.buckets(pa.array([0, 1000], pa.int64()))
     for key in range(1000):
         line.add(f"key {key}", 0, 1 if key else 100)
         assert len(line.of) <= 17
