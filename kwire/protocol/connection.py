@@ -30,7 +30,8 @@ Rules kept here:
   itself is sent in its newest version, and again in an older one after error 35 (KIP-511).
 - An ApiVersions response with error 35 is v0, and ``Asked.body`` is None for a version that is not known here.
 - How many tokens a mechanism takes is known of PLAIN, OAUTHBEARER (one) and SCRAM (two); of others the client says when
-  it is through (``authenticated``), and a broker always does (``send_token(data, done=True)``).
+  it is through (``authenticated``), and a broker always does (``send_token(data, done=True)``). The last raw token of
+  GSSAPI has no answer: there the broker says ``authenticated`` too.
 
 Sources: Kafka protocol guide, "Network" and "SASL Authentication Sequence"; KIP-35, KIP-43, KIP-152, KIP-219, KIP-368.
 """
@@ -279,11 +280,20 @@ class Connection:
     def authenticated(self) -> None:
         """The exchange is through, where its length is not known from its mechanism (GSSAPI).
 
-        Raises ``ProtocolError`` unless the last token of the client is answered.
+        For the client when it has sent its last token, or has the broker's; for a broker when it has taken the last.
+        Raises ``ProtocolError`` where a token has to be answered first: all of them, but the last raw one of GSSAPI,
+        to which Kafka's brokers send nothing.
         """
-        if self.state is not State.AUTHENTICATING or not self._tokens:
+        if self._unanswered():
+            self._waiting.popleft()
+        elif self.state is not State.AUTHENTICATING or not self._tokens:
             raise ProtocolError(f"authentication cannot be done {self._where()}")
         self._open()
+
+    def _unanswered(self) -> bool:
+        """Whether a raw token is under way that may be the last one."""
+        sent = self.state is State.CHALLENGED and self._raw and self._broken is None
+        return sent and self._tokens > (self.role == "client") and self.mechanism not in _TOKENS
 
     # -- receiving
 

@@ -443,7 +443,8 @@ class Cluster:
         if mechanisms:
             properties[prefix + "sasl.enabled.mechanisms"] = ",".join(mechanisms)
             for mechanism in mechanisms:
-                properties[f"{prefix}{mechanism.lower()}.sasl.jaas.config"] = _JAAS[mechanism]
+                if mechanism in _JAAS:  # that of GSSAPI depends on a KDC, and is given as ``config``
+                    properties[f"{prefix}{mechanism.lower()}.sasl.jaas.config"] = _JAAS[mechanism]
         if "SSL" in spec.protocol:
             assert self.tls is not None
             properties[prefix + "ssl.keystore.location"] = str(self.tls.keystore)

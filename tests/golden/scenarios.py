@@ -27,6 +27,7 @@ import toolchains
 from capturing import Recording
 from client_kafka_python import KafkaPython
 from kafka_cluster import PASSWORD, USER, Cluster, Listener, Node, free_port
+from kdc import Kdc
 from samples import CODECS, SAMPLES, Sample, samples, write_plan
 
 __all__ = ["ALL", "Target"]
@@ -578,6 +579,62 @@ def _authenticate(cluster: Cluster, recording: Recording) -> None:
     )
 
 
+def kerberos(target: Target) -> None:
+    """GSSAPI with a KDC: raw as 0.9 has it, behind SaslHandshake v0 (0.10.1), in SaslAuthenticate (3.9, 4.3).
+
+    Kafka's brokers and clients negotiate authentication only (QOP auth): what follows the exchange is not wrapped.
+    """
+    releases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"mode": "zookeeper"}, ("0.9.0.1", "0.10.1.1", kafka_jars.ZOOKEEPER)),
+        ({"mode": "kraft", "version": target.newest}, (kafka_jars.KRAFT3,)),
+    ]
+    listeners = {"GSS": Listener("SASL_PLAINTEXT", ("GSSAPI",), host="localhost", port=9092)}
+    with Kdc() as kdc, _java_options(kdc.java):
+        broker, client = kdc.keytab("kafka/localhost"), kdc.keytab("kwire")
+        config = {
+            "listener.name.gss.gssapi.sasl.jaas.config": kdc.login("kafka/localhost", broker),
+            "sasl.kerberos.service.name": "kafka",
+        }
+        login = kdc.folder / "jaas.conf"
+        login.write_text(f"KafkaClient {{ {kdc.login('kwire', client)} }};\n")
+        for settings, versions in releases:
+            with Cluster(**settings, listeners=listeners, config=config) as cluster:
+                topics(cluster, "kerberos")
+                ports = cluster.ports("GSS")
+                with target.recording(cluster, "kerberos", "gssapi", kerberos.__doc__, ports) as recording:
+                    for version in versions:
+                        settings_ = {
+                            "bootstrap.servers": cluster.bootstrap("GSS"),
+                            "security.protocol": "SASL_PLAINTEXT",
+                            "sasl.mechanism": "GSSAPI",
+                            "sasl.kerberos.service.name": "kafka",
+                            "client.id": f"java-{version}",
+                        }
+                        command = [kafka_jars.java(), f"-Djava.security.auth.login.config={login}"]
+                        command += [
+                            "-cp",
+                            toolchains.java_client(version),
+                            str(toolchains.CLIENTS / "kerberos/Talk.java"),
+                        ]
+                        command += ["kerberos", *(f"{name}={value}" for name, value in settings_.items())]
+                        recording.run(f"java {version}", command)
+                        recording.clients[f"java {version}"] = f"kafka-clients {version}"
+
+
+@contextmanager
+def _java_options(options: str) -> Iterator[None]:
+    """Options of every JVM that is started meanwhile."""
+    before = os.environ.get("JDK_JAVA_OPTIONS")
+    os.environ["JDK_JAVA_OPTIONS"] = options
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["JDK_JAVA_OPTIONS"]
+        else:
+            os.environ["JDK_JAVA_OPTIONS"] = before
+
+
 def encrypted(target: Target) -> None:
     """TLS 1.2 and 1.3 with the key log of the clients: kafka-python, franz-go, and Java with an agent.
 
@@ -895,6 +952,7 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "kraft-brokers": kraft_brokers,
     "raw": raw,
     "authentication": authentication,
+    "kerberos": kerberos,
     "encrypted": encrypted,
     "segments": segments,
     "segment-indexes": segment_indexes,

@@ -87,6 +87,18 @@ def franz() -> list[str]:
     return [str(target)]
 
 
+def java_client(version: str) -> str:
+    """The class path of Kafka's own client of a release, 0.9 and later."""
+    folder = CACHE / f"kafka-clients-{version}"
+    if not (folder / "ready").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for artifact in (f"org.apache.kafka:kafka-clients:{version}", "org.slf4j:slf4j-api:1.7.36"):
+            copy = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+            _run([_need("mvn"), "-B", "-q", *copy], folder)
+        (folder / "ready").touch()
+    return str(folder / "*")
+
+
 def tls_agent() -> Path:
     """The jar of a Java agent that writes a key log of the TLS connections of its JVM (its argument: the file)."""
     target = CACHE / f"extract-tls-secrets-{TLS_AGENT}.jar"

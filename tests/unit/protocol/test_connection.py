@@ -283,6 +283,44 @@ def test_a_gssapi_token_may_open_the_connection() -> None:
     assert ask(client, broker, HEARTBEAT, messages.HeartbeatResponse())
 
 
+@pytest.mark.parametrize("handshake", [False, True])
+def test_the_last_raw_token_of_gssapi_has_no_answer(handshake: bool) -> None:
+    client, broker = pair(sasl=True, versions=VERSIONS)
+    if handshake:
+        asked = messages.SaslHandshakeRequest(mechanism="GSSAPI")
+        ask(client, broker, asked, messages.SaslHandshakeResponse(), version=0)
+    list(broker.receive(client.send_token(b"\x60first")))
+    for one in (client, broker):
+        with pytest.raises(ProtocolError, match="authentication cannot be done while a SASL token is under way"):
+            one.authenticated()  # no exchange is as short as that
+    list(client.receive(broker.send_token(b"offer")))
+    data = client.send_token(b"choice")
+    client.authenticated()
+    data += client.send(HEARTBEAT)
+    found = []
+    for event in broker.receive(data):
+        found.append(event)
+        if isinstance(event, Token):
+            broker.authenticated()
+    assert [type(one) for one in found] == [Token, Asked]
+    assert (client.state, broker.state) == (State.OPEN, State.OPEN)
+    (answer,) = client.receive(broker.send(messages.HeartbeatResponse()))
+    assert isinstance(answer, Answer)
+
+
+def test_the_last_token_of_what_is_answered_is_waited_for() -> None:
+    for mechanism, version in (("PLAIN", 0), ("SCRAM-SHA-256", 0), ("GSSAPI", 1)):
+        client, broker = pair(sasl=True, versions=VERSIONS)
+        handshake = messages.SaslHandshakeRequest(mechanism=mechanism)
+        ask(client, broker, handshake, messages.SaslHandshakeResponse(), version=version)
+        for token in (b"1", b"2")[: 1 if mechanism == "PLAIN" else 2]:
+            list(broker.receive(client.send_token(token)))
+            for one in (client, broker):
+                with pytest.raises(ProtocolError, match="authentication cannot be done while a SASL token"):
+                    one.authenticated()
+            list(client.receive(broker.send_token(b"answer")))
+
+
 def test_an_oauthbearer_error_is_acknowledged_and_then_refused() -> None:
     client, broker = pair(sasl=True)
     request = messages.SaslHandshakeRequest(mechanism="OAUTHBEARER")
