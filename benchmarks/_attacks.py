@@ -555,7 +555,9 @@ def block(kind: int, body: bytes = b"") -> bytes:
 
 SECTION: Final = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
 INTERFACE: Final = block(1, struct.pack("<HHI", 101, 0, 0))
-TABLES: Final = ("frames", "messages", "records")
+TABLES: Final = ("frames", "messages", "partitions", "records", "batches", "report")
+PACKETS: Final = ("frames", "connections", "splits", "packets")
+"""What reads packets with which there is no frame."""
 
 
 def sasl_tokens(token: bytes, count: int) -> bytes:
@@ -613,7 +615,7 @@ def many_partitions(topic: bytes, count: int, records: bytes) -> bytes:
 
 
 def _captures() -> Iterator[Attack]:
-    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ("frames", "messages")) -> Attack:
+    def add(name: str, make: Callable[[], bytes], readers: tuple[str, ...] = ()) -> Attack:
         return Attack(f"capture: {name}", "capture", make, readers)
 
     def ask(k: int) -> bytes:
@@ -637,17 +639,17 @@ def _captures() -> Iterator[Attack]:
     yield add(
         "IPv6 hosts with one hash",
         lambda: pcap(packet((host, 40000), (bytes(16), 9092), 1, flags=SYN) for host in colliding_hosts(60_000)),
-        ("frames",),
+        PACKETS,
     )
     yield add(
         "IPv4 hosts with near hashes",
         lambda: pcap(packet(end, BROKER, 1, flags=SYN) for end in clustered_hosts(60_000)),
-        ("frames",),
+        PACKETS,
     )
     yield add(
         "connections of one packet",
         lambda: pcap(packet((struct.pack(">I", k), 1), BROKER, 1, flags=SYN) for k in range(60_000)),
-        ("frames",),
+        PACKETS,
     )
     yield add(
         "connections of one request",
@@ -656,7 +658,7 @@ def _captures() -> Iterator[Attack]:
     yield add(
         "the same ports again and again",
         lambda: pcap(packet(CLIENT, BROKER, 1000 * k, flags=SYN) for k in range(60_000)),
-        ("frames",),
+        PACKETS,
     )
     yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(15_000))))
     yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(60_000))))
@@ -734,17 +736,17 @@ def _captures() -> Iterator[Attack]:
         "responses to nothing among 10,000 requests",
         lambda: talk(b"".join(sized(ask(k)) for k in range(10_000)), sized(answer(-1)) * 60_000),
     )
-    yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), ("frames",))
-    yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), ("frames",))
-    yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), ("frames",))
-    yield add("pcapng of interfaces", lambda: SECTION + filled(INTERFACE, MiB), ("frames",))
-    yield add("pcapng of sections", lambda: filled(SECTION, MiB), ("frames",))
-    yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, MiB), ("frames",))
-    yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), MiB), ("frames",))
+    yield add("packets of no bytes", lambda: pcap(b"" for _ in range(65_000)), PACKETS)
+    yield add("IPv6 extension headers", lambda: pcap([nested_headers(4000)] * 32), PACKETS)
+    yield add("GRE in GRE", lambda: pcap([gre_in_gre(1000)] * 40), PACKETS)
+    yield add("pcapng of interfaces", lambda: SECTION + filled(INTERFACE, MiB), PACKETS)
+    yield add("pcapng of sections", lambda: filled(SECTION, MiB), PACKETS)
+    yield add("pcapng of sections with an interface", lambda: filled(SECTION + INTERFACE, MiB), PACKETS)
+    yield add("pcapng of unknown blocks", lambda: SECTION + filled(block(77), MiB), PACKETS)
     yield add(
         "pcapng of options",
         lambda: SECTION + block(1, struct.pack("<HHI", 101, 0, 0) + filled(struct.pack("<HHI", 9, 1, 6), MiB)),
-        ("frames",),
+        PACKETS,
     )
     yield add(
         "a client id of 32 kB and responses",

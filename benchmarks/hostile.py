@@ -17,7 +17,8 @@ line says
 - ``of budget``: both as parts of what is allowed, and how it ended: with a value, or with which ``KwireError``.
 
 The budget: 50 ms and 2 us for each byte of input and of what decompression gave; 64 MB and 20 times those bytes for
-columns and tables, 40 times for objects. Frames of 128 MiB: 5 s and 1 GiB. Any exception that is no ``KwireError``, an
+columns and tables, 40 times for objects. A command that makes its answer of several tables has the time of all of them
+(``Reader.tables``). Frames of 128 MiB: 5 s and 1 GiB. Any exception that is no ``KwireError``, an
 Arrow array that is not valid, and a process that dies or has to be stopped (``--seconds`` of CPU time and the budget of
 what was decompressed so far, ``--gigabytes`` of address space above what it had) are beyond every budget. If anything
 is, the exit status is 1.
@@ -67,13 +68,14 @@ class Reader:
     """A way of reading. ``run`` takes a path and what it is, and yields Arrow batches, if there are any.
 
     ``benign`` names the small input, ``captured`` says that the attack is put into a capture, ``factor`` how many times
-    its bytes it may need.
+    its bytes it may need. ``tables``: of how many tables it makes its answer; each has its time.
     """
 
     run: Callable[[Path, What], Iterator[Any]]
     benign: str
     factor: int
     captured: bool = False
+    tables: int = 1
 
 
 def _objects(path: Path, _: What) -> Iterator[Any]:
@@ -126,19 +128,112 @@ def _response(path: Path, of: What) -> Iterator[Any]:
     yield from ()
 
 
-def _explain(path: Path, of: What) -> Iterator[Any]:
+def _command(*arguments: str) -> None:
+    """Runs ``kwire``; what it says goes nowhere. Raises ``KwireError`` where it says that its input is bad."""
     from kwire import cli
     from kwire.errors import KwireError
 
-    response = ["--response", str(of.api), "--version", str(of.version)] if of.api >= 0 else []
     with (
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),
         contextlib.redirect_stderr(nowhere),
     ):
-        code = cli.main(["explain", str(path), *response])
-    if code:
-        raise KwireError("explain ends with an error")
+        code = cli.main([*arguments])
+    if code == cli.BAD_INPUT:
+        raise KwireError(f"{arguments[0]} ends with an error")
+
+
+def _explain(path: Path, of: What) -> Iterator[Any]:
+    response = ["--response", str(of.api), "--version", str(of.version)] if of.api >= 0 else []
+    _command("explain", str(path), *response)
+    yield from ()
+
+
+def _answer(*command: str) -> Callable[[Path, What], Iterator[Any]]:
+    def run(path: Path, _: What) -> Iterator[Any]:
+        _command(command[0], str(path), *command[1:])
+        yield from ()
+
+    return run
+
+
+def _top(path: Path, _: What) -> Iterator[Any]:
+    from kwire.report.live import TABLES, Live
+    from kwire.tables.reading import read
+
+    live = Live()
+    with path.open("rb") as source:
+        for name, batch in read(source, TABLES):
+            live.add(name, batch)
+            live.look()
+            for kind in ("api", "topic", "client"):
+                live.rates(kind)
+    yield from ()
+
+
+def _spans(path: Path, _: What) -> Iterator[Any]:
+    from kwire.report.spans import TABLES, Spans, json_line, traces
+    from kwire.tables.reading import read
+
+    spans = Spans()
+    with path.open("rb") as source:
+        for name, batch in read(source, TABLES):
+            for first in range(0, batch.num_rows, 1000):
+                json_line(traces(spans.add(name, batch.slice(first, 1000))))
+    json_line(traces(spans.rest()))
+    yield from ()
+
+
+def _packets(path: Path, _: What) -> Iterator[Any]:
+    from kwire.capture.writing import PcapngWriter, packets_of
+
+    with path.open("rb") as source, Path(os.devnull).open("wb") as nowhere:
+        writer = PcapngWriter(nowhere)
+        for packet in packets_of(source, set(range(1000))):
+            writer.write(packet)
+    yield from ()
+
+
+def _splits(path: Path, _: What) -> Iterator[Any]:
+    from kwire.capture import splits
+
+    with path.open("rb") as source:
+
+        def read(offset: int, count: int) -> bytes:
+            source.seek(offset)
+            return source.read(count)
+
+        size = path.stat().st_size
+        splits.find(read, size, max(splits.LOOKED_AT, size // 8))
+    yield from ()
+
+
+def _chunks(path: Path, _: What) -> Iterator[Any]:
+    from kwire import capture
+    from kwire.capture.chunks import BROKER_PORT, Chunk, Chunks
+
+    data = path.read_bytes()
+    pieces = (Chunk(0, "request", at, data[at : at + 1000]) for at in range(0, len(data), 1000))
+    yield from capture.read(Chunks(pieces, "request"), "frames", ports=(BROKER_PORT,))
+
+
+def _folder(path: Path, of: What) -> Iterator[Any]:
+    """A broker's data folder in which every file is the attack."""
+    import shutil
+
+    from kwire import log
+
+    with tempfile.TemporaryDirectory() as name:
+        partition = Path(name, f"{of.topic}-0")
+        partition.mkdir()
+        for suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
+            shutil.copy(path, partition / f"{'0' * 20}{suffix}")
+        for beside in ("leader-epoch-checkpoint", "partition.metadata"):
+            shutil.copy(path, partition / beside)
+        for beside in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "meta.properties"):
+            shutil.copy(path, Path(name, beside))
+        log.describe(name)
+        _command("segments", name)
     yield from ()
 
 
@@ -188,6 +283,10 @@ def _points(path: Path, _: What) -> Iterator[Any]:
     yield from ()
 
 
+USED: Final = 20
+"""Messages of an input of which classes and codecs are made."""
+
+
 def _use(messages: list[Any]) -> None:
     """Makes classes and codecs of messages, and reads with them."""
     from kwire.codec import registry
@@ -195,7 +294,7 @@ def _use(messages: list[Any]) -> None:
     from kwire.schema.format import to_text
 
     to_text(messages)
-    for message in messages[:20]:
+    for message in messages[:USED]:
         made = registry.message_class(message)()
         for version in sorted({message.versions.low, message.versions.high}):
             codec = registry.codec(message, version)
@@ -214,9 +313,11 @@ def _schema(path: Path, _: What) -> Iterator[Any]:
 def _definition(path: Path, _: What) -> Iterator[Any]:
     from kwire.schema import kafka
 
-    for message in kafka.definitions(path):
+    # Classes and codecs are made of the first ones alone, as of schemas: they are made for whoever uses a message.
+    for number, message in enumerate(kafka.definitions(path)):
         kafka.compare(message, message)
-        _use([message])
+        if number < USED:
+            _use([message])
     yield from ()
 
 
@@ -235,23 +336,47 @@ READERS: Final[dict[str, Reader]] = {
     "points": Reader(_points, "metrics", 40),
     "schema": Reader(_schema, "schema", 40),
     "definition": Reader(_definition, "definition", 40),
+    "folder": Reader(_folder, "segment", 40, tables=4),
+    "chunks": Reader(_chunks, "stream", 20),
+    "splits": Reader(_splits, "capture", 20, captured=True),
+    "packets": Reader(_packets, "capture", 20, captured=True),
+    "top": Reader(_top, "capture", 20, captured=True, tables=3),
+    "spans": Reader(_spans, "capture", 40, captured=True, tables=2),
+    "lines": Reader(_answer("decode", "--table", "frames,records", "--format", "jsonl"), "capture", 20, True, 2),
+    **{
+        name: Reader(_answer(name, *more), "capture", 20, captured=True, tables=tables)
+        for name, more, tables in (
+            ("report", (), 6),
+            ("findings", ("--format", "json"), 5),
+            ("lineage", ("--format", "json"), 2),
+            ("audit", ("--format", "json"), 3),
+        )
+    },
     **{
         name: Reader(_table(name), "capture", 20, captured=True)
-        for name in ("frames", "messages", "records", "cloudevents", "hono", "client_metrics")
+        for name in (
+            *("frames", "messages", "partitions", "records", "batches", "calls", "connections"),
+            *("cloudevents", "hono", "client_metrics"),
+        )
     },
 }
+"""Every way in which kwire reads what others wrote. Those of Spark are these: a task reads as ``capture.read``,
+``log.read`` and ``Chunks`` do, and what it returns is what they return."""
 
 OF_KIND: Final[dict[str, tuple[str, ...]]] = {
-    "records": ("objects", "columns", "records", "log records", "log batches"),
-    "topics": ("records",),
-    "request": ("request", "explain", "frames", "messages"),
-    "response": ("response", "explain", "messages"),
-    "giant": ("messages", "frames"),
-    "capture": ("frames", "messages"),
+    "records": ("objects", "columns", "records", "batches", "log records", "log batches"),
+    "topics": ("records", "batches", "partitions", "lines", "report"),
+    "request": ("request", "explain", "frames", "messages", "partitions", "report"),
+    "response": ("response", "explain", "messages", "partitions", "calls"),
+    "giant": ("messages", "frames", "partitions"),
+    "capture": (
+        *("frames", "messages", "partitions", "calls", "connections", "splits", "packets"),
+        *("top", "spans", "report", "findings", "lineage", "audit"),
+    ),
     "events": ("cloudevents",),
-    "segment": ("log records", "log batches"),
-    "stream": ("splitter",),
-    "index": ("indexes",),
+    "segment": ("log records", "log batches", "folder"),
+    "stream": ("splitter", "chunks"),
+    "index": ("indexes", "folder"),
     "metrics": ("points", "client_metrics"),
     "schema": ("schema",),
     "definition": ("definition",),
@@ -278,7 +403,8 @@ class Result:
 
     @property
     def seconds_allowed(self) -> float:
-        return 5.0 if self.giant else 0.05 + 2e-6 * (self.input + self.unpacked)
+        one = 5.0 if self.giant else 0.05 + 2e-6 * (self.input + self.unpacked)
+        return one * READERS[self.reader].tables
 
     @property
     def memory_allowed(self) -> int:

@@ -287,8 +287,11 @@ def _parse(data: bytes) -> Any:
 
 def _points(parsed: Any, parts: _Parts, most: int) -> Iterator[Point]:
     for resource_metrics in parts.of(parsed.resource_metrics):
+        scopes = [one for each in otlp.scopes(resource_metrics) if each for one in parts.of(each)]
+        if not scopes:
+            continue
         resource = _attributes(resource_metrics.resource.attributes, parts)
-        for scope_metrics in (one for each in otlp.scopes(resource_metrics) for one in parts.of(each)):
+        for scope_metrics in scopes:
             for metric in parts.of(scope_metrics.metrics):
                 kind = metric.WhichOneof("data")
                 if kind is None:
@@ -381,22 +384,42 @@ def _exponential(one: Any) -> dict[str, Any]:
     if wrong is not None:
         return made | {"error": wrong}
 
-    def edge(index: int) -> float:
-        # base ** index, where base is 2 ** (2 ** -scale).
-        try:
-            return math.pow(2.0, math.ldexp(index, -one.scale))
-        except OverflowError:
-            return math.inf if index > 0 else 0.0
-
     buckets: list[Bucket] = []
-    for i, count in reversed(list(enumerate(negative.bucket_counts, negative.offset))):
+    if negative.bucket_counts:
         # The values of a negative bucket run the other way: -base ** (i + 1) belongs to it, -base ** i does not.
-        buckets.append((_bound(-edge(i + 1)), _bound(-edge(i)), count))
+        edges = [None if edge is None else -edge for edge in _edges(negative, one.scale)][::-1]
+        buckets = list(zip(edges, edges[1:], negative.bucket_counts[::-1], strict=False))
     if one.zero_count:
         buckets.append((-one.zero_threshold, one.zero_threshold, one.zero_count))
-    for i, count in enumerate(positive.bucket_counts, positive.offset):
-        buckets.append((_bound(edge(i)), _bound(edge(i + 1)), count))
+    if positive.bucket_counts:
+        edges = _edges(positive, one.scale)
+        buckets += zip(edges, edges[1:], positive.bucket_counts, strict=False)
     return made | {"buckets": buckets}
+
+
+_LARGEST_EXPONENT: Final = 1024.0
+_LEAST_EXPONENT: Final = -1075.0
+"""Of powers of two that a double does not hold any more, or not but as 0."""
+
+
+def _edges(side: Any, scale: int) -> list[float | None]:
+    """Between which values the buckets of one side are, the first and the last included: base ** i, where base is
+    2 ** (2 ** -scale); None for what is beyond any number."""
+    edges: list[float | None] = []
+    # What is beyond stays so when it is halved or doubled a few thousand times more.
+    shift = max(-3000, min(3000, -scale))
+    ldexp, power = math.ldexp, math.pow
+    for i in range(side.offset, side.offset + len(side.bucket_counts) + 1):
+        try:
+            exponent = ldexp(i, shift)
+        except OverflowError:
+            edges.append(None if i > 0 else 0.0)
+            continue
+        if exponent >= _LARGEST_EXPONENT:
+            edges.append(None)
+        else:
+            edges.append(power(2.0, exponent) if exponent > _LEAST_EXPONENT else 0.0)
+    return edges
 
 
 def _wrong_buckets(n: int, counts: Iterable[int]) -> str | None:

@@ -40,6 +40,7 @@ from kwire.protocol.secrets import (
     METADATA_TOPIC_ID,
     REDACTED,
     hidden_record,
+    is_cut_off,
     metadata_record,
     redact,
     secret_beginnings,
@@ -158,6 +159,12 @@ def _with_members(name: str, value: dict[str, Any], limits: Limits | None) -> di
                 with contextlib.suppress(DecodeError):
                     member[field] = decode_embedded(inside, member[field], limits=limits)
     return value
+
+
+def _is_short(value: bytes | None) -> bool:
+    """Whether there is too little for a record of ``__cluster_metadata``. Raises ``DecodeError``."""
+    found = None if value is None else metadata_record(value)
+    return value is not None and found is not None and is_cut_off(*found[:2], len(value) - found[2])
 
 
 def _metadata(value: bytes | None, secrets: bool, limits: Limits | None) -> Decoded | None:
@@ -317,6 +324,8 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DE
     picked = batch.select(["topic", "key", "value", "is_control"]).take(rows)
     for row, one in zip(rows.to_pylist(), picked.to_pylist(), strict=True):
         try:
+            if one["topic"] == METADATA_TOPIC and not one["is_control"] and _is_short(one["value"]):
+                continue
             found = (
                 decode_control(one["key"], one["value"], limits=limits)
                 if one["is_control"]

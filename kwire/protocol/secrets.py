@@ -42,6 +42,7 @@ __all__ = [
     "REDACTED",
     "embedded",
     "hidden_record",
+    "is_cut_off",
     "is_redacted",
     "is_secret",
     "metadata_record",
@@ -94,6 +95,11 @@ def metadata_record(value: bytes) -> tuple[model.Message, int, int] | None:
     return message, version, pos
 
 
+def is_cut_off(message: model.Message, version: int, size: int) -> bool:
+    """Whether ``size`` bytes are fewer than any record of this kind has: to find out so is cheaper than an error."""
+    return size < model.layout(message, version).min_size
+
+
 @lru_cache(maxsize=1)
 def _metadata_records(generation: int) -> dict[int, model.Message]:
     found = {}
@@ -116,6 +122,8 @@ def secret_record(value: bytes | None, *, sure: bool = True) -> bool:
         if found is None:
             return sure
         message, version, pos = found
+        if is_cut_off(message, version, len(value) - pos):
+            return sure
         kind = registry.message_class(message)
         if not kind.SECRET_FIELDS and not sure:
             return False

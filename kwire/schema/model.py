@@ -91,7 +91,9 @@ class Versions:
         return self.low <= self.high
 
     def __and__(self, other: Versions) -> Versions:
-        return Versions(max(self.low, other.low), min(self.high, other.high))
+        low = self.low if self.low >= other.low else other.low
+        high = self.high if self.high <= other.high else other.high
+        return self if low == self.low and high == self.high else Versions(low, high)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.low, self.high + 1))

@@ -256,7 +256,9 @@ class Records(Maker):
             of_bad = zip(errors, unnamed[n_rows:].tolist(), place.long_names[index[n_rows:]].tolist(), strict=True)
             errors = [f"{text}; {self._nameless(size)}" if one else text for text, one, size in of_bad]
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
-        for part in shared_out(costs, n_rows, row, order, most=self._most):
+        # A batch is there three times while the next is made: once in Arrow's builders.
+        most = self._most // 4 if place.has_long_names else self._most
+        for part in shared_out(costs, n_rows, row, order, most=most):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
             made = place.columns(index[good], row[good], unnamed[good])
             made |= {name: column.slice(good.start, good.stop - good.start) for name, column in own.items()}

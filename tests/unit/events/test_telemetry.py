@@ -131,3 +131,18 @@ def test_what_the_draft_said_stands_beside_what_the_kip_says() -> None:
     assert set(drafts) == {31, 76, 87, 89, 117}
     assert "5 minutes" in drafts[87]
     assert set(telemetry.DRAFT_ACTIONS) == {"FunctionalityNotEnabled", "UnsupportedEncoding"}
+
+
+def test_edges_of_exponential_buckets_are_powers_whatever_scale_and_offset_are():
+    class Side:
+        def __init__(self, offset: int, count: int) -> None:
+            self.offset = offset
+            self.bucket_counts = [1] * count
+
+    assert telemetry._edges(Side(-1, 3), 0) == [0.5, 1.0, 2.0, 4.0]
+    assert telemetry._edges(Side(0, 2), 1) == [1.0, 2**0.5, 2.0]
+    assert telemetry._edges(Side(-1, 2), -(2**31)) == [0.0, 1.0, None]
+    assert telemetry._edges(Side(-1, 2), 2**31 - 1) == [1.0, 1.0, 1.0]
+    assert telemetry._edges(Side(1023, 1), 0) == [2.0**1023, None]
+    assert telemetry._edges(Side(-1075, 1), 0) == [0.0, 5e-324]
+    assert telemetry._edges(Side(2**31 - 1, 1), -3) == [None, None]
