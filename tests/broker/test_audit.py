@@ -6,6 +6,8 @@ Verdicts are those on the golden captures, in which the same clients, set up ali
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,6 +62,20 @@ def with_aiokafka(bootstrap: str) -> None:
     asyncio.run(send())
 
 
+def with_librdkafka(bootstrap: str, *options: str) -> None:
+    """kcat; it retries for as long as the message lives."""
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        pytest.skip("no kcat on the path: librdkafka is not run")
+    more = [part for one in ("message.timeout.ms=8000", *options) for part in ("-X", one)]
+    topic = f"audit-{uuid.uuid4().hex[:8]}"
+    done = subprocess.run(
+        [kcat, "-P", "-b", bootstrap, "-t", topic, *more], input=b"value\n", capture_output=True, timeout=60
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode(errors="replace"))
+
+
 CLIENTS: dict[str, tuple[str, str, Callable[[str], None]]] = {
     "kafka-python pinned to 0.9": (
         "kafka-3.9-zk-kafka-python/pinned-0.9.pcap", "pinned-0.9-producer",
@@ -74,6 +90,11 @@ CLIENTS: dict[str, tuple[str, str, Callable[[str], None]]] = {
         lambda at: with_kafka_python(at, api_version=(1, 0)),
     ),
     "kafka-python": ("kafka-4.3-kraft-kafka-python/unpinned.pcap", "", with_kafka_python),
+    "librdkafka that takes brokers for 0.9 (magic 0)": (
+        "kafka-3.9-zk-librdkafka/fallback-0.9.pcap", "rdkafka-old",
+        lambda at: with_librdkafka(at, "api.version.request=false", "broker.version.fallback=0.9.0"),
+    ),
+    "librdkafka": ("kafka-4.3-kraft-librdkafka/current.pcap", "rdkafka-new", with_librdkafka),
     "aiokafka": ("kafka-4.3-kraft-aiokafka/current.pcapng", "", with_aiokafka),
 }  # fmt: skip
 """For each client: a capture of it, what its client_id has in it there, and what it does."""

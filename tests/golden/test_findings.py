@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kwire import capture
 from kwire.kernels.engine import MACHINE, using
-from kwire.report.findings import Finder, needed
+from kwire.report.findings import RULES, Finder, needed
 
 HERE = Path(__file__).parent / "findings"
 
@@ -61,3 +61,23 @@ def test_denials_and_principals_are_those_of_the_authorizers_log() -> None:
     hidden = finder_of("denials", ["denials", "sasl-failures"]).result()
     assert {one.principal for one in hidden} == {None}
     assert sum(one.count for one in hidden) == sum(one.count for one in found)
+
+
+CONSEQUENCES = {
+    ("metadata-storm", "bad-producer-per-message"),
+    ("metadata-storm", "bad-connection-churn"),
+}
+"""Each new client asks for metadata."""
+ELSEWHERE = {"stale-leaders", "denials", "sasl-failures"}
+"""Rules that need more than one broker, and those of the other captures."""
+
+
+def test_clients_that_behave_badly_are_found_and_no_others() -> None:
+    found = finder_of("findings").result()
+    by = {(one.rule, one.client_id or one.group_id or one.topic) for one in found}
+    assert {rule for rule, _ in by} == set(RULES) - ELSEWHERE
+    of_topics = {"no-compression": "no-compression", "skewed-partitions": "bad-skewed", "retried-batches": "retried"}
+    wanted = {(rule, of_topics.get(rule, f"bad-{rule}")) for rule in set(RULES) - ELSEWHERE}
+    assert by - CONSEQUENCES == wanted
+    for one in found:
+        assert one.evidence
