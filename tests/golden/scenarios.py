@@ -287,6 +287,17 @@ def kafkajs(target: Target) -> None:
     _modern(target, kafka_jars.KRAFT3, "kafkajs", "sll2", toolchains.kafkajs, kafkajs.__doc__, codecs=codecs)
 
 
+def kafkajs_codecs(target: Target) -> None:
+    """kafkajs with every codec: gzip of its own, snappy and lz4 by their plug-ins, zstd by zstd-wasm."""
+    with Cluster(version=kafka_jars.KRAFT3, listeners=clients_listener()) as cluster:
+        address, ports = cluster.bootstrap("CLIENT"), cluster.ports("CLIENT")
+        with (
+            target.recording(cluster, "kafkajs", "codecs", kafkajs_codecs.__doc__, ports) as recording,
+            plan(recording, address, "codecs", samples(6, headers=True), steps=["codecs"]) as path,
+        ):
+            recording.run("kafkajs", [*toolchains.kafkajs(), str(path)])
+
+
 def franz(target: Target) -> None:
     """franz-go: all codecs, acks, transactions with an abort, a group that rebalances, administration."""
     _modern(target, target.newest, "franz-go", "sll", toolchains.franz, franz.__doc__)
@@ -946,6 +957,7 @@ ALL: Mapping[str, Callable[[Target], None]] = {
     "librdkafka": librdkafka,
     "aiokafka": aiokafka,
     "kafkajs": kafkajs,
+    "kafkajs-codecs": kafkajs_codecs,
     "franz-go": franz,
     "java": java_clients,
     "zookeeper-brokers": zookeeper_brokers,

@@ -1,11 +1,18 @@
 // kafkajs as a recorded client: node main.js PLAN.json
 // Sends the samples of the plan with each codec, reads everything back in a group of two members, and does some
-// administration; prints records and notes as JSON lines. kafkajs has no lz4 and zstd of its own, snappy by a plug-in.
+// administration; prints records and notes as JSON lines. kafkajs has gzip of its own, the others by plug-ins.
 'use strict'
 const fs = require('fs')
 const { Kafka, CompressionTypes, CompressionCodecs, logLevel, AclResourceTypes, AclOperationTypes,
   AclPermissionTypes, ResourcePatternTypes, ConfigResourceTypes } = require('kafkajs')
+const LZ4 = require('kafkajs-lz4')
+const zstd = require('@bokuweb/zstd-wasm')
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
+CompressionCodecs[CompressionTypes.LZ4] = new LZ4().codec
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({
+  compress: async encoder => Buffer.from(zstd.compress(encoder.buffer)),
+  decompress: async data => Buffer.from(zstd.decompress(data)),
+})
 
 const plan = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'))
 const say = line => process.stdout.write(JSON.stringify(line) + '\n')
@@ -14,7 +21,8 @@ const text = data => (data === null || data === undefined ? null : data.toString
 const sleep = ms => new Promise(done => setTimeout(done, ms))
 const kafka = new Kafka({ clientId: `kafkajs-${plan.prefix}`, brokers: plan.bootstrap.split(','),
   logLevel: logLevel.NOTHING, retry: { initialRetryTime: 100 } })
-const types = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy }
+const types = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy,
+  lz4: CompressionTypes.LZ4, zstd: CompressionTypes.ZSTD }
 
 async function produce(topic, samples, codec, acks, options = {}) {
   const producer = kafka.producer({ allowAutoTopicCreation: false, ...options.config })
@@ -86,11 +94,17 @@ async function attempt(what, call) {
 
 async function main() {
   say({ note: 'version', version: `kafkajs ${require('kafkajs/package.json').version}` })
+  await zstd.init()
   const admin = kafka.admin()
   await admin.connect()
   const topics = plan.codecs.map(codec => `${plan.prefix}-${codec}`)
   const tx = `${plan.prefix}-tx`
   await admin.createTopics({ topics: [...topics, tx].map(topic => ({ topic, numPartitions: 2 })), waitForLeaders: true })
+  if (plan.steps.includes('codecs')) {
+    for (const [n, codec] of plan.codecs.entries()) await produce(topics[n], plan.samples, codec, -1)
+    await member(`${plan.prefix}-codecs`, topics, 4000)
+    return admin.disconnect()
+  }
   for (const [n, codec] of plan.codecs.entries()) {
     await produce(topics[n], plan.samples, codec, -1)
     await produce(topics[n], plan.samples.slice(0, 4), codec, 1)
