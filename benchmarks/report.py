@@ -31,16 +31,16 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def read(data: bytes, over: Overview | None = None) -> float:
-    """CPU seconds of reading, and of adding it up in ``over`` and writing the page."""
-    began = time.process_time()
+def read(data: bytes, over: Overview | None = None) -> tuple[float, int]:
+    """CPU seconds of reading, and of adding it up in ``over`` and writing the page; characters of the page."""
+    began, page = time.process_time(), ""
     for name, batch in capture.read(io.BytesIO(data), tables=list(TABLES), columns=TABLES, name="x"):
         if over is not None:
             over.add(name, batch)
     if over is not None:
         over.finish()
-        whole.written(over, [whole.Source("x")])
-    return time.process_time() - began
+        page = whole.written(over, [whole.Source("x")])
+    return time.process_time() - began, len(page)
 
 
 def parts(data: bytes) -> Counter[str]:
@@ -87,8 +87,9 @@ def main() -> None:
         with using(MACHINE):
             read(case(name, 2, **options).data)
             pairs = [(read(data), read(data, Overview())) for _ in range(args.rounds)]
-            reading, report = (statistics.median(times) for times in zip(*pairs, strict=True))
-            print(f"{name}: reading {reading:.2f} s, report {report:.2f} s, {report / reading:.2f} times", flush=True)
+            reading, report = (statistics.median(one[0] for one in times) for times in zip(*pairs, strict=True))
+            said = f"reading {reading:.2f} s, report {report:.2f} s, {report / reading:.2f} times"
+            print(f"{name}: {said}, page {pairs[0][1][1] / 1e3:.0f} kB", flush=True)
             if args.parts:
                 for what, seconds in parts(data).most_common(20):
                     print(f"    {what:24} {seconds:.3f} s", flush=True)
