@@ -97,7 +97,7 @@ STATUSES: Final = {
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
-MOST_ROWS: Final = 1 << 15
+MOST_ROWS: Final = 1 << 14
 """Rows of a batch: frames can have four bytes, and each has some 250 in its columns."""
 
 DIRECTIONS: Final = ("request", "response")

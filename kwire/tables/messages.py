@@ -156,7 +156,7 @@ class _Maker(Maker):
         part: Part,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the frames from ``begin`` on and before ``end``."""
-        for low, high in portions(costs[begin:end]):
+        for low, high in portions(costs[begin:end], most_rows=MOST_ROWS):
             first, last = begin + low, begin + high
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             texts = partial(_texts if self._kind is None else self._structs, bodies, part, first, last)

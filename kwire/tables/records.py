@@ -159,6 +159,7 @@ class Records(Maker):
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
         self._long_names = _LAST if names else run.limits.text
+        self._parts = 2 if names else 4
         self._name = run.name
         self._limits = run.limits
         self._budget = Budget(run.limits)
@@ -257,7 +258,7 @@ class Records(Maker):
             errors = [f"{text}; {self._nameless(size)}" if one else text for text, one, size in of_bad]
         costs[n_rows:] += np.array([text_size(text) for text in errors], np.int64)
         # A batch is there three times while the next is made: once in Arrow's builders.
-        most = self._most // 4 if place.has_long_names else self._most
+        most = self._most // self._parts if place.has_long_names else self._most
         for part in shared_out(costs, n_rows, row, order, most=most):
             good, bad = part.rows, slice(n_rows + part.problems.start, n_rows + part.problems.stop)
             made = place.columns(index[good], row[good], unnamed[good])
