@@ -233,6 +233,7 @@ def read(
     definition = checked.definition
     check(definition)
     files = find(checked.paths, checked.wanted, checked.choice)
+    checked.check_beside()
     some = wholes(files, sensor, checked.most)
     of_place = {place: file for whole in some for file, place in zip(whole.files, whole.places, strict=True)}
     sensors = {place: number for number, whole in enumerate(some) for place in whole.places}

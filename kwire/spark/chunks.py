@@ -65,7 +65,7 @@ def decode_frames(
     ``apis``, ``topics`` ...).
 
     A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for a table,
-    column or option that there is not.
+    column or option that there is not, ``CaptureError`` for a ``keylog`` or ``topic_ids`` that is not there.
     """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
@@ -76,6 +76,7 @@ def decode_frames(
     checked = Options.of({**given, "table": table, "paths": json.dumps(["chunks"])})
     definition = checked.definition
     check(definition)
+    checked.check_beside()
     try:
         names = definition.chosen(columns).names
     except ValueError as wrong:

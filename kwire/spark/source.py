@@ -38,7 +38,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructField, StructType
 
 from kwire import tables
-from kwire.errors import KwireError, MissingExtraError
+from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.spark import growing
 from kwire.spark.workers import prefer_drivers_python
@@ -260,6 +260,22 @@ class Options:
         if self.api is not None:
             return _of_capture(self.table, self.api, self.direction, self.payloads)
         return _table(self.table, self.form, deep=self.deep)
+
+    def check_beside(self) -> None:
+        """Reads what stands beside the captures once, on the driver: what is wrong with it is no fault of a capture.
+
+        Raises ``CaptureError`` for a path that stands for no file, or whose file cannot be read; ``KwireError``.
+        """
+        import pyarrow as pa
+
+        for option, path, read in ((KEYLOG, self.keylog, keys_of), (TOPIC_IDS, self.topic_ids, names_of)):
+            try:
+                read(path)
+            except CaptureError as error:
+                said = f"{error.message} (the option {option!r})"
+                raise CaptureError(said, file=error.file, offset=error.offset) from None
+            except (OSError, EOFError, pa.ArrowException) as error:
+                raise CaptureError(f"the option {option!r}: {' '.join(str(error).split())}") from None
 
     @property
     def wanted(self) -> Callable[[str], bool]:
@@ -542,8 +558,7 @@ class FileReader(DataSourceReader):
         from kwire.spark.files import find
 
         files = find(self.options.paths, self.options.wanted, self.options.choice)
-        # What is wrong with them is no fault of a capture.
-        names_of(self.options.topic_ids)
+        self.options.check_beside()
         if not self.options.across:
             return [FilePartition(file) for file in files]
         from kwire.spark.across import wholes

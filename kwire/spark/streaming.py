@@ -93,6 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # After a restart the batch is read again, before anything was listed.
             self._listed = self._found()
         files = files_of(start, end, self._listed)
+        self.options.check_beside()
         if self._carried is None:
             return [FilePartition(file) for file in files]
         made: list[InputPartition] = [FilePartition(one) for one in files if one.trouble is not None]

@@ -16,7 +16,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import kwire.capture
+import kwire.spark
 from kwire import tables
+from kwire.errors import CaptureError
 from kwire.spark import table_schema
 
 CAPTURE = "first-light.pcap"
@@ -329,8 +331,14 @@ def test_connections_over_tls_are_read_with_a_key_log(spark: SparkSession, tmp_p
     opened = found(load(spark, capture, keylog=f"{tmp_path}/*.keys"))
     assert {row["status"] for row in opened} == {"ok"}
     assert len(opened) == 76
-    (bad,) = found(load(spark, capture, keylog=f"{tmp_path}/none"))
-    assert bad["status"] == "bad_file"
-    assert "no such file" in str(bad["error"])
+    # What is wrong with the key log is no fault of the captures: the query fails, in one sentence.
+    missing, sentence = f"{tmp_path}/none", r"none: no such file \(the option 'keylog'\)"
+    with pytest.raises(PySparkException, match=sentence):
+        load(spark, capture, keylog=missing).collect()
+    with pytest.raises(CaptureError, match=sentence):
+        kwire.spark.read(capture, keylog=missing, spark=spark)
+    chunks = spark.createDataFrame([], "connection string, direction string, time timestamp, payload binary")
+    with pytest.raises(CaptureError, match=sentence):
+        kwire.spark.decode_frames(chunks, keylog=missing)
     with pytest.raises(PySparkException, match="the option 'keylog' is for captures"):
         spark.read.format("kwire").options(format="log", keylog="x").load(capture).collect()
