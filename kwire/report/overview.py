@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -73,6 +74,15 @@ _MOVED: Final = [
 ]  # fmt: skip
 _OF_GROUPS: Final = ("JoinGroup", "LeaveGroup", "OffsetCommit")
 _KAFKA: Final = ("ok", "encrypted")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Batches of a table that were not added up yet."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
 
 
 class Overview:
@@ -140,7 +150,7 @@ class Overview:
         self.finder = rules.Finder(None, thresholds)
         self.lineage = edges.Lineage()
         self._of_rules = rules.needed()
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._takers = {
             "frames": self._frames,
             "partitions": self._partitions,
@@ -151,9 +161,11 @@ class Overview:
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
-        waiting = self._waiting.setdefault(name, [])
-        waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= _AT_ONCE or sum(one.nbytes for one in waiting) >= _BYTES_AT_ONCE:
+        waiting = self._waiting.setdefault(name, _Waiting())
+        waiting.batches.append(batch)
+        waiting.rows += batch.num_rows
+        waiting.bytes += batch.nbytes
+        if waiting.rows >= _AT_ONCE or waiting.bytes >= _BYTES_AT_ONCE:
             self._take(name)
 
     def finish(self) -> None:
@@ -162,11 +174,10 @@ class Overview:
             self._take(name)
 
     def _take(self, name: str) -> None:
-        waiting = self._waiting[name]
+        waiting, self._waiting[name] = self._waiting[name].batches, _Waiting()
         if not waiting:
             return
         table = pa.Table.from_batches(waiting).combine_chunks()
-        waiting.clear()
         if name in self._of_rules:
             self.finder.add_table(name, table)
         if name in edges.TABLES:
