@@ -161,7 +161,9 @@ class Frames:
             found[row] = left if slow else max(0, left)
             if slow and left:
                 self._run_programs(found[row : row + 1], rows[row : row + 1], engine)
-                found[row] = left if (found[row] > 0) == (left > 0) else 0
+                # As with machine code: what follows a body is what codecs say, all else is what programs do.
+                if found[row] > 0:
+                    found[row] = max(0, left)
         return found
 
     def _run_programs(self, found: Array, rows: Array, engine: Engine) -> None:

@@ -1,0 +1,82 @@
+# Invariant: the rows of a damaged capture, and what is said of its end, do not depend on how much of it is read at
+# once, nor on whether its kernels are machine code or Python.
+"""Captures of real brokers, damaged in their packets and their file structure, in windows and by both engines."""
+
+from __future__ import annotations
+
+import io
+import random
+import zlib
+from pathlib import Path
+from typing import Any
+
+from kwire.errors import CaptureError
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
+from kwire.tables.reading import read
+from kwire.testing.mutation import mutate
+
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
+LARGEST = 60_000
+SLOW = 12_000
+"""Bytes of captures that kernels as Python read too."""
+
+TABLES = ("frames", "records", "connections")
+WINDOWS = (1000, 2000, 4096, 9000, 20_000)
+
+_captures: list[bytes] = []
+
+
+def _seeds() -> list[bytes]:
+    if not _captures:
+        for path in sorted(GOLDEN.glob("*/*.pcap*")):
+            if path.stat().st_size <= LARGEST and not path.name.endswith((".gz", ".zst")):
+                _captures.append(path.read_bytes())
+    return _captures
+
+
+def rows(data: bytes, window: int | None, engine: Engine) -> dict[str, list[Any]]:
+    """The rows of some tables, and what was wrong with the capture in the end."""
+    found: dict[str, list[Any]] = {name: [] for name in (*TABLES, "end")}
+    with using(engine):
+        try:
+            for name, batch in read(io.BytesIO(data), dict.fromkeys(TABLES), name="fuzz", window=window):
+                found[name] += batch.to_pylist()
+        except CaptureError as error:
+            found["end"].append(str(error))
+    # Where frames have one time, windows decide which of them are told first.
+    found["frames"].sort(key=lambda row: row["frame"])
+    found["records"].sort(
+        key=lambda row: (row["frame"], row["batch"] or 0, row["partition"] or 0, row["offset"] or 0, repr(row))
+    )
+    return found
+
+
+def differing(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> str | None:
+    """The first difference, in a sentence; None where there is none."""
+    for name, whole in one.items():
+        theirs = other[name]
+        if whole == theirs:
+            continue
+        at = next(
+            (k for k, (a, b) in enumerate(zip(whole, theirs, strict=False)) if a != b), min(len(whole), len(theirs))
+        )
+        a, b = (each[at] if at < len(each) else None for each in (whole, theirs))
+        if isinstance(a, dict) and isinstance(b, dict):
+            a, b = ({k: v for k, v in x.items() if v != y.get(k) or k == "frame"} for x, y in ((a, b), (b, a)))
+        return f"{name}: {len(whole)} and {len(theirs)} rows, row {at}: {a} and {b}"
+    return None
+
+
+def run(rng: random.Random) -> None:
+    """One round."""
+    seeds = _seeds()
+    data = mutate(rng.choice(seeds), rng, rng.choice((1, 3, 20, 200)))
+    window = rng.choice(WINDOWS)
+    whole = rows(data, None, MACHINE)
+    wrong = differing(whole, rows(data, window, MACHINE))
+    if wrong is None and len(data) <= SLOW:
+        window = 0
+        wrong = differing(whole, rows(data, None, PYTHON))
+    assert wrong is None, (
+        f"{'in Python' if not window else f'window {window}'}, {len(data)} bytes, crc {zlib.crc32(data):08x}: {wrong}"
+    )
