@@ -220,9 +220,9 @@ class Frames:
 
     def client_sizes(self, numbers: Array) -> Array:
         """How many bytes the client_ids with these numbers have; 0 for -1."""
-        sizes = np.zeros(len(numbers), np.int64)
-        known = numbers >= 0
-        sizes[known] = self._names["len"][numbers[known]]
+        if not len(numbers):
+            return np.zeros(0, np.int64)
+        sizes: Array = np.append(self._names["len"][: int(numbers.max()) + 1], 0)[numbers]
         return sizes
 
     def bytes_of(self, row: int) -> bytes:

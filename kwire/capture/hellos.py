@@ -19,7 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from kwire.errors import DecodeError
-from kwire.kernels.layouts import Role
+from kwire.kernels.engine import Engine
+from kwire.kernels.roles import begin_hellos
 from kwire.kernels.tracking import Known
 from kwire.tls.hellos import client_hello, server_hello
 from kwire.tls.suites import suite
@@ -50,19 +51,12 @@ class Hellos:
         self._begun: dict[int, tuple[int, bytes]] = {}
         """Hellos that are not whole, by stream: at which position they go on, and what there is."""
 
-    def look(self, buf: Array, fresh: Array, known: Known) -> None:
+    def look(self, buf: Array, fresh: Array, known: Known, engine: Engine) -> None:
         """Reads those that begin or go on in the segments ``fresh`` of a window."""
-        there = (fresh["len"] > 0) & (fresh["off"] >= 0)
-        stream, off, length = fresh["stream"], fresh["off"], fresh["len"]
-        begins = there & (length >= _RECORD + 1) & (known.connections["role"][stream >> 1] != Role.OTHER)
-        for at, least, most in ((0, _HANDSHAKE, _HANDSHAKE), (1, 3, 3), (2, 0, 4), (5, 1, 2)):
-            value = buf[np.minimum(off + at, len(buf) - 1)]
-            begins &= (least <= value) & (value <= most)
-        table = known.streams
-        starts = table["start"][stream]
-        begins &= np.where(starts >= 0, fresh["pos"] == starts, table["next"][stream] < 0)
-        if not self._begun and not begins.any():
+        begins = np.zeros(len(fresh), bool)
+        if not engine(begin_hellos)(buf, fresh, known.connections, known.streams, begins) and not self._begun:
             return
+        there, stream = (fresh["len"] > 0) & (fresh["off"] >= 0), fresh["stream"]
         wanted = begins | (there & np.isin(stream, list(self._begun) + stream[begins].tolist()))
         rows = fresh[["stream", "pos", "len", "off"]][wanted].tolist()
         for one, pos, size, at in rows:

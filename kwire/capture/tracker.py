@@ -183,8 +183,10 @@ class Connection:
     """Of a connection that began with a hello of TLS, where there is a key log: version, cipher suite, server name."""
 
 
-MANY_FRAMES: Final = 1 << 15
-"""Frames of a window: a usual one has fewer. Tables of so many are 4 MiB."""
+LEAST_BYTES: Final = 8
+"""Of a frame."""
+MANY_FRAMES: Final = 1 << 17
+"""Frames of a window: a usual one has fewer. Tables of so many are 20 MiB."""
 
 
 class Tracker:
@@ -258,6 +260,8 @@ class Tracker:
         self._now = 0
         self._packets = 0
         self._frames = 0 if part is None else part << PART_BITS
+        self._most_frames = 0
+        """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
         """Hosts and ports of brokers, and the packet that told it."""
 
@@ -313,10 +317,19 @@ class Tracker:
         """The frames of a part, numbered by when they were known and sorted by time; ``place`` says in which order they
         are where that is the same."""
         names = self._client_ids
-        by_order = place[np.argsort(rows["order"][place], kind="stable")]
-        rows["number"][by_order] = np.arange(self._frames, self._frames + len(rows))
+        order = rows["order"][place]
+        by_order = np.argsort(order, kind="stable")
+        order, by_order = order[by_order], place[by_order]
+        time = rows["time"][by_order]
+        numbers = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
+        if ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (order[1:] == order[:-1]))).all():
+            # By time is the same as by order, nearly always.
+            rows = _in_order(rows, by_order)
+            rows["number"] = numbers
+        else:
+            rows["number"][by_order] = numbers
+            rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
             self._account.frames(frames)
@@ -386,7 +399,7 @@ class Tracker:
         if len(self._keys) and self._encrypted is None and not self._keys_unused:
             self._use_secrets()
         if self._encrypted is None:
-            self._hellos.look(buf, fresh, self._known)
+            self._hellos.look(buf, fresh, self._known, engine)
         else:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
             buf, segments, n_held = self._encrypted.opened(tls, n_held)
@@ -433,7 +446,10 @@ class Tracker:
         """The frames of a window, and the order in which they are those of one stream after the other."""
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
-        rows = np.empty(max(64, len(window.data) // 512), FRAME)
+        # What nothing is written to takes no memory.
+        rows = np.empty(
+            max(64, len(window.data) // 512, min(self._most_frames, len(window.data) // LEAST_BYTES)), FRAME
+        )
         known, scratch = facts(), self._scratch
         slots = np.unique(window.active["stream"] >> 1)
         before = self._known.connections["role"][slots]
@@ -443,6 +459,7 @@ class Tracker:
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
             rows = self._make_room(rows, engine, len(window.data) // 4)
         read = int(room["frames"])
+        self._most_frames = max(self._most_frames, read)
         place = np.empty(read, np.int64)
         engine(framing.by_stream)(rows[:read], place)
         if window.final:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
@@ -85,6 +85,9 @@ MOST_TOKENS: Final = 64
 
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
+
+ENOUGH: Final = 16
+"""Bytes of a frame, its size included, behind which nothing tells any more that it is a token, or encrypted."""
 
 ALWAYS_COMPARED: Final = 16 << 10
 """Bytes of a frame in which each segment is looked at that may begin another: behind it, one wherever the frame's
@@ -156,6 +159,9 @@ class Way(Row):
     """The row behind the last piece of this run that can be seen."""
     compared: int
     """Pieces before this row do not begin with another frame inside of the one that is read."""
+    needs: int
+    """Nothing new can be said before there is a byte in front of this position, unless a frame may begin with what
+    comes; -1 where that is not known."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -166,7 +172,7 @@ class Way(Row):
 WAY: Final = table_type(Way)
 
 
-@kernel
+@inlined
 def _is_full(capture: Capture, rows: Array) -> bool:
     """Whether one more frame, with what it may leave behind, does not fit."""
     room = capture.room[0]
@@ -307,7 +313,7 @@ def _resynchronise(window: Window, capture: Capture, facts: Facts, scratch: Scra
     return READ
 
 
-@kernel
+@inlined
 def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at: int, available: int) -> int:
     """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE."""
     conn = capture.connections[way.slot]
@@ -330,7 +336,7 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
     return YES
 
 
-@kernel
+@inlined
 def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     """The piece that has the last byte, of those that can be seen, of a frame that ends before ``last_pos``."""
     pieces = window.pieces
@@ -342,7 +348,7 @@ def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     return last
 
 
-@kernel
+@inlined
 def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: int) -> int:
     """The number of the client_id at ``off``."""
     client: int = conn.client
@@ -356,7 +362,7 @@ def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: in
     return client
 
 
-@kernel
+@inlined
 def _judge_version(row: Any, facts: Facts) -> None:
     """Says what is not known of the API and version of a frame that is otherwise good."""
     api = row.api
@@ -400,7 +406,7 @@ def _may_be_token(window: Window, row: Any) -> bool:
     return zeros < 2
 
 
-@kernel
+@inlined
 def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
@@ -425,7 +431,7 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
     return True
 
 
-@kernel
+@inlined
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
     version = row.version
@@ -453,7 +459,7 @@ def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bo
     return answered
 
 
-@kernel
+@inlined
 def _request(
     window: Window,
     capture: Capture,
@@ -498,7 +504,7 @@ def _request(
         conn.raw_tokens = 1
 
 
-@kernel
+@inlined
 def _has_hole(window: Window, way: Any) -> bool:
     """Whether segments of a direction wait behind a hole now."""
     # Whatever filled that hole, or gave it up, brought the next piece.
@@ -507,7 +513,7 @@ def _has_hole(window: Window, way: Any) -> bool:
     return holed
 
 
-@kernel
+@inlined
 def _response(
     window: Window, capture: Capture, facts: Facts, row: Any, way: Any, asked: Any, token: bool, clock: int
 ) -> bool:
@@ -572,7 +578,7 @@ def _asked_before(window: Window, capture: Capture, way: Any, at: int, now: int)
     return row if row >= 0 and capture.waiting[row].order <= now else int64(-1)
 
 
-@kernel
+@inlined
 def _begins_tokens(window: Window, capture: Capture, way: Any, at: int) -> bool:
     """Whether raw tokens, which look like nothing, may follow the frame at the current position."""
     data = window.data
@@ -670,7 +676,7 @@ def _may_be_whole(said: int) -> bool:
     return fits_so_far
 
 
-@kernel
+@inlined
 def _is_no_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, available: int, size: int
 ) -> int:
@@ -710,7 +716,7 @@ def _skip_size(window: Window, capture: Capture, rows: Array, way: Any, size: in
     way.pos += 4
 
 
-@kernel
+@inlined
 def _next_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
 ) -> int:
@@ -746,6 +752,12 @@ def _next_frame(
         held = pieces[way.seen - 1].pos + pieces[way.seen - 1].len - way.pos
         too_large = held > window.ration
         if way.ends_here == 0 and not too_large:
+            if (
+                not token
+                and available >= ENOUGH
+                and (way.response == 0 or capture.connections[way.slot].waiting_head >= 0)
+            ):
+                way.needs = min(way.pos + 4 + size, way.pos + window.ration + 1)
             return WAITS
         if way.gap_follows == 1 and way.over == 0 and held < 4 + size and not too_large:
             return WAITS
@@ -799,7 +811,7 @@ def _next_frame(
     return READ
 
 
-@kernel
+@inlined
 def _begin_run(window: Window, capture: Capture, way: Any) -> None:
     """Begins to read at piece ``way.first``."""
     piece = window.pieces[way.first]
@@ -818,7 +830,7 @@ def _begin_run(window: Window, capture: Capture, way: Any) -> None:
         way.pos = begin
 
 
-@kernel
+@inlined
 def _go_on(window: Window, capture: Capture, way: Any) -> None:
     """Adds to the current run what follows it now."""
     pieces = window.pieces
@@ -835,7 +847,7 @@ def _go_on(window: Window, capture: Capture, way: Any) -> None:
     way.ends_here = 1 if way.gap_follows == 1 or ended else 0
 
 
-@kernel
+@inlined
 def _read_run(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
 ) -> int:
@@ -880,6 +892,7 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.holed_since = AT_THE_END
     way.reading = 0
     way.compared = 0
+    way.needs = -1
     for x in range(a, end):
         one = window.active[x]
         if one.stream == way.stream:
@@ -891,7 +904,7 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
         capture.streams[way.stream].time = window.pieces[way.end_piece - 1].time
 
 
-@kernel
+@inlined
 def _see(window: Window, capture: Capture, way: Any, now: int) -> None:
     """Lets be seen what was in order with packet ``now``."""
     pieces = window.pieces
@@ -920,7 +933,28 @@ def _end_lost(window: Window, capture: Capture, way: Any) -> None:
             stream.synced = 0
 
 
-@kernel
+@inlined
+def _only_grows(window: Window, way: Any) -> bool:
+    """Whether what has come adds to the frame that is waited for, and to nothing else; then it is a part of the run."""
+    data, pieces = window.data, window.pieces
+    if way.needs < 0 or way.reading == 0 or way.over == 1:
+        return False
+    end = way.run_end
+    after = way.after
+    while after < way.seen:
+        piece = pieces[after]
+        if piece.off < 0 or piece.pos != end or piece.len < 4 or 4 <= i32(data, piece.off) <= LARGEST_FRAME:
+            return False
+        end += piece.len
+        after += 1
+    if end >= way.needs:
+        return False
+    way.run_end = end
+    way.after = after
+    return True
+
+
+@inlined
 def _read_way(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
 ) -> int:
@@ -931,6 +965,10 @@ def _read_way(
         # The SYN was captured behind the first bytes.
         stream.synced = 1
     way.blocked = 0
+    if stream.end < 0 and _only_grows(window, way):
+        way.fresh = 0
+        return READ
+    way.needs = -1
     way.fresh = 1  # until all has been read, whatever table is full before that
     while True:
         if way.reading == 0:
@@ -959,7 +997,7 @@ def _read_way(
     return READ
 
 
-@kernel
+@inlined
 def _following(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
     """The next packet with which something happens to a connection; NEVER if there is none in this window."""
     pieces = window.pieces
@@ -986,7 +1024,7 @@ def _following(window: Window, capture: Capture, asked: Any, answered: Any) -> i
     return following if following <= last else int64(NEVER)
 
 
-@kernel
+@inlined
 def _read_both(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, asked: Any, answered: Any
 ) -> int:
@@ -1065,6 +1103,8 @@ def _read_connection(
         begin = max(window.first_order - 1, conn.settled_order)
         _see(window, capture, asked, begin)
         _see(window, capture, answered, begin)
+    asked.needs = -1
+    answered.needs = -1
     said = _read_both(window, capture, facts, scratch, rows, asked, answered)
     if said == UNREADABLE:
         conn.role = Role.ENCRYPTED

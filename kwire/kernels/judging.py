@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import Status
 from kwire.kernels.numbers import i16, i32, int64, unsigned_varint
 from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there
@@ -189,7 +189,7 @@ _ERROR_CODE: Final = 4
 """Where it stands: behind the correlation id."""
 
 
-@kernel
+@inlined
 def _left(
     buf: Array, begin: int, end: int, kind: int, version: int, facts: Any, registers: Array, left: Array, no_rows: Array
 ) -> int:

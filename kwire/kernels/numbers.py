@@ -199,6 +199,8 @@ def little_u32(buf: Array, at: int) -> int:
 def unsigned_varint(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits: (value, position after it); position -1 where the bytes end within it, -2
     where it has more than 5."""
+    if pos < end and buf[pos] < 128:
+        return int64(buf[pos]), int64(pos + 1)
     value = int64(0)
     shift = int64(0)
     while True:

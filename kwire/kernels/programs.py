@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ABSENT, Row, joined, table_type
 from kwire.kernels.numbers import grown, i16, i32, i64, int64, unsigned_varint
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout, TypeLayout
@@ -471,7 +471,7 @@ class ProgramSet:
 # --- programs run -----------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _signed(buf: Array, pos: int, width: int) -> int:
     """An integer of 1, 2, 4 or 8 bytes, which are there."""
     if width == 4:
@@ -484,7 +484,7 @@ def _signed(buf: Array, pos: int, width: int) -> int:
     return value - ((value & 0x80) << 1)
 
 
-@kernel
+@inlined
 def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     """An unsigned varint: (value, position after it, trouble); with trouble, the position is that of its first byte."""
     value, after = unsigned_varint(buf, pos, end)
@@ -495,7 +495,7 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
     return value, after, int64(Trouble.NONE)
 
 
-@kernel
+@inlined
 def length_there(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
     """A length or count, -1 for null, as ``_varint`` returns a number."""
     if width == COMPACT:
@@ -506,7 +506,7 @@ def length_there(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, 
     return int64(_signed(buf, pos, width)), int64(pos + width), int64(Trouble.NONE)
 
 
-@kernel
+@inlined
 def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> tuple[int, int]:
     """A string or bytes: (position after it, trouble)."""
     length, after, trouble = length_there(buf, pos, end, instruction.width)
@@ -524,7 +524,7 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
     return after + max(int64(0), length), int64(Trouble.NONE)
 
 
-@kernel
+@inlined
 def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, int]:
     """The count of an array: (count, position after it, trouble). Null has no elements."""
     count, after, trouble = length_there(buf, pos, end, instruction.width)
@@ -534,14 +534,16 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
         return int64(0), int64(pos), int64(Trouble.NEGATIVE)
     if count == -1 and instruction.nullable == 0:
         return int64(0), int64(pos), int64(Trouble.NULL)
-    if count > (end - after) // instruction.least:
+    if count * instruction.least > end - after:
         return int64(0), int64(pos), int64(Trouble.COUNT)
     return count, after, int64(Trouble.NONE)
 
 
-@kernel
+@inlined
 def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
     """Skips tagged fields: (position after them, trouble); with trouble, the position of the field that has it."""
+    if pos < end and buf[pos] == 0:
+        return int64(pos + 1), int64(Trouble.NONE)  # none, nearly always
     count, after, trouble = _varint(buf, pos, end)
     if trouble != Trouble.NONE:
         return int64(pos), trouble

@@ -51,6 +51,7 @@ __all__ = [
     "YES",
     "Facts",
     "Window",
+    "begin_hellos",
     "is_not_readable",
     "let_go",
     "plausible_request",
@@ -61,6 +62,8 @@ LARGEST_FRAME: Final = 128 << 20
 """Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB), a client asks for 50 MiB at once."""
 LARGEST_TOKEN: Final = 1 << 20
 """Bytes of a raw SASL token; a broker's limit is sasl.server.max.receive.size, 512 KiB."""
+HELLO: Final = 6
+"""Bytes of a record of TLS, its header included, that tell that it may hold a hello."""
 SHORTEST_TOKEN: Final = 12
 """Bytes of a GSSAPI token, with its size, that are needed to recognise it."""
 LONGEST_CLIENT_ID: Final = 4096
@@ -177,6 +180,27 @@ def is_tls(buf: Array, at: int, end: int) -> bool:
         return False
     fits: bool = 20 <= buf[at] <= 23 and buf[at + 1] == 3 and buf[at + 2] <= 4
     return fits and 0 < u16(buf, at + 3) <= 18432
+
+
+@kernel
+def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array, begins: Array) -> bool:
+    """Whether with any of the segments a direction begins with a record of TLS that may hold a hello; ``begins`` says
+    with which."""
+    found = False
+    for k in range(segments.shape[0]):
+        segment = segments[k]
+        at = segment.off
+        begins[k] = False
+        if segment.len < HELLO or at < 0 or buf[at] != 22:
+            continue
+        if buf[at + 1] != 3 or buf[at + 2] > 4 or not 1 <= buf[at + 5] <= 2:
+            continue
+        stream = streams[segment.stream]
+        first = segment.pos == stream.start if stream.start >= 0 else stream.next < 0
+        if first and connections[segment.stream >> 1].role != Role.OTHER:
+            begins[k] = True
+            found = True
+    return found
 
 
 @kernel

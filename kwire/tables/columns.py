@@ -23,6 +23,7 @@ from kwire.records.portions import MOST_BYTES
 __all__ = [
     "Texts",
     "constant",
+    "distinct",
     "filled",
     "milliseconds",
     "nullable",
@@ -39,6 +40,19 @@ Array = Any
 def filled(schema: pa.Schema, make: Callable[[str], pa.Array]) -> pa.RecordBatch:
     """A batch of ``make(name)`` for each column of ``schema``."""
     return pa.RecordBatch.from_arrays([make(name) for name in schema.names], schema=schema)
+
+
+def distinct(values: Array) -> tuple[Array, Array]:
+    """What ``np.unique`` gives with ``return_inverse``: the values that occur, in order, and for each which of them it
+    is. Numbers from -1 on that are not much larger than there are values are not sorted for it."""
+    most = int(values.max()) + 2 if len(values) else 0
+    if not 0 < most <= 4 * len(values) + 1024 or values.min() < -1:
+        used, index = np.unique(values, return_inverse=True)
+        return used, index
+    there = np.zeros(most, bool)
+    there[values + 1] = True
+    place = np.cumsum(there) - 1
+    return np.flatnonzero(there) - 1, place[values + 1]
 
 
 def constant(value: str | None, n: int) -> pa.Array:
@@ -60,11 +74,12 @@ def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
 
 def numbers(values: Array, type_: pa.DataType, low: int, high: int) -> pa.Array:
     """A column of a smaller type, null where a value is ABSENT."""
-    absent = values == ABSENT
-    if not absent.any():
-        # As good as always.
-        assert len(values) == 0 or (values.min() >= low and values.max() <= high)
+    values = np.ascontiguousarray(values)
+    if not len(values) or values.min() >= low:
+        # None is ABSENT, as good as always.
+        assert len(values) == 0 or values.max() <= high
         return pa.array(values.astype(type_.to_pandas_dtype()))
+    absent = values == ABSENT
     assert values[~absent].size == 0 or (values[~absent].min() >= low and values[~absent].max() <= high)
     return pa.array(np.where(absent, 0, values), mask=absent).cast(type_)
 

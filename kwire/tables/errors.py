@@ -54,6 +54,10 @@ class Errors:
         there[np.array([one.row for one in failures], np.int64) - first] = False
         kept = there[row]
         row, codes = row[kept], codes[kept]
+        if not len(row) and np.array_equal(there, readable):
+            # No errors, as in most windows.
+            nothing = pa.array(np.zeros(len(readable) + 1, np.int32))
+            return pa.ListArray.from_arrays(nothing, pa.array([], pa.string()), type=TYPE, mask=pa.array(~there))
         older = [one for one in np.flatnonzero(readable & ~there).tolist() if _fell_back(frames, first + one)]
         if older:
             there[older] = True

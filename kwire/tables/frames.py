@@ -183,8 +183,7 @@ class FrameColumns:
     @cached_property
     def _connections(self) -> tuple[Array, Array]:
         """The slots that occur, and for each frame which of them it has."""
-        used, index = np.unique(self._of("slot"), return_inverse=True)
-        return used, index
+        return columns.distinct(self._of("slot"))
 
     @cached_property
     def _all_hosts(self) -> pa.Array:
@@ -246,7 +245,7 @@ class FrameColumns:
         return columns.numbers(self._of("id"), pa.int32(), -0x80000000, 0x7FFFFFFF)
 
     def client_id(self) -> pa.Array:
-        used, index = np.unique(self._of("client"), return_inverse=True)
+        used, index = columns.distinct(self._of("client"))
         texts = [self._frames.client_id(number) for number in used.tolist()]
         return pa.array(texts, pa.string()).take(pa.array(index))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kwire.kernels.engine import Engine, choose
 from kwire.kernels.programs import JOB, Program, ProgramSet, Trouble, locate, locate_parts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.model import StructLayout, layout
+from kwire.tables.columns import distinct
 
 __all__ = ["Failure", "Programs", "layouts"]
 
@@ -29,6 +30,10 @@ def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
     else:
         header = layout(schema.message("RequestHeader"), request_header_version(api, version))
     return [header, layout(message, version)]
+
+
+_MESSAGES: Final = 1 << 17
+"""API keys and directions, twice as many as there are: of what has no key, it is all the same which it gets."""
 
 
 class Failure:
@@ -85,12 +90,15 @@ class Programs:
 
     def _jobs(self, frames: Frames, rows: Array) -> tuple[Array, Array, Engine]:
         """Those of the rows that have a program, a table of JOB for them, and the engine for so much."""
-        # One number for each kind of message: API key, direction, version.
-        kinds = (frames["api"][rows] * 2 + frames["response"][rows]) << 16 | frames["version"][rows]
+        # One number for each kind of message: version, API key, direction.
+        message = frames["api"][rows] * 2 + frames["response"][rows]
+        width = int(message.max(initial=0)) + 1
+        if message.min(initial=0) < 0:
+            width = _MESSAGES
+        used, index = distinct(frames["version"][rows] * width + message)
+        keys = [(kind % width, kind // width) for kind in used.tolist()]
         new = False
-        used, index = np.unique(kinds, return_inverse=True)
-        for kind in used.tolist():
-            key = (kind >> 16, kind & 0xFFFF)
+        for key in keys:
             if key not in self._programs and key not in self._none:
                 made = self._make(key[0] >> 1, key[0] & 1, key[1])
                 if made is None:
@@ -100,7 +108,7 @@ class Programs:
                     new = True
         if new:
             self._joined = ProgramSet(self._programs, self._registers)
-        begins = np.array([self._joined.start(kind >> 16, kind & 0xFFFF) for kind in used.tolist()], np.int64)
+        begins = np.array([self._joined.start(*key) for key in keys], np.int64)
         code = begins[index] if len(used) else np.zeros(0, np.int64)
         rows, code = rows[code >= 0], code[code >= 0]
         jobs = np.empty(len(rows), JOB)
