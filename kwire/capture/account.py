@@ -15,16 +15,17 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from kwire.capture.connections import Connections
 from kwire.capture.frames import Endpoint, Frames
 from kwire.kernels.layouts import ABSENT, Role, Status
 
-__all__ = ["Account", "Balance"]
+__all__ = ["Account", "Balance", "Line", "left_out", "whole"]
 
 Array = Any
 
@@ -172,6 +173,45 @@ def whole(lines: Iterable[Line]) -> Balance:
     made = Balance()
     for line in lines:
         made.add(line.balance)
+    return made
+
+
+_NAMED_PORTS: Final = 8
+"""How many ports are named of connections that were left out; those with the most connections."""
+
+
+def left_out(known: Connections, ports: Sequence[int]) -> list[str]:
+    """Sentences about the connections of a capture that are no part of the balance: why, how many, how many bytes their
+    segments had, and to which ports. ``ports`` are those of the brokers, if they were named.
+
+    The port is that of the end that did not open the connection; where that was not captured, the lower one.
+    """
+    rows = known.rows
+    role, opener = rows["role"], rows["opener"]
+    sent = known.sent[0]["payload"] + known.sent[1]["payload"]
+    lower = np.minimum(rows["a_port"], rows["b_port"])
+    server = np.where(opener < 0, lower, np.where(opener == 0, rows["b_port"], rows["a_port"]))
+    readable = (role == Role.A_REQUESTS) | (role == Role.B_REQUESTS)
+    other = "to ports that were not named" if ports else "that are not Kafka"
+    reasons = (
+        (~readable & (sent == 0), "without a byte"),
+        ((role == Role.OTHER) & (sent > 0), other),
+        ((role == Role.UNKNOWN) & (sent > 0), "of which nothing tells that they are Kafka"),
+        ((role == Role.ENCRYPTED) & (sent > 0), "over TLS, which are not decrypted"),
+    )
+    made = []
+    for which, text in reasons:
+        if which.any():
+            count = int(which.sum())
+            many = f"1 connection {text.replace('they are', 'it is').replace('are', 'is')}" if count == 1 else ""
+            found, counts = np.unique(server[which], return_counts=True)
+            first = np.argsort(-counts, kind="stable")[:_NAMED_PORTS]
+            named = [f"port {found[one]}: {counts[one]:,}" for one in first.tolist()]
+            if len(found) > len(first):
+                named.append(f"{len(found) - len(first):,} other ports: {int(counts.sum() - counts[first].sum()):,}")
+            bytes_ = int(sent[which].sum())
+            held = f", {bytes_:,} bytes" if bytes_ else ""
+            made.append(f"left out: {many or f'{count:,} connections {text}'}{held} ({', '.join(named)})")
     return made
 
 

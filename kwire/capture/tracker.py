@@ -37,7 +37,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.capture.account import Account, Line
+from kwire.capture.account import Account, Line, left_out
 from kwire.capture.connections import Connections
 from kwire.capture.containers import Container
 from kwire.capture.encrypted import Encrypted, Tls, Window
@@ -592,6 +592,10 @@ class Tracker:
         view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), known.connections, None, None)
         return self._account.lines(view, known.connections["role"], known.connections["number"])
 
+    def left_out(self) -> list[str]:
+        """Sentences about the connections so far of which there are no frames: why, how many, and to which ports."""
+        return left_out(self.known(), self._ports.tolist())
+
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was."""
         counts = self._counts.tolist()
@@ -612,6 +616,7 @@ class Tracker:
                 f"no Kafka traffic among {_packets(counts[Count.PACKETS])} and {self._known.n_connections} "
                 f"TCP connections{' (other packets: ' if said else ''}{', '.join(said)}{')' if said else ''}"
             )
+            notes += self.left_out()
         return notes
 
     # -- parts of a whole

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.capture.account import Line
+    from kwire.capture.tracker import Tracker
     from kwire.cli.output import Output
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
@@ -443,6 +444,7 @@ def decode(
     name = "standard input" if file == "-" else file
     notes: list[str] = []
     lines: list[Line] = []
+    read: list[Tracker] = []
     rows = 0
     wanted = dict.fromkeys(outputs, args.columns)
     live = is_live(file, follow=args.follow)
@@ -465,6 +467,7 @@ def decode(
             only=args.only,
             keys=keys,
             on_account=lines.extend if args.account else None,
+            on_end=read.append,
             topic_ids=args.topic_names,
         )
         for table, batch in found:
@@ -476,7 +479,7 @@ def decode(
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
     said = [f"note: {note}" for note in notes]
     if args.account:
-        said += _accounts(lines, each=args.account == "connections")
+        said += _accounts(lines, each=args.account == "connections") + [f"account: {one}" for one in read[0].left_out()]
     return [f"{name}: {text}" for text in said]
 
 

@@ -54,6 +54,26 @@ def test_an_account_is_kept_where_it_is_asked_for() -> None:
         reading.tracker.account()
 
 
+def test_connections_without_frames_are_counted_by_reason_and_port() -> None:
+    for name, text in (
+        ("dns", "4 connections that are not Kafka, 402 bytes (port 15353: 4)"),
+        ("mqtt", "2 connections that are not Kafka, 2,252 bytes (port 11883: 2)"),
+    ):
+        with (GOLDEN.parents[1] / "foreign" / name / f"{name}.pcap").open("rb") as file:
+            reading = Reading(file)
+            assert sum(map(len, reading)) == 0
+        assert reading.tracker.left_out() == [f"left out: {text}"]
+    reading = Reading(io.BytesIO(pcap(exchange().packets)), ports=[1])
+    assert sum(map(len, reading)) == 0
+    size = 8 + len(metadata(1)) + len(metadata_answer(1))
+    assert reading.tracker.left_out() == [
+        f"left out: 1 connection to ports that were not named, {size} bytes (port 9092: 1)"
+    ]
+    reading = Reading(io.BytesIO(pcap(exchange().packets)))
+    assert sum(map(len, reading)) == 2
+    assert reading.tracker.left_out() == []
+
+
 def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> None:
     # What follows the last request says that it was sent.
     *rest, last = exchange(count=2).send(metadata(3)).packets

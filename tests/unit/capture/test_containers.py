@@ -166,6 +166,7 @@ def test_what_was_left_out_is_said_where_nothing_else_was_found() -> None:
         "1 packet left out: damaged or incomplete headers",
         "no Kafka traffic among 7 packets and 1 TCP connections "
         "(other packets: 1 UDP, 1 other protocols of IP, 1 not IP)",
+        "left out: 1 connection without a byte (port 9092: 1)",
     ]
 
 

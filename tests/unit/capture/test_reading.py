@@ -26,7 +26,10 @@ from kwire.errors import CaptureError
 def test_a_capture_without_kafka_is_no_error_but_told() -> None:
     notes: list[str] = []
     assert read(pcap(Connection().open().packets), on_note=notes.append) == []
-    assert notes == ["no Kafka traffic among 3 packets and 1 TCP connections"]
+    assert notes == [
+        "no Kafka traffic among 3 packets and 1 TCP connections",
+        "left out: 1 connection without a byte (port 9092: 1)",
+    ]
 
 
 def test_progress_counts_the_bytes_read() -> None:
