@@ -142,7 +142,7 @@ def main() -> int:
         originals: dict[str, Original] = {}
         for path in sorted(GOLDEN.glob("*/*.pcap*")):
             name = path.relative_to(GOLDEN).as_posix()
-            if args.capture in name:
+            if args.capture in name and path.suffix != ".gz":
                 data = path.read_bytes()
                 originals[name] = Original(impair(data, "values-are-frames").data if args.values else data)
         if args.explain:
