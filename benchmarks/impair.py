@@ -1,11 +1,12 @@
 """What damage does to the tables: every kind of impairment, on every golden capture.
 
-    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--values] [--json OUT]
+    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--largest N] [--values]
+                                [--json OUT]
     python benchmarks/impair.py --explain KIND --capture TEXT --first SEED
 
-For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``);
-with ``--values``, record values are frames, as in topics that hold recorded traffic. Each run is read in one window,
-and in a small one. One line per kind:
+For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``),
+or of up to N bytes (``--largest``); with ``--values``, record values are frames, as in topics that hold recorded
+traffic. Each run is read in one window, and in a small one. One line per kind:
 
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
 - differing: rows that are missing or others: where nothing was lost than those of the original, else in small windows
@@ -135,6 +136,7 @@ def main() -> int:
     parser.add_argument("--grade", choices=[grade.value for grade in Grade])
     parser.add_argument("--values", action="store_true", help="in captures whose record values are frames")
     parser.add_argument("--capture", default="", help="captures with this text in their path")
+    parser.add_argument("--largest", type=int, default=1 << 30, help="bytes of the largest capture that is taken")
     parser.add_argument("--explain", choices=KINDS, help="print what is wrong in one run of this kind")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -142,7 +144,7 @@ def main() -> int:
         originals: dict[str, Original] = {}
         for path in sorted(GOLDEN.glob("*/*.pcap*")):
             name = path.relative_to(GOLDEN).as_posix()
-            if args.capture in name and path.suffix != ".gz":
+            if args.capture in name and path.suffix != ".gz" and path.stat().st_size <= args.largest:
                 data = path.read_bytes()
                 originals[name] = Original(impair(data, "values-are-frames").data if args.values else data)
         if args.explain:
