@@ -2,13 +2,13 @@
 
     python tests/golden/record_findings.py [findings|denials|lag ...] [--out DIR]      three minutes
 
-Needs what ``record.py`` needs. Captures are compressed (``NAME.pcap.gz``): much of them is the same over and over.
+Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of them is the same over and over.
 
-    findings.pcap.gz    kafka-python, each client by the name of the rule that it is about: ``bad-RULE`` does what the
+    findings.gz         kafka-python, each client by the name of the rule that it is about: ``bad-RULE`` does what the
                         rule is for, ``near-RULE`` nearly does
-    denials.pcap.gz     clients of several principals on a cluster with an authorizer; denials.log has the lines of the
+    denials.gz          clients of several principals on a cluster with an authorizer; denials.log has the lines of the
                         broker's authorizer log from the session
-    lag.pcap.gz         groups of several clients on topics that go on growing; lag.txt is what the broker's own tool
+    lag.gz              groups of several clients on topics that go on growing; lag.txt is what the broker's own tool
                         says of all groups at the end (``kafka-consumer-groups.sh --describe --all-groups``)
 
 Beside each stands NAME.json: the clients and what they were told.
@@ -75,7 +75,7 @@ def recorded(name: str, about: str, ports: list[int], out: Path) -> Iterator[Rec
             recording.clients["kafka-python"] = f"kafka-python {kafka.__version__}"
             yield recording
         out.mkdir(exist_ok=True)
-        with recording.file.open("rb") as file, gzip.GzipFile(out / f"{name}.pcap.gz", "wb", mtime=0) as packed:
+        with recording.file.open("rb") as file, gzip.GzipFile(out / f"{name}.gz", "wb", mtime=0) as packed:
             shutil.copyfileobj(file, packed)
         shutil.copy(Path(folder) / f"{name}.json", out / f"{name}.json")
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent / "findings"
 def finder_of(name: str, rules: list[str] | None = None, **options: bool) -> Finder:
     columns = needed(rules)
     finder = Finder(rules)
-    with using(MACHINE), gzip.open(HERE / f"{name}.pcap.gz") as file:
+    with using(MACHINE), gzip.open(HERE / f"{name}.gz") as file:
         for one, batch in capture.read(file, tables=list(columns), columns=columns, name=name, **options):
             finder.add(one, batch)
     return finder
