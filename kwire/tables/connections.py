@@ -213,39 +213,54 @@ class _PerConnection:
 
 
 class _Pairs:
-    """How often each pair of a connection and another number (0 to 2**32) occurred."""
+    """How often each pair of a connection and another number (0 to 2**32) occurred, and in which frame first."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Array, Array, Array]] = []
+        self._parts: list[tuple[Array, Array, Array, Array]] = []
         self._size = 0
         self._settled = 0
 
-    def count(self, numbers: Array, others: Array) -> None:
-        """Adds a pair for each row."""
+    def count(self, numbers: Array, others: Array, frames: Array) -> None:
+        """Adds a pair for each row. ``frames``: the numbers of the frames that it is of."""
         if not len(numbers):
             return
         # Within a window there are few, of which most occur often.
-        pairs, counts = np.unique(np.stack([numbers, others], axis=1), axis=0, return_counts=True)
-        self._parts.append((pairs[:, 0], pairs[:, 1], counts))
-        self._size += len(pairs)
+        self._parts.append(_joined(numbers, others, np.ones(len(numbers), np.int64), frames))
+        self._size += len(self._parts[-1][0])
         if self._size > 2 * self._settled + 4096:
             self._settle()
 
     def _settle(self) -> None:
-        numbers, others, counts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        pairs, where = np.unique(np.stack([numbers, others], axis=1), axis=0, return_inverse=True)
-        sums = np.zeros(len(pairs), np.int64)
-        np.add.at(sums, where.reshape(-1), counts)
-        self._parts = [(pairs[:, 0], pairs[:, 1], sums)]
-        self._size = self._settled = len(pairs)
+        self._parts = [_joined(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))]
+        self._size = self._settled = len(self._parts[0][0])
 
     def all(self) -> tuple[Array, Array, Array]:
         """(connection, other number, how often), in order."""
+        return self._all()[:3]
+
+    def by_first(self) -> tuple[Array, Array, Array]:
+        """The same in order of connections, and of each by its first frame."""
+        numbers, others, counts, frames = self._all()
+        order = np.lexsort((frames, numbers))
+        return numbers[order], others[order], counts[order]
+
+    def _all(self) -> tuple[Array, Array, Array, Array]:
         if not self._parts:
             none = np.empty(0, np.int64)
-            return none, none, none
+            return none, none, none, none
         self._settle()
         return self._parts[0]
+
+
+def _joined(numbers: Array, others: Array, counts: Array, frames: Array) -> tuple[Array, Array, Array, Array]:
+    """Each pair once, in order: with the sum of its counts and its first frame."""
+    pairs, where = np.unique(np.stack([numbers, others], axis=1), axis=0, return_inverse=True)
+    where = where.reshape(-1)
+    sums = np.zeros(len(pairs), np.int64)
+    np.add.at(sums, where, counts)
+    first = np.full(len(pairs), np.iinfo(np.int64).max)
+    np.minimum.at(first, where, frames)
+    return pairs[:, 0], pairs[:, 1], sums, first
 
 
 class _InFlight:
@@ -324,11 +339,14 @@ class _Maker(Maker):
         for way, which in enumerate((is_frame & ~response, is_frame & response)):
             self._frames[way].count(number[which])
         known = is_frame & ~response & (api != ABSENT) & (frames["version"] != ABSENT)
-        self._apis.count(number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF)
+        self._apis.count(
+            number[known], (api[known] & 0xFFFF) << 16 | frames["version"][known] & 0xFFFF, frames.numbers[known]
+        )
         named = known & (frames["client"] >= 0)
-        self._clients.count(number[named], frames["client"][named])
+        self._clients.count(number[named], frames["client"][named], frames.numbers[named])
         why = (status == Status.ENCRYPTED) & (frames["reason"] != Reason.NONE)
-        self._why.count(number[why], frames["reason"][why] << 24 | frames["detail"][why] & 0xFFFFFF)
+        said = frames["reason"][why] << 24 | frames["detail"][why] & 0xFFFFFF
+        self._why.count(number[why], said, frames.numbers[why])
         paired = response & (frames["latency"] != ABSENT)
         answered = frames["time"][paired]
         self._in_flight.add(number[paired], answered - np.maximum(frames["latency"][paired], 0), answered)
@@ -413,7 +431,7 @@ class _Columns:
         self._client: Array = np.where(
             (role == Role.A_REQUESTS) | (role == Role.B_REQUESTS), role == Role.B_REQUESTS, rows["opener"] == 1
         ).astype(np.int64)
-        self._clients = _Lists(maker._clients.all(), len(rows), MOST_CLIENT_IDS)
+        self._clients = _Lists(maker._clients.by_first(), len(rows), MOST_CLIENT_IDS)
         self._apis = _Lists(maker._apis.all(), len(rows), _MOST_APIS)
 
     @cached_property

@@ -162,8 +162,19 @@ def test_client_ids_and_apis_are_those_of_the_requests() -> None:
     connection.send(metadata(2, "second")).answer(metadata_answer(2))
     connection.send(produce(3, 1)).answer(produce_answer(3))
     row = one(connection.packets)
-    assert sorted(row["client_ids"]) == ["first", "second", "test"]
+    assert row["client_ids"] == ["first", "second", "test"]
     assert [(api["api_name"], api["requests"]) for api in row["apis"]] == [("Produce", 1), ("Metadata", 2)]
+
+
+def test_client_ids_are_in_the_order_of_their_first_use_whatever_other_connections_have() -> None:
+    other = exchange(Connection(client=("10.0.0.9", 50000), time=1_700_000_000_000_000_000).open(), 1)
+    other.send(metadata(2, "later")).answer(metadata_answer(2))
+    both = Connection(time=1_700_000_010_000_000_000).open()
+    for number, name in enumerate(("early", "later", "test", "early"), 1):
+        both.send(metadata(number, name)).answer(metadata_answer(number))
+    for window in (None, 333):
+        found = rows(pcap([*other.packets, *both.packets]), window=window)
+        assert [row["client_ids"] for row in found] == [["test", "later"], ["early", "later", "test"]]
 
 
 def test_many_client_ids_are_cut_to_a_number() -> None:
