@@ -20,7 +20,7 @@ __all__ = ["Connection"]
 class Connection:
     """One connection to a broker; a context manager. ``client_id`` goes into every request header."""
 
-    def __init__(self, address: str, client_id: str = "kwire-raw", seconds: float = 10.0) -> None:
+    def __init__(self, address: str, client_id: str = "kwire-raw", seconds: float = 60.0) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=seconds)
         self.client_id = client_id

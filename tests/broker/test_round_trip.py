@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from kafka_cluster import Cluster
@@ -14,6 +15,15 @@ import kwire
 from kwire import messages, records
 
 STAMP = 1_700_000_000_000
+PATIENCE = 60.0  # seconds: a broker on a machine that has much else to do
+# What a client asks again for: metadata may name a leader that has not yet taken the partition over. In none of these
+# cases was anything appended. Every other error is an answer.
+NOT_YET = {
+    3,  # UNKNOWN_TOPIC_OR_PARTITION
+    5,  # LEADER_NOT_AVAILABLE
+    6,  # NOT_LEADER_OR_FOLLOWER
+    100,  # UNKNOWN_TOPIC_ID
+}
 
 
 def offered(connection: Connection) -> dict[int, range]:
@@ -26,12 +36,21 @@ def new_topic(connection: Connection) -> tuple[str, Any]:
     name = f"topic-{uuid.uuid4().hex[:12]}"
     version = offered(connection)[3][-1]
     known = messages.MetadataRequest.MetadataRequestTopic
-    for _ in range(100):
+    end = time.monotonic() + PATIENCE
+    while True:
         topic = connection.ask(messages.MetadataRequest(topics=[known(name=name)]), min(version, 12)).topics[0]
         if topic.error_code == 0 and topic.partitions and topic.partitions[0].leader_id >= 0:
             return name, topic.topic_id
+        assert time.monotonic() < end, f"{name} has no leader: {topic}"
         time.sleep(0.1)
-    raise AssertionError(f"{name} has no leader")
+
+
+def settled(ask: Callable[[], Any]) -> Any:
+    """What ``ask`` answers for a partition once its leader has taken it over; an error that stays is the answer."""
+    end = time.monotonic() + PATIENCE
+    while (got := ask()).error_code in NOT_YET and time.monotonic() < end:
+        time.sleep(0.1)
+    return got
 
 
 def named(name: str, identity: Any, version: int, key: str) -> dict[str, Any]:
@@ -41,13 +60,13 @@ def named(name: str, identity: Any, version: int, key: str) -> dict[str, Any]:
 def produce(connection: Connection, topic: tuple[str, Any], data: bytes, version: int) -> Any:
     body = {
         "acks": -1,
-        "timeout_ms": 5000,
+        "timeout_ms": 30_000,
         "topic_data": [
             {**named(*topic, version, "name"), "partition_data": [{"index": 0, "records": data}]},
         ],
     }
-    got = connection.ask(messages.ProduceRequest.from_dict(body), version)
-    return got.responses[0].partition_responses[0]
+    request = messages.ProduceRequest.from_dict(body)
+    return settled(lambda: connection.ask(request, version).responses[0].partition_responses[0])
 
 
 def fetch(connection: Connection, topic: tuple[str, Any], version: int, offset: int = 0) -> list[Any]:
@@ -57,8 +76,9 @@ def fetch(connection: Connection, topic: tuple[str, Any], version: int, offset: 
         "min_bytes": 1,
         "topics": [{**named(*topic, version, "topic"), "partitions": [partition]}],
     }
-    got = connection.ask(messages.FetchRequest.from_dict(body), version).responses[0].partitions[0]
-    assert got.error_code == 0
+    request = messages.FetchRequest.from_dict(body)
+    got = settled(lambda: connection.ask(request, version).responses[0].partitions[0])
+    assert got.error_code == 0, version
     return [record for batch in records.decode(got.records or b"") for record in batch.records]
 
 
@@ -149,8 +169,8 @@ def test_kafka_python_reads_what_kwire_wrote_and_the_other_way_round(cluster: Cl
         producer = kafka.KafkaProducer(bootstrap_servers=address, compression_type="lz4", enable_idempotence=False)
         try:
             told = [producer.send(topic[0], key=b"%d" % n, value=b"from kafka-python") for n in range(5)]
-            producer.flush(timeout=20)
-            assert [future.get(timeout=20).offset for future in told] == [5, 6, 7, 8, 9]
+            producer.flush(timeout=PATIENCE)
+            assert [future.get(timeout=PATIENCE).offset for future in told] == [5, 6, 7, 8, 9]
         finally:
             producer.close()
         ours: list[Any] = []
@@ -164,7 +184,7 @@ def test_kafka_python_reads_what_kwire_wrote_and_the_other_way_round(cluster: Cl
         consumer.assign([partition])
         consumer.seek(partition, 0)
         theirs: list[Any] = []
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while len(theirs) < 10 and time.monotonic() < end:
             theirs += [one for batch in consumer.poll(timeout_ms=200).values() for one in batch]
     finally:
