@@ -11,8 +11,8 @@
 
 Every library decodes the same bytes, and then every field of what it made is read, since some decode lazily and some
 do not; and encodes objects that it decoded from them. All in one process, interleaved, so that the machine's mood is
-the same for all; each figure is the median over the rounds, and ratios are taken of medians. "x" is how many times as
-long the other library takes: above 1 kwire is faster. The last rows are geometric means.
+the same for all; each figure is the median of CPU time over the rounds, and ratios are taken of medians. "x" is how
+many times as long the other library takes: above 1 kwire is faster. The last rows are geometric means.
 
 Values vary within a message (lengths, topics, offsets), and each case has several messages that are taken in turn, so
 that nothing which is learnt from one message is all that is measured.
@@ -321,18 +321,18 @@ def measure(tasks: dict[str, Callable[[], None]], rounds: int, seconds: float) -
     counts = {}
     for name, task in tasks.items():
         task()
-        start = time.perf_counter()
+        start = time.process_time()
         task()
-        counts[name] = max(1, int(seconds / max(time.perf_counter() - start, 1e-7)))
+        counts[name] = max(1, int(seconds / max(time.process_time() - start, 1e-7)))
     times: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
             n = counts[name]
             gc.collect()  # whoever's turn it is: to do so before some of them only would favour those
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(n):
                 task()
-            times[name].append((time.perf_counter() - start) / n)
+            times[name].append((time.process_time() - start) / n)
     return {name: statistics.median(values) for name, values in times.items()}
 
 

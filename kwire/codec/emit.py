@@ -358,9 +358,11 @@ class _Decoder(_Source):
             format_ = "".join(code for code, _ in self.run)
             named = [target for _, target in self.run if target]
             targets = ", ".join(named)
-            if format_ == "B":
-                self.add(f"{targets} = data[{self.at()}]")
-                self.ahead += 1
+            if format_ in ("B", "BB") and len(named) == len(format_):
+                # Two bytes by their places are half of a call.
+                for target in named:
+                    self.add(f"{target} = data[{self.at()}]")
+                    self.ahead += 1
             else:
                 size = struct.calcsize(">" + format_)
                 reader = f"u_{_describe(format_)}"
