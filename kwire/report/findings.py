@@ -14,6 +14,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -321,8 +322,9 @@ _FRAME: Final = ("capture", "connection", "frame")
 _CLIENT: Final = ("client_host", "client_id")
 _FRAMES: Final = (*_FRAME, "timestamp", "direction", *_CLIENT, "api_name", "size", "errors")
 _PARTITIONS: Final = (
-    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "path", "group_id", "topic", "topic_id", "partition",
-    "offset", "high_watermark", "record_bytes", "batches", "records", "compression", "error", "status",
+    *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "path", "group_id", "topic",
+    "topic_id", "partition", "offset", "high_watermark", "record_bytes", "batches", "records", "compression", "error",
+    "status",
 )  # fmt: skip
 _CALLS: Final = (
     *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "group_id", "member_id",
@@ -777,60 +779,126 @@ _Place = tuple[str | None, str | None, int | None]
 _PLACE: Final = ("group_id", "topic", "partition")
 
 
-class _Committed:
-    """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same."""
+_Sorted = tuple[pa.Table, Array, Array]
+"""Commits; their order by place, then time; where each place begins in that order."""
 
-    COLUMNS = (*_FRAME, "frame_timestamp", *_CLIENT, *_PLACE, "offset")
+
+class _Committed:
+    """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same.
+
+    What a response refuses was not committed. A request at the end of a batch waits for its response in the next one;
+    without a response there, or where none was captured, it counts.
+    """
+
+    COLUMNS = (
+        *_FRAME,
+        "frame_timestamp",
+        "direction",
+        *_CLIENT,
+        "correlation_id",
+        *_PLACE,
+        "topic_id",
+        "offset",
+        "error",
+    )
+    _REQUEST = ("capture", "connection", "correlation_id", "topic", "topic_id", "partition")
 
     def __init__(self) -> None:
         self._rows: _Rows | None = None
-        self._found: tuple[pa.Table, Array, Array] | None = None
+        self._found: _Sorted | None = None
+        self._waiting: pa.Table | None = None
+        """Requests of the batch before without a response."""
         self._last: dict[_Place, dict[str, Any]] = {}
 
-    def of(self, rows: _Rows) -> tuple[pa.Table, Array, Array]:
-        """The commits of a batch; their order by place, then time; where each place begins in that order."""
+    def of(self, rows: _Rows) -> _Sorted:
+        """The commits of a batch."""
         if self._found is None or self._rows is not rows:
             self._settle()
-            self._rows, self._found = rows, self._sorted(rows)
+            names = ("OffsetCommit", "TxnOffsetCommit")
+            self._rows = rows
+            self._found = _sorted(self._accepted(rows.where(columns=self.COLUMNS, api_name=names, status="ok")))
         return self._found
 
-    def _sorted(self, rows: _Rows) -> tuple[pa.Table, Array, Array]:
-        names = ("OffsetCommit", "TxnOffsetCommit")
-        made = rows.where(columns=self.COLUMNS, api_name=names, direction="request", status="ok")
-        if made["offset"].null_count or made["partition"].null_count:
-            made = made.filter(pc.and_(pc.is_valid(made["offset"]), pc.is_valid(made["partition"])))
-        if not made.num_rows:
-            return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
-        places, keys = _numbered(made, _PLACE)
-        # Few numbers are sorted by their digits.
-        places = places.astype(np.uint16) if len(keys) < 1 << 16 else places
-        times = made["frame_timestamp"].cast(pa.int64()).to_numpy()
-        in_order = bool((times[1:] >= times[:-1]).all())
-        order = np.argsort(places, kind="stable") if in_order else np.lexsort((times, places))
-        own = places[order]
-        return made, order, np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+    def rest(self) -> _Sorted | None:
+        """The commits that wait for responses still."""
+        self._settle()
+        return None if self._waiting is None else _sorted(self._waiting.filter(self._not_late(self._waiting)))
 
     def before(self, place: _Place) -> dict[str, Any] | None:
         """The last commit of a place before the batch that ``of`` was asked for."""
         return self._last.get(place)
 
     def last(self) -> dict[_Place, dict[str, Any]]:
-        """The last commit of each place."""
-        self._settle()
-        return self._last
+        """The last commit of each place, those that wait among them."""
+        rest = self.rest()
+        return self._last if rest is None else self._last | _last_of(rest)
 
     def _settle(self) -> None:
-        if self._found is None:
-            return
-        made, order, first = self._found
-        self._found = None
+        if self._found is not None:
+            self._last.update(_last_of(self._found))
+            self._found = None
+
+    def _accepted(self, made: pa.Table) -> pa.Table:
+        """The requests among rows of both directions that were not refused, those of the batch before among them.
+        Requests that have no response yet wait."""
+        known = pc.or_(pc.is_valid(made["correlation_id"]), pc.equal(made["direction"], "request"))
+        known = pc.and_(known, pc.or_(pc.equal(made["direction"], "response"), pc.is_valid(made["partition"])))
+        made = made.filter(known)
+        old = 0
+        if self._waiting is not None:
+            old = self._waiting.num_rows
+            made = pa.concat_tables([self._waiting, made])
+            self._waiting = None
         if not made.num_rows:
-            return
-        final = np.append(first[1:], len(order)) - 1
-        told = made.take(pa.array(order[final]))
-        told = told.append_column("time", told["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
-        for row in told.to_pylist():
-            self._last[row["group_id"], row["topic"], row["partition"]] = row
+            return made
+        # Rows of one request stand in the order of time: an id is used again when it was answered.
+        numbers, _ = _numbered(made, self._REQUEST)
+        order = np.argsort(numbers, kind="stable")
+        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)[order]
+        wrong = pc.not_equal(pc.fill_null(made["error"], "NONE"), "NONE").to_numpy(zero_copy_only=False)[order]
+        last = np.append(np.diff(numbers[order]) != 0, True)
+        refused = np.append(~last[:-1] & ~asked[1:] & wrong[1:], False)
+        waits = last & (order >= old) & pc.is_valid(made["correlation_id"]).to_numpy(zero_copy_only=False)[order]
+        waiting = np.sort(order[asked & waits])
+        self._waiting = made.take(pa.array(waiting)) if len(waiting) else None
+        kept = np.sort(order[asked & ~refused & ~waits])
+        late = np.ones(len(kept), bool)
+        before = np.searchsorted(kept, old)
+        late[:before] = self._not_late(made.take(pa.array(kept[:before]))).to_numpy(zero_copy_only=False)
+        return made.take(pa.array(kept[late]))
+
+    def _not_late(self, made: pa.Table) -> pa.Array:
+        """Which of the commits that waited are not followed by one of their place that did not."""
+        times = made["frame_timestamp"].cast(pa.int64()).to_pylist()
+        places = zip(*(made[name].to_pylist() for name in _PLACE), strict=True)
+        known = (self._last.get(place) for place in places)
+        said = [one is None or one["time"] <= time for one, time in zip(known, times, strict=True)]
+        return pa.array(said, pa.bool_())
+
+
+def _sorted(made: pa.Table) -> _Sorted:
+    if made["offset"].null_count:
+        made = made.filter(pc.is_valid(made["offset"]))
+    if not made.num_rows:
+        return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    places, keys = _numbered(made, _PLACE)
+    # Few numbers are sorted by their digits.
+    places = places.astype(np.uint16) if len(keys) < 1 << 16 else places
+    times = made["frame_timestamp"].cast(pa.int64()).to_numpy()
+    in_order = bool((times[1:] >= times[:-1]).all())
+    order = np.argsort(places, kind="stable") if in_order else np.lexsort((times, places))
+    own = places[order]
+    return made, order, np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+
+
+def _last_of(found: _Sorted) -> dict[_Place, dict[str, Any]]:
+    made, order, first = found
+    if not made.num_rows:
+        return {}
+    final = np.append(first[1:], len(order)) - 1
+    told = made.take(pa.array(order[final]))
+    told = told.append_column("time", told["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
+    return {(row["group_id"], row["topic"], row["partition"]): row for row in told.to_pylist()}
 
 
 class _Offsets(_Rule):
@@ -850,7 +918,10 @@ class _OffsetsBack(_Offsets):
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
     def take(self, name: str, rows: _Rows) -> None:
-        made, order, first = self.commits.of(rows)
+        self._judge(self.commits.of(rows), self.tallies)
+
+    def _judge(self, found: _Sorted, tallies: _Tallies) -> None:
+        made, order, first = found
         if not made.num_rows:
             return
         offsets = made["offset"].to_numpy()[order]
@@ -866,11 +937,16 @@ class _OffsetsBack(_Offsets):
         by = pa.array(before[back].astype(np.float64) - offsets[back])
         told = made.take(pa.array(order[back])).append_column("back", by)
         for row in _grouped(told, (*_PLACE, *_CLIENT), ("back",), each=True):
-            one = self.tally(*(row[key] for key in (*_PLACE, *_CLIENT)))
+            one = tallies.setdefault(tuple(row[key] for key in (*_PLACE, *_CLIENT)), _Tally())
             one.add(row, count=row["count"], amount=row["back"])
 
     def findings(self) -> Iterator[Finding]:
-        for (group, topic, partition, host, client), one in self.tallies.items():
+        # What waits is judged as it stands, and once more when more was read.
+        tallies = copy.deepcopy(self.tallies)
+        rest = self.commits.rest()
+        if rest is not None:
+            self._judge(rest, tallies)
+        for (group, topic, partition, host, client), one in tallies.items():
             if one.count >= self.limits.offsets_back:
                 said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
                 yield self.found(

@@ -54,6 +54,7 @@ Array = Any
 SCHEMA: Final = pa.schema(
     [
         *OF_FRAME,
+        pa.field("correlation_id", pa.int32()),
         pa.field("path", pa.string()),
         pa.field("group_id", pa.string()),
         pa.field("topic", pa.string()),
@@ -192,6 +193,7 @@ _OF_FRAME: Final = (
     "api_key",
     "api_name",
     "api_version",
+    "correlation_id",
 )
 """Columns that ``FrameColumns`` makes, under the same names."""
 

@@ -95,6 +95,15 @@ def commits(*offsets: int, api: str = "OffsetCommit") -> list[Row]:
     return [{"api_name": api, "group_id": "g", "offset": one, "at": k} for k, one in enumerate(offsets)]
 
 
+def exchange(*commits_: tuple[int, str | None], same_id: bool = False) -> list[Row]:
+    """Commits, each with its response: what is committed, and the error, if it is refused."""
+    made: list[Row] = []
+    for k, (offset, error) in enumerate(commits_):
+        row: Row = {"api_name": "OffsetCommit", "correlation_id": 0 if same_id else k, "at": k}
+        made += [row | {"group_id": "g", "offset": offset}, row | {"direction": "response", "error": error or "NONE"}]
+    return made
+
+
 def sent(*sequences: int) -> list[Row]:
     return [{"producer_id": 7, "producer_epoch": 0, "sequence": one} for one in sequences]
 
@@ -243,6 +252,42 @@ def test_a_finding_says_who_how_often_and_where() -> None:
     assert "one (11)" in one.summary
     (one,) = found("lag", rows("partitions", [*commits(5), watermark(20_005)]))
     assert (one.count, one.group_id) == (20_000, "g")
+
+
+@pytest.mark.parametrize("same_id", [False, True])
+def test_what_a_broker_refuses_was_not_committed(same_id: bool) -> None:
+    refused = "ILLEGAL_GENERATION"
+    # However many commits stand before it, and so wherever batches of seven rows end.
+    for before in range(9):
+        begin = [(k, None) for k in range(before)]
+        wrong = exchange(*begin, (90, None), (20, refused), (30, refused), (91, None), same_id=same_id)
+        assert found("offsets-back", rows("partitions", wrong)) == []
+        wrong = exchange(*begin, (90, None), (20_000, refused), same_id=same_id)
+        (one,) = found("lag", rows("partitions", [*wrong, watermark(20_090)]))
+        assert (one.count, one.evidence) == (20_000, [("x", 3, 2 * before)])
+        right = exchange(*begin, (90, None), (20, None), (30, refused), same_id=same_id)
+        (one,) = found("offsets-back", rows("partitions", right))
+        assert (one.count, one.evidence) == (1, [("x", 3, 2 * before + 2)])
+        (one,) = found("lag", rows("partitions", [*right, watermark(20_020)]))
+        assert one.count == 20_000
+
+
+def test_commits_without_responses_count() -> None:
+    for before in range(9):
+        asked = [row for row in exchange(*((k, None) for k in range(before)), (90, None), (20, None))
+                 if row.get("direction") != "response"]  # fmt: skip
+        finder = Finder(["offsets-back", "lag"])
+        name, batch = rows("partitions", [*asked, watermark(20_020)])
+        for first in range(0, batch.num_rows, 7):
+            finder.add(name, batch.slice(first, 7))
+        # Asking before the end changes nothing.
+        assert [(one.rule, one.count) for one in finder.result()] == [("offsets-back", 1), ("lag", 20_000)]
+        assert [(one.rule, one.count) for one in finder.result()] == [("offsets-back", 1), ("lag", 20_000)]
+    # The response to the first is lost: it is not later than the one that followed it in another connection.
+    lost = [exchange((20, None))[0], *({**row, "connection": 4, "at": 1} for row in exchange((90, None)))]
+    assert found("offsets-back", rows("partitions", lost)) == []
+    (one,) = found("lag", rows("partitions", [*lost, watermark(20_090)]))
+    assert one.count == 20_000
 
 
 def test_the_end_of_a_log_is_known_from_what_is_written() -> None:

@@ -117,6 +117,8 @@ def test_a_row_has_its_frame_its_group_and_its_topic() -> None:
     assert (first["capture"], first["client_id"], first["api_name"]) == ("x.pcap", "app", "OffsetCommit")
     assert (first["group_id"], first["topic"], first["error"]) == ("billing", "orders", None)
     assert [(one["partition"], one["offset"]) for one in (first, second)] == [(0, 100), (1, 101)]
+    (frame,) = rows_of(captured(commit(2)), "frames")
+    assert first["correlation_id"] == second["correlation_id"] == frame["correlation_id"]
 
 
 def list_offsets(*times: int) -> bytes:
