@@ -1,6 +1,6 @@
 """Record what ``kwire findings`` is about: clients that behave badly, denials by an authorizer, and consumer lag.
 
-    python tests/golden/record_findings.py [findings|denials|lag ...] [--out DIR]      three minutes
+    python tests/golden/record_findings.py [findings|denials|lag|leaders ...] [--out DIR]      three minutes
 
 Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of them is the same over and over.
 
@@ -10,6 +10,7 @@ Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of t
                         broker's authorizer log from the session
     lag.gz              groups of several clients on topics that go on growing; lag.txt is what the broker's own tool
                         says of all groups at the end (``kafka-consumer-groups.sh --describe --all-groups``)
+    leaders.gz          clients that write to a broker that does not lead the partition (two brokers)
 
 Beside each stands NAME.json: the clients and what they were told.
 """
@@ -45,17 +46,21 @@ from capturing import Recording  # noqa: E402
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition  # noqa: E402
 from kafka.admin import KafkaAdminClient, NewTopic  # noqa: E402
 from kafka_cluster import Cluster, Listener  # noqa: E402
+from plain_socket import Connection  # noqa: E402
+
+from kwire import messages, records  # noqa: E402
 
 OUT = HERE / "findings"
 USERS = {"kwire": "kwire-secret", "alice": "alice-secret", "bob": "bob-secret", "mallory": "mallory-secret"}
 VALUE = b"a" * 100
 
 
-def cluster() -> Cluster:
+def cluster(brokers: int) -> Cluster:
     kafka_cluster.START_SECONDS = 240
     users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     return Cluster(
+        brokers=brokers,
         listeners={"CLIENT": Listener(), "SASL": Listener("SASL_PLAINTEXT", ("PLAIN",))},
         config={
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -485,7 +490,41 @@ async def with_aiokafka(at: str) -> None:
         await one.stop()
 
 
-ALL: dict[str, Callable[[Cluster, Path], None]] = {"lag": lag, "denials": denials, "findings": findings}
+# --- leaders ----------------------------------------------------------------------------------------------------------
+
+
+def leaders(broker: Cluster, out: Path) -> None:
+    """Clients that never ask who leads: what they write goes to the broker that they began with."""
+    addresses = broker.bootstrap("CLIENT").split(",")
+    topics(addresses[0], some=1)
+    with recorded("leaders", (leaders.__doc__ or ""), broker.ports("CLIENT"), out) as recording:
+        recording.clients["kwire"] = "kwire's codec over a plain socket"
+        with Connection(addresses[0]) as one:
+            told = one.ask(messages.MetadataRequest(topics=None), 8)
+        (topic,) = told.topics
+        ports = {node.node_id: node.port for node in told.brokers}
+        leader = next(each for each in addresses if each.endswith(f":{ports[topic.partitions[0].leader_id]}"))
+        (other,) = (each for each in addresses if each != leader)
+        data = records.encode([records.Record(value=VALUE)])
+        for name, wrong in (("bad", 25), ("near", 15)):
+            for address, count in ((other, wrong), (leader, 25)):
+                with Connection(address, f"{name}-stale-leaders") as one:
+                    for _ in range(count):
+                        partition = {"index": 0, "records": data}
+                        body = {
+                            "acks": 1,
+                            "timeout_ms": 5000,
+                            "topic_data": [{"name": "some", "partition_data": [partition]}],
+                        }
+                        told = one.ask(messages.ProduceRequest.from_dict(body), 9)
+                        error = told.responses[0].partition_responses[0].error_code
+                        assert error == (6 if address == other else 0), error
+
+
+ALL: dict[str, tuple[int, Callable[[Cluster, Path], None]]] = {
+    "lag": (1, lag), "denials": (1, denials), "findings": (1, findings), "leaders": (2, leaders),
+}  # fmt: skip
+"""By name: how many brokers, and what is done with them."""
 
 
 def main() -> None:
@@ -497,8 +536,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.names or ALL:
         began = time.monotonic()
-        with cluster() as broker:
-            ALL[name](broker, arguments.out)
+        brokers, record = ALL[name]
+        with cluster(brokers) as broker:
+            record(broker, arguments.out)
         print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
 
 

@@ -69,7 +69,7 @@ CONSEQUENCES = {
 }
 """Each new client asks for metadata."""
 ELSEWHERE = {"stale-leaders", "denials", "sasl-failures"}
-"""Rules that need more than one broker, and those of the other captures."""
+"""Rules of the other captures."""
 
 
 def test_clients_that_behave_badly_are_found_and_no_others() -> None:
@@ -81,3 +81,9 @@ def test_clients_that_behave_badly_are_found_and_no_others() -> None:
     assert by - CONSEQUENCES == wanted
     for one in found:
         assert one.evidence
+
+
+def test_clients_that_write_to_a_broker_that_does_not_lead_are_found() -> None:
+    (one,) = finder_of("leaders").result()
+    assert (one.rule, one.client_id, one.count) == ("stale-leaders", "bad-stale-leaders", 25)
+    assert one.evidence
