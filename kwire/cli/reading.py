@@ -11,7 +11,9 @@ import select
 import signal
 import stat
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,16 +117,29 @@ class Live:
 
     A read gives what came within ``PATIENCE`` of its first byte, so that a slow source shows each packet and a fast one
     fills whole windows. A pipe ends where its writers are gone; what is followed has its end when Ctrl-C is pressed.
+
+    A pipe is read ahead by a thread: ``tcpdump -w -`` drops packets while nobody takes what it writes, and the first
+    machine code may take longer to load, or to compile, than a pipe holds of a busy broker.
     """
 
     PATIENCE: Final = 0.1
     """Seconds."""
     PIECE: Final = 1 << 20
     """Bytes."""
+    AHEAD: Final = 64 << 20
+    """Bytes that are read ahead."""
 
     def __init__(self, descriptor: int, *, follow: bool) -> None:
-        self._descriptor = descriptor
+        # One of its own, for a thread may read it longer than whoever opened the other is there.
+        self._descriptor = descriptor if follow else os.dup(descriptor)
         self._follow = follow
+        self._ahead: deque[bytes] = deque()
+        self._held = 0
+        self._ended: bool | OSError = False
+        self._changed = threading.Condition()
+        self._piped = not follow
+        if self._piped:
+            threading.Thread(target=self._read_ahead, name="kwire-read-ahead", daemon=True).start()
 
     @contextlib.contextmanager
     def ended_by_ctrl_c(self) -> Iterator[None]:
@@ -148,11 +163,11 @@ class Live:
         until = math.inf
         while size > 0 and (left := until - time.monotonic()) > 0:
             wait = self.PATIENCE if self._follow else None if left == math.inf else left
-            if not select.select([self._descriptor], [], [], wait)[0]:
+            part = self._next(min(size, self.PIECE), wait)
+            if part is None:
                 if parts or not self._follow:
                     break
                 continue
-            part = os.read(self._descriptor, min(size, self.PIECE))
             if not part:
                 if not self._follow or parts:
                     break
@@ -162,6 +177,43 @@ class Live:
             size -= len(part)
             until = min(until, time.monotonic() + self.PATIENCE)
         return b"".join(parts)
+
+    def _next(self, size: int, wait: float | None) -> bytes | None:
+        """Up to ``size`` bytes: none at the end, and None where nothing came in time."""
+        if not self._piped:
+            if not select.select([self._descriptor], [], [], wait)[0]:
+                return None
+            return os.read(self._descriptor, size)
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._ahead or self._ended, wait):
+                return None
+            if not self._ahead:
+                if isinstance(self._ended, OSError):
+                    raise self._ended
+                return b""
+            part = self._ahead.popleft()
+            if len(part) > size:
+                self._ahead.appendleft(part[size:])
+                part = part[:size]
+            self._held -= len(part)
+            self._changed.notify_all()
+            return part
+
+    def _read_ahead(self) -> None:
+        ended: bool | OSError = True
+        try:
+            while part := os.read(self._descriptor, self.PIECE):
+                with self._changed:
+                    self._ahead.append(part)
+                    self._held += len(part)
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._held < self.AHEAD)
+        except OSError as wrong:
+            ended = wrong
+        os.close(self._descriptor)
+        with self._changed:
+            self._ended = ended
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Nothing: whoever opened the descriptor closes it."""
