@@ -14,7 +14,8 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol
+from io import BufferedReader, BytesIO, FileIO
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -35,6 +36,10 @@ FIRST_WINDOW: Final = 256 << 10
 
 COMPRESSED_PIECE: Final = 4 << 10
 """Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
+
+_IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, pa.CompressedInputStream)
+"""Sources that are asked to write where the tracker reads: new memory for each window would cost as much as reading
+its packets, and a copy half of that."""
 
 
 class Source(Protocol):
@@ -89,6 +94,8 @@ class Reading:
         self._broken: str | None = None
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
         self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
+        # Not what derives from these: its ``read`` may be another one.
+        self._into = type(source) in _IN_PLACE and not live
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over = False
@@ -125,28 +132,37 @@ class Reading:
         """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
         return self.tracker.notes()
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes | memoryview:
         """``size`` bytes, fewer only at the end of the source, where it cannot be read any further, or of a live one.
 
         A source that fails after it has given bytes (damaged compression, a disk, a connection to an object store) is
         treated as a capture that is damaged there: what came before is not lost.
         """
+        source: Any = self._source
+        room = self.tracker.room(size) if self._into else memoryview(b"")
         parts: list[bytes] = []
-        while size > 0 and self._broken is None:
+        read = 0
+        while read < size and self._broken is None:
+            wanted = min(size - read, self._piece)
             try:
-                part = self._source.read(min(size, self._piece))
+                if self._into:
+                    got = source.readinto(room[read : read + wanted])
+                else:
+                    parts.append(source.read(wanted) or b"")
+                    got = len(parts[-1])
             except (OSError, EOFError) as error:
-                if not parts and not self._bytes_read:
+                if not self._bytes_read:
                     raise
                 self._broken = " ".join(str(error).split()) or type(error).__name__
                 break
-            if not part:
+            if not got:
                 break
-            parts.append(part)
-            size -= len(part)
-            self._bytes_read += len(part)
+            read += got
+            self._bytes_read += got
             if self._progress is not None:
                 self._progress(self._bytes_read)
             if self._live:
                 break
+        if self._into:
+            return room[:read]
         return parts[0] if len(parts) == 1 else b"".join(parts)

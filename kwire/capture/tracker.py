@@ -267,6 +267,14 @@ class Tracker:
 
     # -- bytes in, frames out
 
+    def room(self, size: int) -> memoryview:
+        """Where the next ``size`` bytes of the capture may be written: given to ``feed`` from there, as many of them as
+        there are, they need not be copied."""
+        before = len(self._held) + len(self._rest)
+        if len(self._buffer) < before + size:
+            self._buffer = np.empty(before + size, np.uint8)
+        return memoryview(self._buffer)[before : before + size]
+
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
         """The frames that become complete with the next bytes of the capture.
 
@@ -295,7 +303,11 @@ class Tracker:
         if len(self._buffer) < size:
             self._buffer = np.empty(size, np.uint8)
         # The same memory for each window: nothing of it is kept, and new memory would cost as much as reading packets.
-        buf = np.concatenate([self._held, self._rest, fresh], out=self._buffer[:size])
+        buf = self._buffer[:size]
+        behind = size - len(fresh)
+        np.concatenate([self._held, self._rest], out=buf[:behind])
+        if not np.may_share_memory(fresh, buf):
+            buf[behind:] = fresh
         packets, pos, error = self._container.packets(buf, start, len(buf), self._base - start, engine)
         self._base += int(pos) - start
         if error is None and broken is not None:

@@ -75,6 +75,7 @@ from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.compression import CODECS, decompress
+from kwire.records.constants import CONSTANTS
 from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
 from kwire.records.objects import TIMESTAMP_TYPES
@@ -711,37 +712,6 @@ def _relative(parents: Table, inner: Table) -> None:
     inner["base"] = bases[which]
 
 
-class _Constants:
-    """Arrow arrays that hold one value again and again, shared between calls.
-
-    A window whose batches all have the same codec, or no producer, needs no memory for these columns. The values are
-    few: nulls, names, flags and the magic.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Any, Any], Any] = {}
-
-    def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
-        made = self._made.get((kind, value))
-        if made is None or len(made) < rows:
-            size = max(rows, 1024)
-            if value is None:
-                made = pa.nulls(size, kind)
-            elif kind == HEADERS:
-                # Arrow would make a scalar of each row. Lists without elements are offsets of zero.
-                ends = pa.py_buffer(np.zeros(size + 1, np.int32))
-                made = pa.Array.from_buffers(kind, size, [None, ends], 0, children=[pa.array([], kind.value_type)])
-            else:
-                made = pa.repeat(pa.scalar(value, kind), size)
-            # For more rows than a piece has, an array is made and not kept.
-            if rows <= MOST_ROWS:
-                self._made[kind, value] = made
-        return made.slice(0, rows)
-
-
-_CONSTANTS: Final = _Constants()
-
-
 class _Columns:
     """Reads the records of some batches of a window and puts their columns together."""
 
@@ -850,7 +820,7 @@ class _Columns:
             sequence=np.empty(rows, np.int32),
             crc_ok=crc_ok,
             control=np.full(rows if controls else 0, _NO_CONTROL, np.int32),
-            position=np.empty(rows if POSITION.name in names else 0, np.int64),
+            position=np.empty(rows if POSITION.name in names and self._own_positions else 0, np.int64),
         )
         self.keys = Texts(
             valid=key_valid,
@@ -953,7 +923,7 @@ class _Columns:
 
     def _headers(self) -> pa.Array:
         if not self.used["header"]:
-            return _CONSTANTS.get(HEADERS, (), self.rows)
+            return CONSTANTS.get(HEADERS, (), self.rows)
         ends = self.headers.at[self.first : self.first + self.rows + 1]
         low, high = int(ends[0]), int(ends[-1])
         keys = self._header_keys
@@ -987,19 +957,19 @@ class _Columns:
 
     def _crc_ok(self) -> pa.Array:
         if not self.used["wrong_crcs"]:
-            return _CONSTANTS.get(pa.bool_(), True, self.rows)
+            return CONSTANTS.get(pa.bool_(), True, self.rows)
         every = self.used["row"]
         return self._of(pa.Array.from_buffers(pa.bool_(), every, [None, pa.py_buffer(self.columns.crc_ok)], 0))
 
     def _sequence(self) -> pa.Array:
         if not (self.table["sequence"] >= 0).any():
-            return _CONSTANTS.get(pa.int32(), None, self.rows)
+            return CONSTANTS.get(pa.int32(), None, self.rows)
         numbers = self._slice(self.columns.sequence)
         return _nullable(pa.int32(), numbers, numbers >= 0)
 
     def _control_type(self) -> pa.Array:
         if not self.columns.control.size:
-            return _CONSTANTS.get(pa.string(), None, self.rows)
+            return CONSTANTS.get(pa.string(), None, self.rows)
         numbers, which = np.unique(self._slice(self.columns.control), return_inverse=True)
         names = [None if number == _NO_CONTROL else control_type_name(number) for number in numbers.tolist()]
         return pa.array(names, pa.string()).take(pa.array(which))
@@ -1022,7 +992,7 @@ class _Columns:
         if not self.rows:
             return pa.array([], kind)
         if same:
-            return _CONSTANTS.get(kind, values[int(column[0])], self.rows)
+            return CONSTANTS.get(kind, values[int(column[0])], self.rows)
         return pa.array(values, kind).take(pa.array(np.repeat(column, self.table["rows"])))
 
     def _number(self, column: str, kind: pa.DataType, none: int | None) -> pa.Array:
@@ -1032,7 +1002,7 @@ class _Columns:
         if self._same(column):
             value = int(self.table[column][0])
             if value == none:
-                return _CONSTANTS.get(kind, None, self.rows)
+                return CONSTANTS.get(kind, None, self.rows)
             # Numbers are too many to be kept.
             return _nullable(kind, np.full(self.rows, value, kind.to_pandas_dtype()), None)
         out = self._spread(column, kind.to_pandas_dtype())
@@ -1054,8 +1024,17 @@ class _Columns:
     def _base_offset(self) -> pa.Array:
         return self._number("base", pa.int64(), None)
 
+    @property
+    def _own_positions(self) -> bool:
+        """Whether there are plain messages: other records stand where their batch or wrapper does."""
+        return bool(((self.table["magic"] < 2) & (self.table["arena"] == 0)).any())
+
     def _position(self) -> pa.Array:
-        position = self._slice(self.columns.position) - self.window.starts[self._spread("record_set", np.int64)]
+        start = self.window.starts[self.table["record_set"]]
+        if self.columns.position.size:
+            position = self._slice(self.columns.position) - np.repeat(start, self.table["rows"])
+        else:
+            position = np.repeat(self.table["origin"] - start, self.table["rows"])
         return _nullable(pa.int64(), position, None)
 
     def _producer_id(self) -> pa.Array:

@@ -27,6 +27,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
 from kwire.limits import BEYOND
+from kwire.records.constants import CONSTANTS
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.records.portions import MOST_BYTES, portions
 
@@ -57,7 +58,7 @@ TOO_LARGE: Final = "too_large"
 def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
     """``status`` and ``error`` of rows that were read: two arrays of text, by a bool array without nulls."""
     if crc_ok.false_count == 0:
-        return pa.repeat(pa.scalar(OK), len(crc_ok)), pa.nulls(len(crc_ok), pa.string())
+        return CONSTANTS.get(pa.string(), OK, len(crc_ok)), CONSTANTS.get(pa.string(), None, len(crc_ok))
     status = pc.if_else(crc_ok, pa.scalar(OK), pa.scalar(CORRUPT))
     return status, pc.if_else(crc_ok, pa.scalar(None, pa.string()), pa.scalar(WRONG_CHECKSUM))
 

@@ -2,7 +2,9 @@
 
 Rules kept here:
 
-- What is the same for many rows is made once and spread over them with ``take`` or ``repeat``.
+- What is the same for many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how
+  many rows each value is spread; without it each is one row.
+- What is the same for all rows is a part of an array that is there already (``kwire.records.constants``).
 - Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
   (``kwire.records.portions``).
 """
@@ -18,6 +20,7 @@ import pyarrow as pa
 
 from kwire.kernels.layouts import ABSENT
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.constants import CONSTANTS
 from kwire.records.portions import MOST_BYTES
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "milliseconds",
     "nullable",
     "numbers",
+    "over",
     "pick",
     "spread",
     "status_words",
@@ -57,14 +61,20 @@ def distinct(values: Array) -> tuple[Array, Array]:
 
 def constant(value: str | None, n: int) -> pa.Array:
     """The same text in every row."""
-    return pa.repeat(pa.scalar(value, pa.string()), n)
+    return CONSTANTS.get(pa.string(), value, n)
 
 
-def pick(values: Sequence[str | None], numbers_: Array) -> pa.Array:
+def over(values: Array, counts: Array | None) -> Array:
+    """Each value as often as ``counts`` says."""
+    made: Array = values if counts is None else np.repeat(values, counts)
+    return made
+
+
+def pick(values: Sequence[str | None], numbers_: Array, counts: Array | None = None) -> pa.Array:
     """``values[number]`` for each row."""
     if len(numbers_) and numbers_.min() == numbers_.max():
-        return constant(values[int(numbers_[0])], len(numbers_))
-    return pa.array(values, pa.string()).take(pa.array(np.ascontiguousarray(numbers_)))
+        return constant(values[int(numbers_[0])], len(numbers_) if counts is None else int(counts.sum()))
+    return pa.array(values, pa.string()).take(pa.array(over(np.ascontiguousarray(numbers_), counts)))
 
 
 def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
@@ -90,9 +100,10 @@ def nullable(values: Array, type_: pa.DataType) -> pa.Array:
     return pa.array(np.where(absent, 0, values).astype(type_.to_pandas_dtype()), mask=absent)
 
 
-def timestamps(nanoseconds: Array) -> pa.Array:
+def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:
     """Nanoseconds since 1970 as microseconds with the time zone UTC."""
-    return pa.array(nanoseconds // 1000).cast(pa.timestamp("us")).cast(TIMESTAMP)
+    micros = over(nanoseconds // 1000, counts)
+    return pa.Array.from_buffers(TIMESTAMP, len(micros), [None, pa.py_buffer(micros)], 0)
 
 
 def milliseconds(nanoseconds: Array) -> pa.Array:
@@ -123,14 +134,15 @@ class Texts:
         made: Array = right[self._numbers]
         return made
 
-    def column(self, which: Array) -> pa.Array:
+    def column(self, which: Array, counts: Array | None = None) -> pa.Array:
         """The texts of the things ``which`` (-1: null) as a column."""
         number = self._numbers[which] if len(self._numbers) else np.full(len(which), -1)
         if len(which) and which.min() < 0:
             number = np.where(which < 0, -1, number)
         if len(number) and number.min() == number.max():
             value = None if number[0] < 0 else self._values[int(number[0])]
-            return pa.repeat(pa.scalar(value, pa.string()), len(number))
+            return constant(value, len(number) if counts is None else int(counts.sum()))
+        number = over(number, counts)
         if sum(self._sizes) <= MOST_BYTES:
             return pa.array(self._values, pa.string()).take(pa.array(number, mask=number < 0))
         # Only those that occur: all together may be more than an Arrow array can hold.
@@ -141,7 +153,12 @@ class Texts:
         return values.take(pa.array(place[number], mask=number < 0))
 
 
-def spread(values: Array, type_: pa.DataType, which: Array) -> pa.Array:
-    """Numbers of a few things as a column of many rows: ``which`` is the thing of each, -1 for none; ABSENT is null."""
-    index = pa.array(np.maximum(which, 0), mask=which < 0)
-    return pa.array(values, mask=values == ABSENT).cast(type_).take(index)
+def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None = None) -> pa.Array:
+    """Numbers of a few things as a column of many rows: ``which`` is the thing of each, -1 for none; ABSENT is null.
+    They are in the range of the type."""
+    made = np.append(values, ABSENT)[which]
+    absent = made == ABSENT
+    kind = type_.to_pandas_dtype()
+    if not absent.any():
+        return pa.array(over(made.astype(kind), counts))
+    return pa.array(over(np.where(absent, 0, made).astype(kind), counts), mask=over(absent, counts))

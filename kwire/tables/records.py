@@ -228,9 +228,11 @@ class Records(Maker):
         from kwire.records.portions import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
+        of_set, counts = _runs(found.set_index)
         own = {name: found.batch.column(name) for name in self._decoded}
         if "position" in own:
-            own["batch"] = pa.array(own.pop("position").to_numpy() + place.begins[found.set_index])
+            position = own.pop("position").to_numpy()
+            own["batch"] = pa.array(position + columns.over(place.begins[of_set], counts))
         if hides.any():
             control = found.batch.column("is_control").to_numpy(False)
             some = {one: own[one] for one in MAY_HIDE if one in own}
@@ -240,8 +242,8 @@ class Records(Maker):
         n_rows = len(found.set_index)
         if not told and n_rows * place.most <= self._most and not place.has_long_names:
             # As good as always.
-            index = found.set_index.astype(np.int64)
-            yield columns.filled(self._schema, (place.columns(index, place.of_job[index]) | own).__getitem__)
+            made = place.columns(of_set, place.of_job[of_set], counts=counts)
+            yield columns.filled(self._schema, (made | own).__getitem__)
             return
         errors = [one.sentence(frames) if isinstance(one, Failure) else one for _, one in told]
         bad_frames, bad_sets = np.array([at for at, _ in told], np.int64).reshape(-1, 2).T
@@ -301,6 +303,13 @@ class Records(Maker):
         whole = (of_set >= 0) | (frames["status"][of_frame] == Status.OK)
         made = np.where(whole, int(RecordStatus.MALFORMED), int(RecordStatus.UNREADABLE))
         return np.where([BEYOND in text for text in said], int(RecordStatus.TOO_LARGE), made)
+
+
+def _runs(set_index: Array) -> tuple[Array, Array | None]:
+    """The sets of neighbouring records, and how many records each has; None where each has one."""
+    ends = np.flatnonzero(np.append(set_index[1:] != set_index[:-1], len(set_index) > 0))
+    of_set = set_index[ends].astype(np.int64)
+    return of_set, None if len(ends) == len(set_index) else np.diff(ends, prepend=-1)
 
 
 def _with_records(frames: Frames) -> Array:
@@ -365,20 +374,22 @@ class Place:
         made: Array = self._costs[of_set]
         return made
 
-    def columns(self, of_set: Array, row: Array, unnamed: Array | None = None) -> dict[str, pa.Array]:
+    def columns(
+        self, of_set: Array, row: Array, unnamed: Array | None = None, counts: Array | None = None
+    ) -> dict[str, pa.Array]:
         """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``; ``unnamed`` are
-        those without the name of their topic."""
+        those without the name of their topic. ``counts``: how many rows each thing is (None: one)."""
         named = of_set if unnamed is None else np.where(unnamed, -1, of_set)
         frames, texts = self._frames, self._texts
         make: dict[str, Callable[[], pa.Array]] = {
-            "capture": lambda: columns.constant(self._name, len(row)),
-            "connection": lambda: pa.array(frames.of_connections("number", frames["slot"][row])),
-            "frame": lambda: pa.array(frames.numbers[row]),
-            "frame_timestamp": lambda: columns.timestamps(frames["time"][row]),
-            "source": lambda: columns.pick(SOURCES, frames["response"][row]),
-            "topic": lambda: texts["topic"].column(named),
-            "topic_id": lambda: texts["topic_id"].column(of_set),
-            "partition": lambda: columns.spread(value_column(self._sets, R_PARTITION), pa.int32(), of_set),
+            "capture": lambda: columns.constant(self._name, len(row) if counts is None else int(counts.sum())),
+            "connection": lambda: pa.array(columns.over(frames.of_connections("number", frames["slot"][row]), counts)),
+            "frame": lambda: pa.array(columns.over(frames.numbers[row], counts)),
+            "frame_timestamp": lambda: columns.timestamps(frames["time"][row], counts),
+            "source": lambda: columns.pick(SOURCES, frames["response"][row], counts),
+            "topic": lambda: texts["topic"].column(named, counts),
+            "topic_id": lambda: texts["topic_id"].column(of_set, counts),
+            "partition": lambda: columns.spread(value_column(self._sets, R_PARTITION), pa.int32(), of_set, counts),
         }
         assert tuple(make) == OF_PLACE
         return {name: one() for name, one in make.items() if name in self._wanted}

@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 import struct
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,33 @@ def test_a_source_may_give_less_than_it_is_asked_for() -> None:
 
     source = Slow(pcap(exchange(count=2).packets))
     assert brief([row for batch in capture.read(source) for row in batch.to_pylist()]) == several(2)
+
+
+def test_sources_that_write_in_place_have_the_rows_of_those_that_do_not(tmp_path: Path) -> None:
+    packets = exchange(count=5).packets
+    data, cut = pcap(packets), pcap(packets)[:-3]
+    (tmp_path / "a.pcap").write_bytes(data)
+
+    class Plain:
+        def __init__(self, data: bytes) -> None:
+            self._data = io.BytesIO(data)
+
+        def read(self, size: int, /) -> bytes:
+            return self._data.read(size)
+
+    expected = rows_of(Plain(data), window=1 << 20)
+    assert len(expected) == 10
+    for window in (300, len(data) - 1, len(data), 1 << 20):
+        with (tmp_path / "a.pcap").open("rb") as buffered, (tmp_path / "a.pcap").open("rb", buffering=0) as raw:
+            packed = pa.CompressedInputStream(io.BytesIO(gzip.compress(data)), "gzip")
+            for source in (io.BytesIO(data), buffered, raw, packed):
+                assert rows_of(source, window=window) == expected
+        with pytest.raises(CaptureError, match="truncated"):
+            rows_of(io.BytesIO(cut), window=window)
+
+
+def rows_of(source: Any, window: int) -> list[dict[str, Any]]:
+    return [row for batch in capture.read(source, window=window) for row in batch.to_pylist()]
 
 
 def test_notes_are_told_at_the_end_only_and_before_an_error() -> None:

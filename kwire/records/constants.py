@@ -1,0 +1,73 @@
+"""Arrow arrays that hold one value again and again, shared between calls.
+
+Much of what a table says is the same in all rows of a window: the capture, the topic, the codec, a status, or nothing.
+Such a column needs no memory of its own, and no time.
+
+Rule kept here: what is kept is bounded in bytes, whatever the values are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kwire.errors import MissingExtraError
+
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError as missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from missing
+
+from kwire.records.arrow_types import HEADERS
+
+__all__ = ["CONSTANTS", "Constants"]
+
+KEPT: Final = 64 << 20
+"""Bytes of all arrays that are kept."""
+LARGEST: Final = 8 << 20
+"""Bytes of one that is kept."""
+
+
+class Constants:
+    """The arrays, by type and value: those used last, as many as ``KEPT`` allows."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, Any], Any] = {}
+
+    def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
+        """``rows`` times ``value``; None is null, and ``()`` no headers."""
+        key = kind, value
+        made = self._made.get(key)
+        if made is None or len(made) < rows:
+            # More rows are asked for as a rule, where windows grow.
+            size = max(1 << (rows - 1).bit_length() if rows else 0, 1024)
+            width = 4 + (len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8)
+            if size * width > LARGEST:
+                return _repeated(kind, value, rows)
+            made = _repeated(kind, value, size)
+            self._keep(key, made)
+        return made.slice(0, rows)
+
+    def _keep(self, key: tuple[Any, Any], made: pa.Array) -> None:
+        self._made.pop(key, None)
+        self._made[key] = made
+        total = 0
+        # Another thread may add to it meanwhile, so a copy is walked.
+        for one, array in reversed(list(self._made.items())):
+            total += array.nbytes
+            if total > KEPT:
+                self._made.pop(one, None)
+
+
+def _repeated(kind: pa.DataType, value: Any, rows: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(rows, kind)
+    if kind == HEADERS:
+        # Arrow would make a scalar of each row. Lists without elements are offsets of zero.
+        ends = pa.py_buffer(np.zeros(rows + 1, np.int32))
+        return pa.Array.from_buffers(kind, rows, [None, ends], 0, children=[pa.array([], kind.value_type)])
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
+CONSTANTS: Final = Constants()
+"""Those of the process."""
