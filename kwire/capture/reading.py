@@ -41,6 +41,9 @@ _IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, pa.CompressedInputStream)
 """Sources that are asked to write where the tracker reads: new memory for each window would cost as much as reading
 its packets, and a copy half of that."""
 
+_MOST_IN_PLACE: Final = 64 << 20
+"""Bytes of a window that has its memory before anything is read. Larger ones grow with what there is."""
+
 
 class Source(Protocol):
     """A binary file object, or anything with its ``read``."""
@@ -95,7 +98,7 @@ class Reading:
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
         self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
         # Not what derives from these: its ``read`` may be another one.
-        self._into = type(source) in _IN_PLACE and not live
+        self._into = type(source) in _IN_PLACE and not live and self._window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over = False

@@ -272,7 +272,8 @@ class Tracker:
         there are, they need not be copied."""
         before = len(self._held) + len(self._rest)
         if len(self._buffer) < before + size:
-            self._buffer = np.empty(before + size, np.uint8)
+            # More may be left over by the next window.
+            self._buffer = np.empty(before + size + (before + size) // 8, np.uint8)
         return memoryview(self._buffer)[before : before + size]
 
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
