@@ -11,7 +11,8 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.tracker import Tracker
     from kwire.cli.output import Output
+    from kwire.limits import Limits
+    from kwire.log import Segment
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
     from kwire.tls import KeyLog
@@ -172,7 +175,7 @@ def register(subparsers: Any) -> None:
         type=_jobs,
         default=1,
         metavar="N",
-        help="decode so many captures at once (0: as many as there are processors)",
+        help="decode so many captures or segments at once (0: as many as there are processors)",
     )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
@@ -324,7 +327,9 @@ def _decode_at_once(
     from kwire.cli.parallel import decoded
 
     code = 0
-    with contextlib.closing(decoded(files, args.jobs, args, schemas)) as outcomes:
+    plain = argparse.Namespace(**{name: value for name, value in vars(args).items() if name not in ("parser", "run")})
+    tasks = [(file, file) for file in files]
+    with contextlib.closing(decoded(tasks, args.jobs, partial(_capture, plain), schemas)) as outcomes:
         for outcome in outcomes:
             for table, batch in outcome.batches():
                 outputs[table].write(batch)
@@ -333,6 +338,13 @@ def _decode_at_once(
                 _tell(outputs, [outcome.error])
                 code = BAD_INPUT
     return code
+
+
+def _capture(args: argparse.Namespace, file: str, outputs: Mapping[str, Output], say: Callable[[str], None]) -> bool:
+    """A capture that a process decodes."""
+    for line in decode(file, args, outputs, {}, opened_keylog(args.keylog, quiet=True)):
+        say(line)
+    return True
 
 
 def _tell(outputs: Mapping[str, Output], lines: Sequence[str]) -> None:
@@ -360,6 +372,67 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Sequence[Colum
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
     return table.shown if columns is None else [whole(field) for field in schema], schema
+
+
+def _decode_segments_at_once(
+    tasks: Sequence[tuple[str, Segment | str]],
+    args: argparse.Namespace,
+    name: str,
+    output: Output,
+    schema: pa.Schema,
+) -> int:
+    """``-j``: the same lines and exit code."""
+    from kwire.cli import BAD_INPUT
+    from kwire.cli.parallel import decoded
+
+    code = 0
+    over: str | None = None
+    work = partial(_segment, name, args.deep, args.columns, args.limits, args.secrets, args.check_indexes)
+    with contextlib.closing(decoded(tasks, args.jobs, work, {name: schema})) as outcomes:
+        for outcome in outcomes:
+            if outcome.file == over:
+                # Nothing is read of a folder behind what went wrong.
+                continue
+            over = None
+            for _, batch in outcome.batches():
+                output.write(batch)
+            lines = outcome.notes
+            if outcome.error is not None:
+                lines = [*lines, outcome.error]
+                over = outcome.file
+            _tell({name: output}, lines)
+            if outcome.error is not None or not outcome.right:
+                code = BAD_INPUT
+    return code
+
+
+def _segment(
+    name: str,
+    deep: bool,
+    columns: Sequence[str] | None,
+    limits: Limits,
+    secrets: bool,
+    check_indexes: bool,
+    segment: Segment | str,
+    outputs: Mapping[str, Output],
+    say: Callable[[str], None],
+) -> bool:
+    """A segment that a process decodes; what is no segment is read for what is wrong with it."""
+    from kwire.cli import segments as reading
+
+    table = tables.table(name, tables.LOG)
+    if deep and table.deep is not None:
+        table = table.deep
+    return reading.decode(
+        segment,
+        outputs[name].write,
+        say,
+        table=table,
+        limits=limits,
+        secrets=secrets,
+        columns=columns,
+        check_indexes=check_indexes,
+    )
 
 
 def _segments(files: list[str]) -> list[str]:
@@ -394,6 +467,10 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
         table = table.deep
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
+        if args.jobs > 1:
+            tasks = [(file, segment) for file in files for segment in reading.segments(file)]
+            if len(tasks) > 1:
+                return _decode_segments_at_once(tasks, args, table.name, output, schema)
         for file in files:
             try:
                 with progress_bar(file, _bytes_below(file), output) as progress:

@@ -1,4 +1,4 @@
-"""Several captures at once, each decoded by a process of its own: ``kwire decode -j``.
+"""Several captures or log segments at once, each decoded by a process of its own: ``kwire decode -j``.
 
 A process writes the rows of its file into Arrow streams in a temporary folder; they are read back in the order of the
 files, so that rows, notes and errors come as they do without. Rules kept here:
@@ -10,13 +10,12 @@ files, so that rows, notes and errors come as they do without. Rules kept here:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import multiprocessing
 import signal
 import tempfile
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -28,6 +27,8 @@ from kwire.errors import KwireError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kwire.cli.output import Output
+
 __all__ = ["Outcome", "decoded"]
 
 AHEAD: Final = 2
@@ -36,11 +37,13 @@ AHEAD: Final = 2
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a file: where the rows of each table are, what is to be said, and what went wrong."""
+    """What became of a task, which is of a ``file``: where the rows of each table are, what is to be said, whether all
+    is right, and what went wrong."""
 
     file: str
     paths: dict[str, str]
     notes: list[str] = field(default_factory=list)
+    right: bool = True
     error: str | None = None
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -54,22 +57,26 @@ class Outcome:
             Path(path).unlink()
 
 
+Work = Callable[[Any, "Mapping[str, Output]", Callable[[str], None]], bool]
+"""What a process does: it gets a task, the outputs and what takes lines to be said, and returns whether all is well."""
+
+
 def decoded(
-    files: Sequence[str], jobs: int, args: argparse.Namespace, schemas: Mapping[str, pa.Schema]
+    tasks: Sequence[tuple[str, Any]], jobs: int, work: Work, schemas: Mapping[str, pa.Schema]
 ) -> Generator[Outcome]:
-    """The files in their order. ``args`` are those of ``kwire decode``, ``schemas`` of the tables that are made."""
-    plain = argparse.Namespace(**{name: value for name, value in vars(args).items() if name not in ("parser", "run")})
+    """The outcomes of ``work`` in the order of the tasks, each with the name of its file. Both can be pickled;
+    ``schemas`` are those of the tables that are made."""
     waiting: deque[tuple[str, Future[Outcome]]] = deque()
-    left = iter(enumerate(files))
+    left = iter(enumerate(tasks))
     pool = ProcessPoolExecutor(
-        min(jobs, len(files)), mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_the_parent
+        min(jobs, len(tasks)), mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_the_parent
     )
     with tempfile.TemporaryDirectory(prefix="kwire-") as folder:
         try:
             while True:
                 while len(waiting) < jobs + AHEAD and (one := next(left, None)) is not None:
-                    number, file = one
-                    waiting.append((file, pool.submit(_decode, file, plain, schemas, f"{folder}/{number}")))
+                    number, (file, task) = one
+                    waiting.append((file, pool.submit(_done, file, task, work, schemas, f"{folder}/{number}")))
                 if not waiting:
                     break
                 file, future = waiting.popleft()
@@ -89,12 +96,10 @@ def _end_with_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _decode(file: str, args: argparse.Namespace, schemas: Mapping[str, pa.Schema], place: str) -> Outcome:
-    """Decodes a file, in a process of its own."""
+def _done(file: str, task: Any, work: Work, schemas: Mapping[str, pa.Schema], place: str) -> Outcome:
+    """Does a task, in a process of its own."""
     from kwire.cli import worded
-    from kwire.cli.decode import decode
     from kwire.cli.output import ArrowOutput
-    from kwire.cli.reading import opened_keylog
 
     made = Outcome(file, {table: f"{place}.{table}" for table in schemas})
     with contextlib.ExitStack() as stack:
@@ -106,7 +111,7 @@ def _decode(file: str, args: argparse.Namespace, schemas: Mapping[str, pa.Schema
             output.to_terminal = True
             outputs[table] = output
         try:
-            made.notes = decode(file, args, outputs, {}, opened_keylog(args.keylog, quiet=True))
+            made.right = work(task, outputs, made.notes.append)
         except (KwireError, OSError) as error:
             made.error = worded(error, file)
     return made

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from kwire.tables.definition import LogTable
 
-__all__ = ["decode", "holds_segments"]
+__all__ = ["decode", "holds_segments", "segments"]
 
 
 def holds_segments(path: str) -> bool:
@@ -38,7 +38,7 @@ def holds_segments(path: str) -> bool:
 
 
 def decode(
-    path: str,
+    path: str | log.Segment,
     write: Callable[[pa.RecordBatch], None],
     say: Callable[[str], None],
     *,
@@ -49,7 +49,7 @@ def decode(
     check_indexes: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> bool:
-    """Writes the rows of all segments in ``path``, in order. Returns False where an index is wrong.
+    """Writes the rows of all segments in ``path``, in order, or of one segment. Returns False where an index is wrong.
 
     ``write`` gets batches of ``table`` with the columns that are chosen; ``limits`` and ``secrets`` are those of
     ``kwire.log.read``. ``say`` gets sentences about what is no row, each
@@ -58,7 +58,7 @@ def decode(
     """
     right = True
     done = 0
-    for segment in log.find(path):
+    for segment in log.find(path) if isinstance(path, str) else [path]:
         notes: list[str] = []
         seen = 0
 
@@ -84,3 +84,11 @@ def decode(
                 right = False
                 say(f"{segment.path.parent / problem.file}: entry {problem.entry}: {problem.message}")
     return right
+
+
+def segments(path: str) -> Sequence[log.Segment | str]:
+    """The segments in ``path``; itself where that cannot be said: ``decode`` says why."""
+    try:
+        return log.find(path)
+    except (KwireError, OSError):
+        return [path]

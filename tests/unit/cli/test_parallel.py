@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kwire.cli import main
+from kwire.records import Record, encode
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURES = (
@@ -47,6 +48,32 @@ def test_the_command_itself(files: list[str]) -> None:
     one, both = (subprocess.run([*command, *more], capture_output=True, check=True) for more in ([], ["-j", "2"]))
     assert one.stdout == both.stdout
     assert one.stdout.count(b"\n") > 10
+
+
+def test_segments_at_once_have_the_rows_lines_and_code_of_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    for number, name in enumerate(("orders-0", "orders-1", "torn-0")):
+        folder = data / name
+        folder.mkdir(parents=True)
+        for base in (0, 100):
+            made = [Record(b"k%d" % n, b"%d" % number, timestamp=1_700_000_000_000 + n) for n in range(base, base + 9)]
+            bytes_ = encode(made, base_offset=base)
+            (folder / f"{base:020}.log").write_bytes(bytes_[:-5] if name == "torn-0" and base else bytes_)
+    # An index that is wrong, and one that cannot be read as one.
+    (data / "orders-1" / f"{0:020}.index").write_bytes(bytes.fromhex("0000000500000fff"))
+    alone = data / "orders-0" / f"{100:020}.log"
+    found = []
+    for jobs in ("1", "3"):
+        command = ["decode", "-j", jobs, "--format", "csv", "--check-indexes", str(data), str(alone)]
+        found.append((main(command), *capsys.readouterr()))
+    assert found[0] == found[1]
+    code, out, said = found[0]
+    assert code == 2
+    assert out.count("\n") == 1 + 5 * 9 + 9
+    assert "torn-0" in said
+    assert "entry 0" in said
 
 
 @pytest.mark.parametrize(
