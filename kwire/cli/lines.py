@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kwire.kernels.engine import MACHINE, Engine
 from kwire.kernels.lines import CELL, MAX_DEPTH, Show, write_lines
@@ -212,6 +213,8 @@ class _Program:
             column = pa.array(texts, pa.string(), mask=column.is_null().to_numpy(zero_copy_only=False))
         elif pa.types.is_floating(type_):
             column = pa.array([None if one is None else one.strip('"') for one in _floats(column)], pa.string())
+        else:
+            column = _without_formulas(column)
         self._string(Show.FIELD, column, prefix, quoted=int(guarded))
 
     def run(self, rows: int, engine: Engine) -> Iterator[bytes]:
@@ -232,6 +235,24 @@ class _Program:
             else:
                 yield out[:size].tobytes()
             row = after
+
+
+FORMULA: Final = "=+-@\t\r\n"
+"""Spreadsheets take text for a formula that begins with one of these, some of them behind a tab or the end of a line."""
+
+
+def no_formula(text: str) -> str:
+    """``text`` as no spreadsheet takes it for a formula."""
+    return f"'{text}" if text[:1] in FORMULA and text else text
+
+
+def _without_formulas(column: pa.Array) -> pa.Array:
+    """``no_formula`` of each text."""
+    first = pc.utf8_slice_codeunits(column, 0, 1)
+    begins = pc.is_in(first, pa.array([*FORMULA]))
+    if not pc.any(begins).as_py():
+        return column
+    return pc.if_else(begins, pc.binary_join_element_wise("'", column, ""), column)
 
 
 def _is_simple(type_: pa.DataType, depth: int = 0) -> bool:

@@ -8,7 +8,8 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
   what a terminal may obey (U+007F to U+009F) and what changes the direction of writing is escaped, other characters
   beyond ASCII only where the output has another encoding than UTF-8.
 - CSV: a line of names first; null is an empty field, an empty text ``""``; bytes and times as in JSON lines, what is
-  nested as JSON text. Text is as it is, but escaped as in JSON lines where it goes to a terminal.
+  nested as JSON text. Text is as it is, but escaped as in JSON lines where it goes to a terminal, and with ``'`` in
+  front where a spreadsheet would take it for a formula.
 - Rows are made by the column where kernels are machine code (``kwire.cli.lines``), else one by one, as the same text.
 - Arrow: the format of files where it goes to a file, that of streams to standard output.
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
@@ -32,7 +33,7 @@ from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
-from kwire.cli.lines import BODY, csv_lines, finite, json_encode, json_lines
+from kwire.cli.lines import BODY, csv_lines, finite, json_encode, json_lines, no_formula
 from kwire.cli.table import TableWriter
 from kwire.kernels.engine import MACHINE, choose
 from kwire.tables.showing import Column
@@ -142,6 +143,7 @@ class CsvOutput(_Lines):
     def __init__(self, file: IO[str], schema: pa.Schema) -> None:
         super().__init__(file)
         file.write(",".join(map(_field, schema.names)) + "\n")
+        self._texts = [pa.types.is_string(one) for one in schema.types]
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Writes the rows of ``batch``."""
@@ -149,13 +151,13 @@ class CsvOutput(_Lines):
             self._put(csv_lines(batch, guarded=self.to_terminal))
             return
         for row in rows_of(batch):
-            self._file.write(",".join(map(self._of, row.values())) + "\n")
+            self._file.write(",".join(map(self._of, row.values(), self._texts)) + "\n")
 
-    def _of(self, value: Any) -> str:
+    def _of(self, value: Any, is_text: bool) -> str:
         if value is None:
             return ""
         if isinstance(value, str):
-            text = value
+            text = no_formula(value) if is_text else value
         elif isinstance(value, bytes):
             return base64.b64encode(value).decode("ascii")
         elif isinstance(value, list | dict):

@@ -55,8 +55,12 @@ def element(type_: model.PrimitiveLayout | model.StructLayout) -> int:
 
 def elements(type_: model.PrimitiveLayout | model.StructLayout, count: int) -> int:
     """What is counted for an array of ``count`` elements."""
-    free = FEW_NUMBERS if _is_number(type_) else 0
-    return count * element(type_) if count > free else 0
+    return count * element(type_) if count > free(type_) else 0
+
+
+def free(type_: model.PrimitiveLayout | model.StructLayout) -> int:
+    """How many elements an array may have that are not counted."""
+    return FEW_NUMBERS if _is_number(type_) else 0
 
 
 def _is_number(type_: model.TypeLayout) -> bool:

@@ -16,6 +16,7 @@ Rules kept here: no input raises; every step is linear in the size of the batch.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -356,6 +357,9 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
 
 def _tenants(topic: pa.Array, is_message: Mask) -> pa.Array:
     """What stands behind the prefix of telemetry topics; null for other topics."""
+    if is_message.all() and len(topic) > 1 and topic[1:].equals(topic[:-1]):
+        # One topic is the rule. A name of 32 kB in each of many rows is then cut once, and copied.
+        return pa.repeat(topic[0].as_py()[len(hono.TOPIC_PREFIX) :], len(topic))
     # The prefix is ASCII: what is behind it is UTF-8 as well.
     texts = pc.binary_replace_slice(topic.filter(pa.array(is_message)), 0, len(hono.TOPIC_PREFIX), "")
     if is_message.all():
@@ -390,16 +394,17 @@ def _messages(
         rows = pa.array(chosen)
         tenant, key, headers, value, now = (one.filter(rows) for one in (tenant, key, headers, value, now))
         is_message = is_message[chosen]
-    named = _mask(pc.greater(pc.binary_length(tenant), 0)).tolist()
-    columns_ = (key.to_pylist(), _pairs(headers), _there(value).tolist())
-    each = zip(is_message.tolist(), named, *columns_, strict=True)
-    nothing = hono.Message("")
-    found = [
-        hono.read(_SOME_TENANT if name else hono.TOPIC_PREFIX, key_, pairs, b"" if there else None) or nothing
-        if is_one
-        else nothing
-        for is_one, name, key_, pairs, there in each
-    ]
+    named, keyed, valued = _mask(pc.greater(pc.binary_length(tenant), 0)), _there(key), _there(value)
+    with_headers = is_message & (pc.fill_null(pc.list_value_length(headers), 0).to_numpy() > 0)
+    rows = pa.array(with_headers)
+    pairs = _pairs(headers.filter(rows))
+    facts = (one.tolist() for one in (named[with_headers], valued[with_headers]))
+    found = [hono.Message(""), *_bare()]
+    # Of records without headers hardly anything tells one from another, and there may be one for seven bytes.
+    which = np.where(is_message, 1 + 4 * named + 2 * keyed + valued, 0)
+    which[with_headers] = np.arange(len(found), len(found) + int(with_headers.sum()))
+    for has_name, has_value, key_, given in zip(*facts, key.filter(rows).to_pylist(), pairs, strict=True):
+        found.append(_read(has_name, key_, given, has_value))
     violations = [violation for one in found for violation in one.violations]
     texts = pa.StructArray.from_arrays(
         [pa.array([getattr(one, name) for one in violations], pa.string()) for name in ("rule", "detail")],
@@ -414,22 +419,37 @@ def _messages(
         numbers = pa.array([getattr(one, name) for one in found], pa.int64())
         return pc.multiply(numbers, 1000).cast(TIMESTAMP)
 
+    asked = [None] * (len(found) - int(with_headers.sum())) + now.filter(rows).to_pylist()
+    expired = [
+        None if at is None else hono.expired(one.creation_time, one.ttl, at)
+        for one, at in zip(found, asked, strict=True)
+    ]
     columns = {
-        "tenant": tenant,
         **{name: of(name) for name in ("device_id", "content_type", "content_encoding", "qos", "ttd", "ttl")},
         "creation_time": time("creation_time"),
         "connected_until": time("connected_until"),
-        "expired": pa.array(
-            [
-                None if at is None else hono.expired(one.creation_time, one.ttl, at)
-                for one, at in zip(found, now.to_pylist(), strict=True)
-            ],
-            pa.bool_(),
-        ),
+        "expired": pa.array(expired, pa.bool_()),
         "violations": pa.ListArray.from_arrays(pa.array(ends), texts, type=VIOLATIONS),
     }
+    at = pa.array(which)
+    columns = {name: one.take(at) for name, one in columns.items()} | {"tenant": tenant}
     nulls = pa.array(~is_message)
     return pa.StructArray.from_arrays([columns[f.name] for f in HONO_MESSAGE], fields=[*HONO_MESSAGE], mask=nulls)
+
+
+@functools.cache
+def _bare() -> tuple[hono.Message, ...]:
+    """The messages without headers: with a tenant or without, then with a key or without, then with a value."""
+    some = (False, True)
+    return tuple(_read(name, b"" if key else None, [], value) for name in some for key in some for value in some)
+
+
+def _read(has_name: bool, key: bytes | None, pairs: list[tuple[str, bytes | None]], has_value: bool) -> hono.Message:
+    """A message without its tenant, whose name may be long."""
+    topic = _SOME_TENANT if has_name else hono.TOPIC_PREFIX
+    made = hono.read(topic, key, pairs, b"" if has_value else None)
+    assert made is not None
+    return made
 
 
 _SOME_TENANT: Final = hono.TOPIC_PREFIX + "t"

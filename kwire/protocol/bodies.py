@@ -99,11 +99,14 @@ def _by_topic(message: model.Message) -> bool:
     return any(one.secret == "topic" for one in every)
 
 
+_TARGET: Final = list(CODE.names or ()).index("target")
+
+
 class _Assembler:
     def __init__(self, pool: Pool, shown: Shown) -> None:
         self._pool = pool
         self._shown = shown
-        self._rows: list[dict[str, int]] = []
+        self._rows: list[list[int]] = []
         self._pending = b""
         self._slots = 0
         self._message: model.Message
@@ -112,16 +115,24 @@ class _Assembler:
         self._by_topic = False
 
     def program(self) -> TextProgram:
-        code = np.zeros(len(self._rows), CODE)
-        for number, fields in enumerate(self._rows):
-            for name, value in fields.items():
-                code[name][number] = value
-        return TextProgram(code, self._slots)
+        return TextProgram(np.array(self._rows, np.int64).reshape(-1).view(CODE), self._slots)
 
-    def add(self, op: Write, **fields: int) -> int:
-        """Adds an instruction, with the text that was put before it; its number."""
+    def add(
+        self,
+        op: Write,
+        *,
+        width: int = 0,
+        nullable: int = 0,
+        of: int = 0,
+        least: int = 0,
+        cost: int = 0,
+        free: int = 0,
+        target: int = 0,
+        slot: int = 0,
+    ) -> int:
+        """Adds an instruction, with the text that was put before it; its number. The fields are those of ``CODE``."""
         text = self._pool.add(self._pending) if self._pending else 0
-        self._rows.append({"op": op, "text": text, "size": len(self._pending), **fields})
+        self._rows.append([op, text, len(self._pending), width, nullable, of, least, cost, free, target, slot])
         self._pending = b""
         return len(self._rows) - 1
 
@@ -129,7 +140,7 @@ class _Assembler:
         """Lets an instruction jump to what is added next."""
         if self._pending:
             self.add(Write.TEXT)
-        self._rows[instruction]["target"] = len(self._rows)
+        self._rows[instruction][_TARGET] = len(self._rows)
 
     def skip(self, layout: model.StructLayout) -> None:
         """A header."""
@@ -227,7 +238,7 @@ class _Assembler:
             "least": element.min_size,
             # What is embedded is counted apart, and is not large.
             "cost": 0 if self._embedding else costs.element(element),
-            "free": 0 if costs.elements(element, 1) else costs.FEW_NUMBERS,
+            "free": costs.free(element),
         }
         if isinstance(element, model.PrimitiveLayout) and element.name in _WIDTHS:
             self.add(Write.NUMBERS, of=_WIDTHS[element.name], **about)
@@ -293,7 +304,7 @@ class _Assembler:
         )
         # Behind bytes that were not looked into, and behind those that were.
         over = self.add(Write.JUMP)
-        self._rows[begin]["target"] = len(self._rows)
+        self._rows[begin][_TARGET] = len(self._rows)
         entries = [self.add(Write.JUMP) for _ in versions]
         for entry, version in zip(entries, versions, strict=True):
             self._here(entry)

@@ -481,11 +481,12 @@ def _record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) ->
     record = Record(
         key,
         value,
-        headers=headers,
         timestamp=_none(wrapped64(batch.base_timestamp + timestamp_delta) if fixed is None else fixed),
         offset=wrapped64(batch.base_offset + wrapped32(offset_delta)),
         attributes=attributes,
     )
+    # Not copied: there may be one for two bytes.
+    record.headers = headers
     record.crc_ok = batch.crc_ok
     return record
 

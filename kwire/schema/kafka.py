@@ -496,15 +496,15 @@ def _compare(one: model.StructLayout, two: model.StructLayout, path: str, say: C
         say(path, f"{_yes(one.flexible)}flexible, ours {_yes(two.flexible)}flexible")
     for what, theirs, ours in (("fields", one.fields, two.fields), ("tagged fields", one.tagged, two.tagged)):
         names, own = [field.name for field in theirs], [field.name for field in ours]
+        by_name, of_theirs = {field.name: field for field in ours}, set(names)
         for name in names:
-            if name not in own:
+            if name not in by_name:
                 say(f"{path}.{name}", f"not among our {what}")
         for name in own:
-            if name not in names:
+            if name not in of_theirs:
                 say(f"{path}.{name}", f"only among our {what}")
         if sorted(names) == sorted(own) and names != own:
             say(path, f"{what} in another order")
-        by_name = {field.name: field for field in ours}
         for field in theirs:
             if field.name in by_name:
                 _compare_field(field, by_name[field.name], f"{path}.{field.name}", say)

@@ -256,6 +256,10 @@ class StructLayout:
     flexible: bool
     min_size: int
 
+    def __hash__(self) -> int:
+        # Layouts are keys of caches, and what they hold would be hashed anew each time, down to the last field.
+        return hash((self.name, self.min_size, len(self.fields), len(self.absent)))
+
 
 TypeLayout = PrimitiveLayout | ArrayLayout | StructLayout
 

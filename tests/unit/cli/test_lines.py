@@ -28,6 +28,11 @@ TEXTS = (
     "\u200d\u200e\u200f\u2027\u2028\u2029\u202e\u202f\u2065\u2066\u2069\u206a",
     "\ud7ff\ue000\uffff\U0001f600\U0010ffff",
     "eight by" * 5 + "\x9b",
+    "=1+1",
+    '@SUM("a")',
+    "-2",
+    "\t=2",
+    "a=b",
 )
 TIMES = (None, 0, -1, 1, 951_782_399_999_999, 951_782_400_000_000, FIRST_US, FIRST_US - 1, LAST_US, LAST_US + 1)
 TIMES += (-(2**63), 2**63 - 1, 1_709_164_800_000_000, 4_107_542_399_000_001)
@@ -104,8 +109,30 @@ def test_csv_is_read_again() -> None:
     batch = batch_of()
     file = io.StringIO(by_row(CsvOutput(io.StringIO(), batch.schema), batch), newline="")
     rows = list(csv.DictReader(file))
-    assert [row["text"] for row in rows] == [one or "" for one in batch.column("text").to_pylist()]
+    texts = [one or "" for one in batch.column("text").to_pylist()]
+    assert [row["text"] for row in rows] == [f"'{one}" if one and one[0] in "=+-@\t" else one for one in texts]
+    assert "-5" in {row["int"] for row in rows}
     assert [json.loads(row["names"]) if row["names"] else None for row in rows] == batch.column("names").to_pylist()
+
+
+def test_no_text_is_a_formula_in_csv(engine: Engine) -> None:
+    topics = [
+        '=HYPERLINK("http://a/"&A1)',
+        "+cmd|' /C calc'!A0",
+        "-1+1",
+        "@x",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "plain",
+        "",
+        None,
+    ]
+    batch = pa.record_batch({"topic": pa.array(topics, pa.string()), "number": pa.array(range(-9, 1), pa.int64())})
+    text = b"".join(lines.csv_lines(batch, engine, guarded=False)).decode()
+    cells = [row[0] for row in csv.reader(io.StringIO(text, newline=""))]
+    assert cells == [*(f"'{one}" for one in topics[:7]), "plain", "", ""]
+    assert by_row(CsvOutput(io.StringIO(), batch.schema), batch).partition("\n")[2] == text
 
 
 def test_slices_of_batches_are_written_as_they_are() -> None:
