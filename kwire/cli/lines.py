@@ -238,7 +238,7 @@ class _Program:
 
 
 FORMULA: Final = "=+-@\t\r\n"
-"""Spreadsheets take text for a formula that begins with one of these, some of them behind a tab or the end of a line."""
+"""Spreadsheets take text for a formula that begins with one of these, or has some of them behind blanks."""
 
 
 def no_formula(text: str) -> str:
