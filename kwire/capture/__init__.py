@@ -9,7 +9,7 @@ Importing this package imports neither numpy, pyarrow nor numba: ``read`` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from kwire.errors import MissingExtraError
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -28,14 +28,14 @@ __all__ = ["read", "schema_of"]
 
 @overload
 def read(
-    source: Source,
+    source: Source | Sequence[Source],
     table: str = ...,
     *,
     tables: None = ...,
     columns: Sequence[str] | None = ...,
     ports: Iterable[int] | None = ...,
     vxlan_ports: Iterable[int] | None = ...,
-    name: str = ...,
+    name: str | Sequence[str] = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
     live: bool = ...,
@@ -56,13 +56,13 @@ def read(
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
-    source: Source,
+    source: Source | Sequence[Source],
     *,
     tables: Iterable[str],
     columns: Mapping[str, Sequence[str]] | None = ...,
     ports: Iterable[int] | None = ...,
     vxlan_ports: Iterable[int] | None = ...,
-    name: str = ...,
+    name: str | Sequence[str] = ...,
     progress: Callable[[int], None] | None = ...,
     window: int | None = ...,
     live: bool = ...,
@@ -82,14 +82,14 @@ def read(
     topic_ids: Mapping[str, str] | None = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
-    source: Source,
+    source: Source | Sequence[Source],
     table: str = "frames",
     *,
     tables: Iterable[str] | None = None,
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     ports: Iterable[int] | None = None,
     vxlan_ports: Iterable[int] | None = None,
-    name: str = "",
+    name: str | Sequence[str] = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
     live: bool = False,
@@ -110,7 +110,9 @@ def read(
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is a binary file object, read once from where it stands. ``table`` is a name that
+    ``source`` is a binary file object, read once from where it stands. A list of them is one capture that was cut in
+    several, in order of time: connections and clients go on from one to the next (not with the tables ``connections``
+    and ``hono``); ``name`` is then a list as well, or the same for all. ``table`` is a name that
     ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
     ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
     ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
@@ -158,25 +160,31 @@ def read(
             if one not in wanted:
                 raise ValueError(f"columns of the table {one!r}, which is not among the tables: {', '.join(wanted)}")
             wanted[one] = chosen
-    found = reading.read(
-        source,
-        wanted,
-        ports=ports,
-        vxlan_ports=vxlan_ports,
-        name=name,
-        progress=progress,
-        window=window,
-        live=live,
-        on_note=on_note,
-        limits=limits,
-        secrets=secrets,
-        payloads=payloads,
-        api=api,
-        direction=direction,
-        only=reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),
-        keys=KeyLog.of(keylog),
-        topic_ids={} if topic_ids is None else {parse_uuid(id_).bytes: name for id_, name in topic_ids.items()},
-    )
+    how: dict[str, Any] = {
+        "ports": ports,
+        "vxlan_ports": vxlan_ports,
+        "progress": progress,
+        "window": window,
+        "live": live,
+        "on_note": on_note,
+        "limits": limits,
+        "secrets": secrets,
+        "payloads": payloads,
+        "api": api,
+        "direction": direction,
+        "only": reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),
+        "keys": KeyLog.of(keylog),
+        "topic_ids": {} if topic_ids is None else {parse_uuid(id_).bytes: one for id_, one in topic_ids.items()},
+    }
+    if isinstance(source, (list, tuple)):
+        names = [name] * len(source) if isinstance(name, str) else list(name)
+        if len(names) != len(source):
+            raise ValueError(f"{len(names)} names for {len(source)} captures")
+        found = reading.read_in_order(source, wanted, names, **how)
+    elif isinstance(name, str):
+        found = reading.read(cast("Source", source), wanted, name=name, **how)
+    else:
+        raise ValueError("one capture has one name")
     return found if tables is not None else _without_name(found)
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from kwire.capture.splits import Split
     from kwire.tls import KeyLog
 
-__all__ = ["EDGES", "Chain", "Link", "Scan", "scan", "still_open", "together"]
+__all__ = ["EDGES", "Chain", "Link", "Scan", "in_order", "scan", "still_open", "together"]
 
 Array = Any
 
@@ -510,6 +510,24 @@ def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, An
         "brokers": sorted(map(list, brokers)),
         "fragments": here["fragments"],
     }
+
+
+def in_order(places: Sequence[int]) -> Iterator[tuple[Part, Callable[[Tracker], None]]]:
+    """Parts that are read one after the other, each from where the one before it was.
+
+    With each comes what is to be called with the tracker that has read it; where it is not, the part is none."""
+    state: pa.Table | None = None
+    common: Mapping[str, Any] = {}
+    topics: dict[bytes, str] = {}
+    memory: dict[str, Any] = {}
+
+    def ended(tracker: Tracker) -> None:
+        nonlocal state, common
+        state, common = still_open(tracker), tracker.common()
+
+    for place in places:
+        left = frozenset[bytes]() if place == places[-1] else None
+        yield Part(place=place, state=state, common=common, topics=topics, memory=memory, left=left), ended
 
 
 def still_open(tracker: Tracker, since: int | None = None) -> pa.Table:

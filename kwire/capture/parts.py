@@ -34,8 +34,8 @@ class Part:
     ``place``: which one, from 0; later parts have larger numbers. ``state``: the connections that came before and are
     in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part;
     None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
-    before; ``topics``: names of topics by id, to which
-    the tables of this part add what they learn. ``split``: it is not a file but so much of one, of which the source
+    before; ``topics``: names of topics by id, to which the tables of this part add what they learn; ``memory``: what
+    tables remember of the parts before, likewise. ``split``: it is not a file but so much of one, of which the source
     has the bytes from there on.
     """
 
@@ -44,6 +44,7 @@ class Part:
     left: frozenset[bytes] | None = frozenset()
     common: Mapping[str, Any] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
     split: Split | None = None
 
     def tracker(

@@ -6,7 +6,7 @@
     told = sessions.pushes(connection, request, time)    # PushTelemetry
     told.violations, told.subscription
 
-``kwire.tables.client_metrics`` does this for a capture. ``RULES`` names the rules and says what each asks.
+``kwire.tables.subscribed`` does this for captures. ``RULES`` names the rules and says what each asks.
 
 Rules kept here:
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
@@ -98,6 +98,10 @@ class Recent(Generic[_V]):
 
     def get(self, key: Hashable) -> _V | None:
         return self._entries.get(key)
+
+    def items(self) -> Iterator[tuple[Any, _V]]:
+        """Keys and values, the oldest first."""
+        return iter(self._entries.items())
 
     def pop(self, key: Hashable) -> _V | None:
         value = self._entries.pop(key, None)
@@ -301,9 +305,9 @@ class Sessions:
         link.instance = instance
         one = self._instance(instance)
         one.interval_ms, one.subscribed = response.push_interval_ms, time
-        wanted = tuple(response.requested_metrics)
-        if size_of(wanted) > LONGEST_REQUESTED:
+        if response.requested_metrics is None or size_of(response.requested_metrics) > LONGEST_REQUESTED:
             return []
+        wanted = tuple(response.requested_metrics)
         subscription = Subscription(
             response.push_interval_ms,
             wanted,
@@ -321,8 +325,12 @@ class Sessions:
         """A subscription that an instance was told."""
         return self._subscriptions.get((instance, subscription))
 
-    def pushes(self, connection: Hashable, request: Any, time: int) -> Pushed:
-        """A PushTelemetry request; what is wrong with its metrics is said by ``known.measured``."""
+    def pushes(self, connection: Hashable, request: Any, time: int, size: int | None = None) -> Pushed:
+        """A PushTelemetry request; what is wrong with its metrics is said by ``known.measured``.
+
+        ``size``: the bytes of its metrics, where it does not have them itself."""
+        if size is None:
+            size = len(request.metrics)
         instance: UUID = request.client_instance_id
         link = self._link(connection)
         one = self._instance(instance)
@@ -342,14 +350,53 @@ class Sessions:
                 accepted = some_of(map(codec_name, asked.accepted_compression_types)) or "no compression"
                 said = f"pushes with {codec_name(request.compression_type)}, and the broker accepts {accepted}"
                 found.append(Violation("compression_not_accepted", said))
-            if len(request.metrics) > asked.telemetry_max_bytes:
-                said = f"pushes {len(request.metrics)} bytes, and the broker takes {asked.telemetry_max_bytes}"
+            if size > asked.telemetry_max_bytes:
+                said = f"pushes {size} bytes, and the broker takes {asked.telemetry_max_bytes}"
                 found.append(Violation("too_many_bytes", said))
         return Pushed(found, known)
 
     def answered(self, connection: Hashable, error_code: int) -> None:
         """The answer to a push."""
         self._link(connection).at_once = error_code in _AT_ONCE
+
+    def leave_connections(self) -> None:
+        """What follows is of other connections, which may have the names of those before; clients go on."""
+        self._links = Recent(MOST_CONNECTIONS)
+
+    def save(self) -> dict[str, Any]:
+        """All that is known, as JSON has it. Connections must be named by what JSON has."""
+        return {
+            "links": [
+                [key, None if one.instance is None else one.instance.hex, one.told, one.interval_ms, one.at_once]
+                for key, one in self._links.items()
+            ],
+            "instances": [
+                [key.hex, one.interval_ms, one.subscribed, one.pushed, one.terminated]
+                for key, one in self._instances.items()
+            ],
+            "subscriptions": [
+                [
+                    instance.hex,
+                    number,
+                    known.subscription.push_interval_ms,
+                    known.subscription.requested_metrics,
+                    known.subscription.accepted_compression_types,
+                    known.subscription.telemetry_max_bytes,
+                    known.subscription.delta_temporality,
+                ]
+                for (instance, number), known in self._subscriptions.items()
+            ],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``save`` gave. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what that is not."""
+        for connection, held, *link in state["links"]:
+            self._links.put(connection, _Link(None if held is None else UUID(held), *link))
+        for instance, *one in state["instances"]:
+            self._instances.put(UUID(instance), _Instance(*one))
+        for instance, number, interval, requested, accepted, *rest in state["subscriptions"]:
+            subscription = Subscription(interval, tuple(requested), tuple(accepted), *rest)
+            self._subscriptions.put((UUID(instance), number), Known(subscription))
 
 
 def _kept(link: _Link, instance: UUID) -> list[Violation]:

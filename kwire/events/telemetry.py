@@ -25,7 +25,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -487,10 +487,10 @@ def check_installed() -> None:
 
 
 def read(
-    source: Source,
+    source: Source | Sequence[Source],
     *,
     ports: Iterable[int] | None = None,
-    name: str = "",
+    name: str | Sequence[str] = "",
     progress: Callable[[int], None] | None = None,
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -517,15 +517,17 @@ def read(
 
 
 def violations(
-    source: Source,
+    source: Source | Sequence[Source],
     *,
     ports: Iterable[int] | None = None,
-    name: str = "",
+    name: str | Sequence[str] = "",
     window: int | None = None,
     on_note: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """What clients did against the KIP in one capture, one row for each violation, as Arrow batches.
+
+    A list of sources is one capture that was cut in several, in order of time.
 
     Columns: ``capture``, ``connection``, ``frame``, ``timestamp``, ``client_id``, ``client_instance_id``,
     ``subscription_id`` and ``metric`` of the table ``client_metrics`` (``metric`` is null where a push as a whole is

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from kwire.capture.parts import Part
     from kwire.capture.splits import Split
-    from kwire.capture.tracker import Tracker
+    from kwire.limits import Limits
     from kwire.spark.files import File
     from kwire.spark.source import Options
 
@@ -73,9 +73,10 @@ HEAD: Final = 64 << 10
 """Bytes of a file that the driver reads to know when it begins."""
 OPENED_AT_ONCE: Final = 16
 
-OF_ONE_FILE: Final = ("connections", "hono")
-"""Tables whose rows are of a whole file: they cannot be put together from parts yet."""
-
+ACCOUNT: Final = "account"
+"""A table that has this column by name is filled in by what comes before (``kwire.tables.subscribed``)."""
+_SENSOR: Final = "kwire sensor"
+_NUMBER: Final = "kwire number"
 NAMES: Final = -1
 """In place of a sensor: names of topics, which hold for all."""
 
@@ -164,7 +165,7 @@ def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
 
 def check(table: Any) -> None:
     """Raises ``KwireError`` for a table that cannot be read across files."""
-    if not isinstance(table, CaptureTable) or table.name in OF_ONE_FILE:
+    if not isinstance(table, CaptureTable) or table.of_one_file:
         raise KwireError(
             f"the table {table.name} has rows of whole files, which cannot be put together yet: read each file alone"
         )
@@ -179,20 +180,10 @@ def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
     """The rows of the captures of one sensor, read in order, each from where the one before it was.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
-    from kwire.capture.across import still_open
-    from kwire.capture.parts import Part
+    from kwire.capture.across import in_order
 
-    state: pa.Table | None = None
-    common: Mapping[str, Any] = {}
-    topics: dict[bytes, str] = {}
-
-    def ended(tracker: Tracker) -> None:
-        nonlocal state, common
-        state, common = still_open(tracker), tracker.common()
-
-    for file, place in zip(whole.files, whole.places, strict=True):
-        left = frozenset[bytes]() if place == whole.places[-1] else None
-        yield from decode(file, Part(place=place, state=state, common=common, topics=topics, left=left), ended)
+    for file, (part, ended) in zip(whole.files, in_order(whole.places), strict=True):
+        yield from decode(file, part, ended)
 
 
 # --- all at once ------------------------------------------------------------------------------------------------------
@@ -250,7 +241,28 @@ def read(
     chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
     states = mapped(chained, work.chained, from_arrow_schema(_STATES))
     placed = states.repartitionById(count, states["place"].cast("int"))
-    return mapped(placed, _Decoding(work, schema).rows, schema)
+    assert isinstance(definition, CaptureTable)
+    if ACCOUNT not in [one.name for one in definition.asked]:
+        return mapped(placed, _Decoding(work, schema).rows, schema)
+    return _in_order(placed, work, definition).select(*schema.names)
+
+
+def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataFrame:
+    """The rows of a table that need those before them, of all files: they are filled in by a task for each sensor.
+
+    Only the few frames that such a table is made of come together there; all are decoded where the others are.
+    """
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    from kwire.spark.source import spark_schema
+
+    whole = spark_schema(definition, asked=True)
+    beside = [StructField(name, LongType()) for name in (_SENSOR, _NUMBER)]
+    rows = mapped(placed, _Accounting(work, whole).rows, StructType([*whole.fields, *beside]))
+    sensors = len(set(work.sensors.values()))
+    ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
+    made = spark_schema(definition)
+    return mapped(ordered, _Filling(work.options.limits, made).rows, made)
 
 
 def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
@@ -400,6 +412,54 @@ class _Decoding:
         part = _part(place, rows, file.split)
         if part is not None:
             yield from FileReader(self.work.options, self.schema).rows_of(file, part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Accounting(_Decoding):
+    """The last stage of a table that needs all rows before: it says of each row whose it is, and which."""
+
+    def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        n = 0
+        # Without ``super()``: a class with slots is made anew, and that one does not know which it is.
+        for batch in _Decoding._decoded(self, place, rows):
+            count = batch.num_rows
+            sensor = pa.repeat(pa.scalar(self.work.sensors[place], pa.int64()), count)
+            numbers = pa.array(range(n, n + count), pa.int64())
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, sensor, numbers], names=[*batch.schema.names, _SENSOR, _NUMBER]
+            )
+            n += count
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Goes over the rows of sensors in order of time, and fills in what the rows before them say."""
+
+    limits: Limits
+    schema: Any
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from kwire.tables.client_metrics import in_batches
+
+        schema = to_arrow_schema(self.schema, timezone="UTC")
+        for batch in in_batches(self._filled(batches), schema):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        from kwire.tables.client_metrics import rows_of
+        from kwire.tables.subscribed import Judge
+
+        judge, sensor = Judge(self.limits), None
+        for batch in batches:
+            for row in rows_of(batch):
+                if row[_SENSOR] != sensor:
+                    judge, sensor = Judge(self.limits), row[_SENSOR]
+                account = row.pop(ACCOUNT)
+                found = judge.filled(row, None if account is None else json.loads(account))
+                if found is not None:
+                    yield found
 
 
 def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) -> Part | None:

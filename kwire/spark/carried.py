@@ -31,6 +31,7 @@ from kwire.capture.parts import Part
 from kwire.errors import KwireError
 from kwire.spark.across import Whole, begin_of, packed, unpacked
 from kwire.spark.files import filesystem_of
+from kwire.tables.subscribed import Judge
 
 if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
@@ -40,6 +41,8 @@ __all__ = ["Carried", "batch_of"]
 
 KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
+REMEMBERED: Final = {"client_metrics": Judge}
+"""What has the memory of a table, by its name: has ``save`` and ``restore``."""
 _SUFFIX: Final = ".state"
 _NONE: Final = -(1 << 63)
 
@@ -53,6 +56,8 @@ class _State:
     connections: pa.Table | None = None
     common: Mapping[str, Any] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What tables remember."""
     place: int = 0
     """The place of the next capture."""
     begun: int = _NONE
@@ -84,7 +89,11 @@ class Carried:
             said = json.loads(head)
             topics = {bytes.fromhex(id_): name for id_, name in said["topics"].items()}
             connections = unpacked(rest) if rest else None
-            return _State(connections, said["common"], topics, int(said["place"]), int(said["begun"]))
+            memory: dict[str, Any] = {}
+            for name, state in said.get("memory", {}).items():
+                memory[name] = REMEMBERED[name]()
+                memory[name].restore(state)
+            return _State(connections, said["common"], topics, memory, int(said["place"]), int(said["begun"]))
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             raise KwireError(f"{path} is no state of a stream: begin it anew, with new folders for both") from None
 
@@ -95,6 +104,7 @@ class Carried:
         said = {
             "common": state.common,
             "topics": {id_.hex(): name for id_, name in state.topics.items()},
+            "memory": {name: one.save() for name, one in state.memory.items() if name in REMEMBERED},
             "place": state.place,
             "begun": state.begun,
         }
@@ -166,6 +176,7 @@ def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: De
             "state": state.connections,
             "common": state.common,
             "topics": state.topics,
+            "memory": state.memory,
         }
         if k == last:
             yield from decode(file, _Last(**known, idle=carried.idle, kept=kept), ended)

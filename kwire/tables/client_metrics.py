@@ -1,8 +1,8 @@
 """The table ``client_metrics``: what clients pushed to brokers (KIP-714), one row per data point.
 
-Strategy: only frames of the two APIs are decoded, one by one. A subscription is remembered from its response, by client
-instance and subscription id, so that later pushes know their interval and which metrics were asked for: clients may
-push to any broker, so the connection says nothing. What a push holds is read by ``kwire.events.telemetry``.
+Strategy: only frames of the two APIs are decoded, one by one. What a push holds is read by ``kwire.events.telemetry``.
+Clients may push to any broker, so neither the connection nor the capture says what a push was asked for: who the
+subscription is of, and what goes against the KIP, is filled in by ``kwire.tables.subscribed``, row after row.
 
 Rules kept here:
 
@@ -10,14 +10,15 @@ Rules kept here:
 - Little input cannot ask for much: the data points of a push and the text of its rows are limited (each row repeats the
   attributes of its resource), and what is remembered of a capture is bounded, the oldest being forgotten.
 - What is asked, told and pushed without metrics is a row too: nobody should have to guess whether a client was silent.
-- What a client does against the KIP is said by ``kwire.events.sessions``, of one capture.
+- With the column ``account`` nothing is filled in: that is for who has several captures (``kwire.spark.read``).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import fields
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +26,9 @@ import pyarrow as pa
 from kwire.capture.frames import Frame, Frames
 from kwire.errors import DecodeError, KwireError, LimitError
 from kwire.events.columns import VIOLATIONS
-from kwire.events.sessions import LONGEST_REQUESTED, Known, Pushed, Recent, Sessions, codec_name, size_of
+from kwire.events.sessions import LONGEST_REQUESTED, codec_name, size_of
 from kwire.events.telemetry import (
     LARGEST_PUSH,
-    OF_TIME,
     Point,
     check_installed,
     client_action,
@@ -45,22 +45,15 @@ from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.frames import KEY
 from kwire.tables.showing import Column
+from kwire.tables.subscribed import ANSWERED, MOST_TEXT, Judge, account_of, cost_of
 from kwire.wire import ZERO_UUID, printable, uuid_text
 
-if TYPE_CHECKING:
-    from uuid import UUID
-
-__all__ = ["SCHEMA", "STATUSES", "TABLE"]
+__all__ = ["ACCOUNT", "SCHEMA", "STATUSES", "TABLE", "in_batches", "rows_of"]
 
 MOST_POINTS: Final = 100_000
 """Data points of a push that become rows."""
-MOST_TEXT: Final = 32 << 20
-"""About how many bytes the rows of one push may have: each repeats the attributes of its resource."""
-
 BATCH_ROWS: Final = 8192
 BATCH_TEXT: Final = 4 << 20
-
-MOST_PENDING: Final = 65_536
 
 ATTRIBUTES: Final = pa.map_(pa.string(), pa.string())
 
@@ -138,11 +131,15 @@ in ``value``. A bucket counts the values above ``lower`` up to and including ``u
 ``attributes`` are those of the data point, ``resource_attributes`` those of the client as a whole.
 """
 
+ACCOUNT: Final = pa.field("account", pa.string())
+"""What a frame says to the rules (``kwire.tables.subscribed``), in its first row, as JSON. There by name only."""
+
 STATUSES: Final = {
     "ok": "a data point",
     "empty": "a push without a data point",
     "asked": "a client asks for its subscription",
     "subscribed": "the answer: what the client is to push",
+    "answered": "a push was taken: only with the column `account`",
     "refused": "an answer with an error code; `error` names it and says what the client does next",
     "malformed": "metrics that cannot be decompressed or are no OTLP, or one data point that makes no sense",
     "too_large": "a push that asks for more than a limit allows; rows before it are good",
@@ -160,50 +157,20 @@ _POINT_COLUMNS: Final = tuple(field.name for field in fields(Point))
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a request said that its answer does not repeat."""
-
-    client_instance_id: UUID
-    subscription_id: int | None
-
-
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         check_installed()
         self._name = run.name
         self._schema = schema
-        self._asked: Recent[_Asked] = Recent(MOST_PENDING)
         self._limits = run.limits
-        self._sessions = Sessions()
+        self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.limits))
+        if not run.goes_on:
+            self._judge.other_capture()
+        # What comes later judges, of this capture and of others.
+        self._later = ACCOUNT.name in schema.names
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        waiting: list[_Row] = []
-        text = 0
-        for row in self._rows(frames):
-            waiting.append(row)
-            text += row.pop("", 0) + sum(text_size(row.get(one)) for one in ("capture", "client_id", "error"))
-            if len(waiting) >= BATCH_ROWS or text >= BATCH_TEXT:
-                yield self._batch(waiting)
-                waiting, text = [], 0
-        if waiting:
-            yield self._batch(waiting)
-
-    def _batch(self, rows: list[_Row]) -> pa.RecordBatch:
-        def column(name: str) -> pa.Array:
-            kind = self._schema.field(name).type
-            values = [row.get(name) for row in rows]
-            if pa.types.is_timestamp(kind):
-                return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
-            if name in ("requested_metrics", "accepted_compression_types"):
-                return _by_identity(values, kind)
-            if kind == ATTRIBUTES:
-                return pa.array([None if one is None else list(one.items()) for one in values], ATTRIBUTES)
-            if name == "violations":
-                return pa.array([[one._asdict() for one in each or ()] for each in values], kind)
-            return pa.array(values, kind)
-
-        return columns.filled(self._schema, column)
+        return in_batches(self._rows(frames), self._schema)
 
     def _rows(self, frames: Frames) -> Iterator[_Row]:
         """The rows of some frames, each with about its size in bytes under the empty name."""
@@ -224,89 +191,111 @@ class _Maker(Maker):
                     yield row | {"status": status, "error": frame.error or frame.status.name.lower()}
                 continue
             try:
-                yield from self._answer(row, frame) if frame.is_response else self._request(row, frame)
+                account = account_of(frame)
+                made = self._answer(row, frame) if frame.is_response else self._request(row, frame)
+                if self._later:
+                    first = next(made)
+                    yield first | {ACCOUNT.name: json.dumps(account)}
+                    yield from made
+                else:
+                    yield from self._judged(made, account)
             except KwireError as error:
                 yield row | {"status": "malformed", "error": str(error)}
 
+    def _judged(self, rows: Iterator[_Row], account: list[Any] | None) -> Iterator[_Row]:
+        """The rows of one frame, with what is known of its subscription."""
+        for row in rows:
+            found = self._judge.filled(row, account)
+            account = None
+            if found is None:
+                return
+            yield found
+
     def _request(self, row: _Row, frame: Frame) -> Iterator[_Row]:
         body = frame.body
-        subscription_id = body.subscription_id if frame.api_key == ApiKey.PUSH_TELEMETRY else None
-        asked = _Asked(body.client_instance_id, subscription_id)
-        self._asked.put((frame.connection, frame.correlation_id), asked)
-        if subscription_id is None:
-            wrong = self._sessions.asks(frame.connection, body, frame.time)
+        if frame.api_key != ApiKey.PUSH_TELEMETRY:
             instance = None if body.client_instance_id == ZERO_UUID else uuid_text(body.client_instance_id)
-            yield row | {"client_instance_id": instance, "violations": wrong, "status": "asked"}
+            yield row | {"client_instance_id": instance, "status": "asked"}
             return
-        pushed = self._sessions.pushes(frame.connection, body, frame.time)
         known = 0 <= body.compression_type < len(CODECS)
         row |= {
             "client_instance_id": uuid_text(body.client_instance_id),
-            "subscription_id": subscription_id,
+            "subscription_id": body.subscription_id,
             "terminating": body.terminating,
             "compression": CODECS[body.compression_type] if known else None,
             "metrics_bytes": len(body.metrics),
         }
-        if pushed.known is not None:
-            row |= _of_subscription(pushed.known)
-        first = row | {"violations": pushed.violations}
         try:
             most = min(LARGEST_PUSH, self._limits.decompressed)
             found = points(unpack(body.compression_type, body.metrics, most))
         except LimitError as error:
             why = f": {self._limits.said('decompressed')}" if most < LARGEST_PUSH else ""
-            yield first | {"status": "too_large", "error": f"{error}{why}"}
+            yield row | {"status": "too_large", "error": f"{error}{why}"}
             return
         except DecodeError as error:
-            yield first | {"status": "malformed" if known else "unsupported", "error": str(error)}
+            yield row | {"status": "malformed" if known else "unsupported", "error": str(error)}
             return
-        yield from _points_as_rows(row, pushed, found, self._limits)
+        yield from _points_as_rows(row, found, self._limits)
 
     def _answer(self, row: _Row, frame: Frame) -> Iterator[_Row]:
-        asked = self._asked.pop((frame.connection, frame.correlation_id))
         body = frame.body
-        instance = asked.client_instance_id if asked is not None else ZERO_UUID
-        subscription_id = asked.subscription_id if asked is not None else None
-        wrong = []
-        if frame.api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
-            wrong = self._sessions.told(frame.connection, instance, body, frame.time)
-            if body.client_instance_id != ZERO_UUID:
-                instance = body.client_instance_id
-            if body.error_code == 0:
-                subscription_id = body.subscription_id
-        else:
-            self._sessions.answered(frame.connection, body.error_code)
-        row |= {
-            "client_instance_id": None if instance == ZERO_UUID else uuid_text(instance),
-            "subscription_id": subscription_id,
-            "violations": wrong,
-        }
         if body.error_code != 0:
             error = f"{_NAMES[frame.api_key]}: {client_action(body.error_code)}"
             yield row | {"status": "refused", "error": error}
         elif frame.api_key == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS:
-            known = self._sessions.known(instance, body.subscription_id)
-            if known is not None:
-                yield row | _of_subscription(known) | {"status": "subscribed"}
-            else:
-                yield row | _not_remembered(body)
+            yield row | _told(body)
+        else:
+            yield row | {"status": ANSWERED}
 
 
-def _of_subscription(known: Known) -> _Row:
-    """What the rows of a push and of an answer say of the subscription; lists that are shown are made once."""
-    one = known.subscription
-    return {
-        "push_interval_ms": one.push_interval_ms,
-        "requested_metrics": known.shown,
-        "accepted_compression_types": known.accepted,
-        "telemetry_max_bytes": one.telemetry_max_bytes,
-        "delta_temporality": one.delta_temporality,
-        "": known.size,
-    }
+def in_batches(rows: Iterable[_Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of ``schema``."""
+    waiting: list[_Row] = []
+    text = 0
+    for row in rows:
+        waiting.append(row)
+        text += row.pop("", 0) + sum(text_size(row.get(one)) for one in ("capture", "client_id", "error"))
+        if len(waiting) >= BATCH_ROWS or text >= BATCH_TEXT:
+            yield _batch(waiting, schema)
+            waiting, text = [], 0
+    if waiting:
+        yield _batch(waiting, schema)
 
 
-def _not_remembered(body: Any) -> _Row:
-    """A subscription of nobody, whose request is not in the capture, or one that is too long."""
+def _batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
+    def column(name: str) -> pa.Array:
+        kind = schema.field(name).type
+        values = [row.get(name) for row in rows]
+        if pa.types.is_timestamp(kind):
+            return pa.array(values, pa.int64()).cast(pa.timestamp("us")).cast(TIMESTAMP)
+        if name in ("requested_metrics", "accepted_compression_types"):
+            return _by_identity(values, kind)
+        if kind == ATTRIBUTES:
+            return pa.array([None if one is None else list(one.items()) for one in values], ATTRIBUTES)
+        if name == "violations":
+            return pa.array([[one._asdict() for one in each or ()] for each in values], kind)
+        return pa.array(values, kind)
+
+    return columns.filled(schema, column)
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
+    """What ``in_batches`` made a batch of: the rows again, with their account; ``violations`` are left out."""
+    read = {}
+    for name in batch.schema.names:
+        each = batch.column(name)
+        if pa.types.is_timestamp(each.type):
+            each = each.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        read[name] = each.to_pylist()
+        if pa.types.is_map(each.type):
+            read[name] = [None if one is None else dict(one) for one in read[name]]
+    read["violations"] = [()] * batch.num_rows
+    for values in zip(*read.values(), strict=True):
+        yield dict(zip(read, values, strict=True))
+
+
+def _told(body: Any) -> _Row:
+    """What an answer says, of itself."""
     row = {
         "push_interval_ms": body.push_interval_ms,
         "telemetry_max_bytes": body.telemetry_max_bytes,
@@ -327,41 +316,30 @@ def _not_remembered(body: Any) -> _Row:
     }
 
 
-def _points_as_rows(row: _Row, pushed: Pushed, found: Iterable[Point], limits: Limits) -> Iterator[_Row]:
+def _points_as_rows(row: _Row, found: Iterable[Point], limits: Limits) -> Iterator[_Row]:
     """The rows of one push; ``row`` is what they share, ``limits`` bounds how many they may have together."""
     most = min(MOST_TEXT, limits.text)
     n = text = 0
-    known, wrong = pushed.known, pushed.violations
-    size = 0 if known is None else known.size
-    judged: set[str] = set()
     try:
         for point in found:
-            cost = 200 + size + _size(point)
+            made = row | {name: getattr(point, name) for name in _POINT_COLUMNS}
             n += 1
-            text += cost
+            text += cost_of(made)
             if n > MOST_POINTS:
                 raise LimitError(f"the push has more than {MOST_POINTS} data points: the rest is left out")
             if text > most:
                 why = f": {limits.said('text')}" if most < MOST_TEXT else ""
                 raise LimitError(f"the push has more than {most} bytes of rows: the rest is left out{why}")
-            made = row | {name: getattr(point, name) for name in _POINT_COLUMNS}
             made["start_time"] = None if point.start_time is None else point.start_time // 1000
             made["time"] = None if point.time is None else point.time // 1000
             made["unit"] = point.unit or None
-            if known is not None:
-                made["requested"] = known.requested.has(point.metric)
-                if point.metric not in judged:
-                    judged.add(point.metric)
-                    wrong = [*wrong, *known.measured(point.metric, point.temporality, point.type in OF_TIME)]
-            made["violations"], wrong = wrong, []
             made["status"] = "ok" if point.error is None else "malformed"
-            made[""] = cost
             yield made
     except LimitError as error:
-        yield row | {"violations": wrong, "status": "too_large", "error": str(error)}
+        yield row | {"status": "too_large", "error": str(error)}
         return
     if not n:
-        yield row | {"violations": wrong, "status": "empty"}
+        yield row | {"status": "empty"}
 
 
 def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
@@ -370,13 +348,6 @@ def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
     each = [None if one is None else number.setdefault(id(one), len(number)) for one in values]
     some = {id(one): one for one in values if one is not None}
     return pa.array([some[one] for one in number], kind).take(pa.array(each, pa.int32()))
-
-
-def _size(point: Point) -> int:
-    size = len(point.metric) + len(point.unit)
-    for pairs in (point.attributes, point.resource_attributes):
-        size += sum(16 + len(key) + len(text or "") for key, text in pairs.items())
-    return size + 24 * len(point.buckets or ()) + 16 * len(point.quantiles or ())
 
 
 def _kind(row: _Row) -> str:
@@ -408,6 +379,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
+    asked=(ACCOUNT,),
     shown=(
         Column("time", showing.time("timestamp")),
         Column("client_id", showing.plain("client_id"), shrink=8),

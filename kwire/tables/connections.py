@@ -702,6 +702,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=STATUSES,
     maker=_Maker,
+    of_one_file=True,
     filters=False,
     asked=(BROKER_APIS,),
     shown=(

@@ -30,7 +30,7 @@ class Run:
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
     job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
     whether bodies have their record sets. ``only``: which rows are wanted. ``topics``: names of topics by their ids, as
-    far as they are known.
+    far as they are known. ``goes_on``: it is a part of a whole, and its connections are those of the parts before it.
     """
 
     name: str = ""
@@ -40,6 +40,7 @@ class Run:
     payloads: bool = False
     only: Filter | None = None
     topics: dict[bytes, str] = field(default_factory=dict)
+    goes_on: bool = False
 
 
 class Maker:
@@ -105,6 +106,8 @@ class CaptureTable(Table):
     maker: Callable[[pa.Schema, Run], Maker]
     filters: bool = True
     """Whether each row is of one frame (or of a request and its response), so that a ``Filter`` can choose."""
+    of_one_file: bool = False
+    """Whether its rows are of a whole file: they cannot be put together from parts yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

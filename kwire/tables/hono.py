@@ -173,6 +173,7 @@ TABLE: Final = CaptureTable(
     schema=SCHEMA,
     file="capture",
     maker=_Maker,
+    of_one_file=True,
     shown=(
         Column("source", showing.plain("record_source")),
         Column("tenant", showing.plain("tenant"), shrink=8),

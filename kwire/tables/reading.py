@@ -94,9 +94,12 @@ def read(
     topics = {} if part is None else part.topics
     for id_, called in (topic_ids or {}).items():
         topics.setdefault(id_, called)
+    if memory is None:
+        memory = {} if part is None else part.memory
     run = Run(
         name=name,
-        memory={} if memory is None else memory,
+        memory=memory,
+        goes_on=part is not None,
         limits=limits,
         secrets=secrets,
         payloads=payloads,
@@ -125,6 +128,38 @@ def read(
         account=on_account is not None,
     )
     return _batches(reading, makers, name, on_note, on_end, on_account)
+
+
+def read_in_order(
+    sources: Sequence[Source], tables: Mapping[str, Sequence[str] | None], names: Sequence[str], **how: Any
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of some tables of the captures that one was cut in, which come in order of time: those of the one.
+
+    ``how`` and the errors are those of ``read``; what is wrong with a capture is raised behind the rows of all of them.
+    """
+    for one, columns in tables.items():
+        definition = chosen_table(one, how.get("api"), how.get("direction"), payloads=how.get("payloads", False))
+        definition.chosen(columns)
+        if definition.of_one_file:
+            raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")
+        if how.get("only"):
+            how["only"].check(definition)
+    return _in_order(sources, tables, names, how)
+
+
+def _in_order(
+    sources: Sequence[Source], tables: Mapping[str, Sequence[str] | None], names: Sequence[str], how: dict[str, Any]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    from kwire.capture.across import in_order
+
+    problem: CaptureError | None = None
+    for source, name, (part, ended) in zip(sources, names, in_order(range(len(sources))), strict=True):
+        try:
+            yield from read(source, tables, name=name, part=part, on_end=ended, **how)
+        except CaptureError as error:
+            problem = problem or error
+    if problem is not None:
+        raise problem
 
 
 class _Filtered(Maker):

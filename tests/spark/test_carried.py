@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from telemetry_seeds import seeded, too_many_bytes
 
 from kwire import capture
 from kwire.errors import KwireError
@@ -51,10 +52,10 @@ def file(path: Path) -> File:
     return File(fs.LocalFileSystem(), str(path), str(path), path.stat().st_size, True)
 
 
-def rows(carried: Carried, batch: int, paths: list[Path]) -> list[dict[str, Any]]:
+def rows(carried: Carried, batch: int, paths: list[Path], table: str = "records") -> list[dict[str, Any]]:
     (whole,) = wholes([file(path) for path in paths], None)
-    options = Options.of({"path": "x", "table": "records"})
-    reader = FileReader(options, table_schema("records"))
+    options = Options.of({"path": "x", "table": table})
+    reader = FileReader(options, table_schema(table))
     found = batch_of(whole, "", batch, carried, reader.rows_of)
     return [row for part in found for row in part.to_pylist()]
 
@@ -117,3 +118,22 @@ def test_a_stream_across_its_batches(spark: SparkSession, folder: Path, tmp_path
     writer.trigger(availableNow=True).start().awaitTermination()
     assert sorted(found) == [0, 1]
     assert plain(row for some in found.values() for row in some) == uncut()
+
+
+def test_what_clients_were_told_in_one_batch_is_known_in_the_next(tmp_path: Path) -> None:
+    data, expected = seeded("zstd", too_many_bytes)
+    whole = packets.read(data)
+    carried = Carried(str(tmp_path / "state"), HOUR)
+    found = []
+    places = [n * len(whole) // 4 for n in range(5)]
+    for n, (a, b) in enumerate(itertools.pairwise(places)):
+        path = tmp_path / f"{n}.pcap"
+        path.write_bytes(packets.write_pcap(whole[a:b], nano=True))
+        found += rows(carried, n, [path], "client_metrics")
+    reported = [(row["client_id"], one["rule"], None) for row in found for one in row["violations"]]
+    assert reported == expected
+    assert {row["requested"] for row in found if row["status"] == "ok"} == {True}
+    damaged = tmp_path / "state" / "sensor=" / f"{2:012d}.state"
+    damaged.write_bytes(damaged.read_bytes().replace(b'"subscriptions": [[', b'"subscriptions": [[7, '))
+    with pytest.raises(KwireError, match="is no state of a stream"):
+        rows(carried, 3, [tmp_path / "3.pcap"], "client_metrics")

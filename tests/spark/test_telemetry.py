@@ -13,6 +13,7 @@ from telemetry_seeds import SEEDS, seeded
 import kwire.spark
 from kwire import tables
 from kwire.events import telemetry
+from kwire.testing import packets
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "kafka-4-telemetry"
@@ -79,6 +80,36 @@ def test_what_is_seeded_in_recorded_sessions_is_what_is_reported(spark: SparkSes
     rows = [(Path(row.capture).stem, row.client_id, row.rule, row.metric) for row in found.collect()]
     assert sorted(map(str, rows)) == sorted(map(str, wanted))
     assert {rule for _, _, rule, _ in rows} == set(telemetry.RULES)
+
+
+def test_what_is_seeded_is_what_is_reported_where_a_session_lies_in_several_captures(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    wanted = []
+    for seed in SEEDS:
+        data, expected = seeded("zstd", seed)
+        whole = packets.read(data)
+        (tmp_path / seed.__name__).mkdir()
+        # A seed is a sensor of its own; the order of the names is not that of the times.
+        for name, (a, b) in zip("ba", [(0, 14), (14, None)], strict=True):
+            (tmp_path / seed.__name__ / f"{name}.pcap").write_bytes(packets.write_pcap(whole[a:b], nano=True))
+        wanted += [str((seed.__name__, *one)) for one in expected]
+    (tmp_path / "nothing" / "f.pcap").write_bytes(b"nothing")
+    at_once = kwire.spark.read(str(tmp_path), table="client_metrics", sensor=1, buckets=1)
+    assert at_once.schema == kwire.spark.table_schema("client_metrics")
+    one_by_one = spark.read.format("kwire").options(table="client_metrics", across="true", sensor="1")
+    for metrics in (at_once, one_by_one.load(str(tmp_path))):
+        metrics.cache()
+        rows = [
+            str((Path(row.capture).parent.name, row.client_id, row.rule, row.metric))
+            for row in kwire.spark.telemetry_violations(metrics).collect()
+        ]
+        assert sorted(rows) == sorted(wanted)
+        assert [Path(row.capture).name for row in metrics.where("status = 'bad_file'").collect()] == ["f.pcap"]
+        assert metrics.where("status = 'ok' and requested is null").count() == 0
+        metrics.unpersist()
+    some = kwire.spark.read(str(tmp_path), table="client_metrics", columns=["requested", "metric"], sensor=1)
+    assert some.columns == ["requested", "metric"]
 
 
 def test_a_damaged_file_is_a_row_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -138,6 +138,11 @@ def test_bad_bytes_and_large_frames_are_errors() -> None:
     broker = Connection("broker", limit=100)
     with pytest.raises(LimitError, match="a size of 101"):
         list(broker.receive(b"\0\0\0\x65"))
+    assert broker.state is State.FAILED
+    with pytest.raises(LimitError, match="a size of 101"):
+        list(broker.receive(b""))
+    with pytest.raises(ProtocolError):
+        broker.send(messages.HeartbeatResponse())
     broker = Connection("broker")
     with pytest.raises(UnsupportedVersionError, match="version 99"):
         list(broker.receive(b"\0\0\0\x0b\0\x0c\0\x63\0\0\0\0\0\0\0"))
