@@ -153,6 +153,8 @@ class Requested:
     __slots__ = ("_prefixes",)
 
     def __init__(self, requested_metrics: Sequence[str]) -> None:
+        if isinstance(requested_metrics, str):
+            raise TypeError("requested_metrics are a list of prefixes, not one text")
         self._prefixes: list[str] = []
         every = [""] if len(requested_metrics) == 1 and requested_metrics[0] == "*" else sorted(set(requested_metrics))
         for one in every:

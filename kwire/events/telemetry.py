@@ -193,7 +193,7 @@ def client_action(error_code: int) -> str:
     known = CLIENT_ACTIONS.get(error_code)
     name = error_name(error_code)
     if known is None:
-        return f"{name} ({error_code}): not in KIP-714; Kafka's own client stops pushing"
+        return f"{name or 'unknown error'} ({error_code}): not in KIP-714; Kafka's own client stops pushing"
     return f"{name} ({error_code}): {known.reason}; the client {known.action}"
 
 

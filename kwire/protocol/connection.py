@@ -168,7 +168,8 @@ class Connection:
       sends it.
     - ``limit``: bytes of the largest frame.
 
-    Not for use by several threads.
+    Not for use by several threads. Raises ``ValueError`` for a role or a limit that is none, and
+    ``UnsupportedVersionError`` for a release that is not known.
     """
 
     def __init__(
@@ -181,6 +182,10 @@ class Connection:
         sasl: bool = False,
         limit: int = DEFAULT_LIMIT,
     ) -> None:
+        if role not in ("client", "broker"):
+            raise ValueError(f"role {role!r}: a connection is that of a client or of a broker")
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit {limit!r}: the largest frame has a number of bytes")
         self.role = role
         self.state = State.START if sasl else State.OPEN
         self.versions: dict[int, int] | None = None if versions is None else dict(versions)
@@ -255,12 +260,17 @@ class Connection:
             self.state = State.CHALLENGED
         return _sized(frame)
 
-    def send_token(self, data: bytes, *, done: bool = False, version: int | None = None) -> bytes:
+    def send_token(
+        self, data: bytes | bytearray | memoryview, *, done: bool = False, version: int | None = None
+    ) -> bytes:
         """The bytes of a SASL token: raw, or in SaslAuthenticate, whichever the handshake was about.
 
         A broker says with ``done`` that the client is authenticated. ``version`` is that of SaslAuthenticate. Raises
         ``ProtocolError`` where no token is to be sent.
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ProtocolError(f"a SASL token is bytes, not {type(data).__qualname__}")
+        data = bytes(data)
         if self.role == "broker":
             return self._answer_token(data, done)
         if done:
@@ -303,8 +313,11 @@ class Connection:
         The bytes are taken when this is called; what happens to the connection happens as the events are taken, so
         that a broker can answer one request before the next. Raises, when the events come to it, ``ProtocolError``
         for a step that is not allowed and ``DecodeError`` for bytes that are not what they should be; and again on
-        every later call.
+        every later call. ``TypeError`` for what is no bytes; nothing has happened then.
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            # An empty text is no end of a connection.
+            raise TypeError(f"a connection receives bytes, not {type(data).__qualname__}")
         if self._broken is None and self.state is not State.CLOSED:
             if len(data):
                 self._splitter.feed(data)

@@ -93,7 +93,8 @@ def response_header_version(api_key: int, api_version: int) -> int:
 
 
 def _as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    return data if data.__class__ is bytes else bytes(data)
+    # By a view: ``bytes`` makes zeros of a number, as many as it says.
+    return data if data.__class__ is bytes else bytes(memoryview(data))
 
 
 def decode_request_header(

@@ -167,3 +167,9 @@ def test_what_is_remembered_of_clients_is_bounded() -> None:
         request = messages.GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID)
         sessions.asks(number, request, 0)
     assert len(sessions._links._entries) == MOST_CONNECTIONS
+
+
+def test_one_text_is_no_list_of_prefixes() -> None:
+    with pytest.raises(TypeError, match="a list of prefixes"):
+        telemetry.is_requested("abc", "a")
+    assert telemetry.client_action(9999).startswith("unknown error (9999): not in KIP-714")

@@ -138,7 +138,7 @@ def test_bad_bytes_and_large_frames_are_errors() -> None:
     broker = Connection("broker", limit=100)
     with pytest.raises(LimitError, match="a size of 101"):
         list(broker.receive(b"\0\0\0\x65"))
-    assert broker.state is State.FAILED
+    assert broker.may_send() == frozenset()
     with pytest.raises(LimitError, match="a size of 101"):
         list(broker.receive(b""))
     with pytest.raises(ProtocolError):
@@ -508,3 +508,28 @@ def test_a_broker_says_error_35_in_version_0_for_api_versions_alone() -> None:
     assert (answer.api_version, answer.body.error_code, answer.throttle_ms) == (4, 35, 5)
     (answer,) = ask(client, broker, messages.ApiVersionsRequest(), offered({18: (0, 2)}, error=35), version=4)
     assert (answer.api_version, answer.body.error_code) == (0, 35)
+
+
+def test_what_is_no_connection() -> None:
+    for role in ("server", "Client", None):
+        with pytest.raises(ValueError, match="that of a client or of a broker"):
+            Connection(role)  # type: ignore[arg-type]
+    for limit in (0, -1, "100", 1.5, None):
+        with pytest.raises(ValueError, match="a number of bytes"):
+            Connection("client", limit=limit)  # type: ignore[arg-type]
+
+
+def test_what_is_no_bytes_changes_nothing() -> None:
+    client, broker = pair(sasl=True, versions=VERSIONS)
+    for wrong in ("", "abc", [], (), None, 5):
+        for one in (client, broker):
+            with pytest.raises(TypeError, match="receives bytes, not"):
+                one.receive(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ProtocolError, match="a SASL token is bytes, not"):
+            client.send_token(wrong)  # type: ignore[arg-type]
+    assert (client.state, broker.state) == (State.START, State.START)
+    authenticate(client, broker, "PLAIN", 0, 1)
+    # A view of larger items has a size in bytes too.
+    client, broker = pair(sasl=True)
+    token = memoryview(b"\x60raw    ").cast("I")
+    assert list(broker.receive(client.send_token(token))) == [Token(b"\x60raw    ")]

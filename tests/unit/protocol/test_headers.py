@@ -210,3 +210,11 @@ def test_an_unknown_api_or_version_is_said() -> None:
             kwire.decode_request(b"\0\x0c\0\x63\0\0\0\0\xff\xff\0")
         with pytest.raises(UnsupportedVersionError):
             kwire.decode_response(b"\0\0\0\1", api_key=999, api_version=0)
+
+
+@pytest.mark.parametrize("wrong", [5, 1 << 60, [0, 12], "x", None])
+def test_what_is_no_bytes_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        kwire.decode_request(wrong)
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        kwire.decode_response(wrong, api_key=12, api_version=0)
