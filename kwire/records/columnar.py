@@ -80,6 +80,7 @@ from kwire.records.control import control_type_name
 from kwire.records.crc import crc32, crc32c
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
+from kwire.records.rooms import ROOMS
 
 __all__ = [
     "POSITION",
@@ -830,7 +831,7 @@ class _Columns:
         self.values = Texts(
             valid=value_valid,
             at=_offsets(rows if self.wanted.value else 0),
-            data=np.empty(size if self.wanted.value else SLACK, np.uint8),
+            data=ROOMS.take(size if self.wanted.value else SLACK),
         )
         self.headers = HeaderColumns(
             at=_offsets(rows if self.wanted.headers else 0),

@@ -1,0 +1,59 @@
+"""Memory for large outputs, used again as soon as nobody has them any more.
+
+Fresh memory comes from the system page by page, which costs as much as writing to it three times, and what is given
+back is seldom kept by the allocator where windows take and leave many megabytes at once.
+
+Rules kept here:
+
+- An array is used again only when this module has the one reference to it: slices, Arrow buffers and memoryviews of it
+  each hold another one.
+- What is kept is bounded, in each thread.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["ROOMS", "Rooms"]
+
+Bytes = Any
+
+LEAST: Final = 1 << 20
+"""Bytes from which on an array is kept: the allocator keeps smaller ones itself."""
+MOST: Final = 16 << 20
+"""Bytes up to which it is."""
+KEPT: Final = 4
+"""Arrays that are kept: the joined bytes and the values of a window, and of the one before, which somebody may have."""
+_ALONE: Final = 2
+"""References to an array that nobody has: in the list, and as the argument of the question."""
+
+
+class Rooms(threading.local):
+    """The arrays of a thread."""
+
+    def __init__(self) -> None:
+        self._kept: list[Bytes] = []
+
+    def take(self, size: int) -> Bytes:
+        """``size`` bytes, whatever is in them, which nobody else has."""
+        if not LEAST <= size <= MOST:
+            return np.empty(size, np.uint8)
+        kept = self._kept
+        for place in range(len(kept)):
+            if len(kept[place]) >= size and sys.getrefcount(kept[place]) == _ALONE:
+                found = kept.pop(place)
+                kept.append(found)
+                return found[:size]
+        # Windows differ a little.
+        made = np.empty(min(size + size // 8, MOST), np.uint8)
+        if len(kept) >= KEPT:
+            kept.pop(0)
+        kept.append(made)
+        return made[:size]
+
+
+ROOMS: Final = Rooms()

@@ -1,0 +1,70 @@
+"""Memory that is used again: never while somebody has a part of it, and bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kwire import records
+from kwire.records import rooms
+from kwire.records.rooms import Rooms
+
+SIZE = rooms.LEAST + 100
+
+
+def address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda one: one[5:9],
+        lambda one: memoryview(one)[:3],
+        lambda one: pa.py_buffer(one[:8]),
+        lambda one: pa.Array.from_buffers(pa.uint8(), 8, [None, pa.py_buffer(one)]).slice(2, 3),
+        lambda one: one[:8].view(np.int64),
+    ],
+    ids=["slice", "memoryview", "buffer", "column", "view"],
+)
+def test_what_somebody_has_a_part_of_is_not_used_again(part: Callable[[Any], Any]) -> None:
+    some = Rooms()
+    first = some.take(SIZE)
+    assert len(first) == SIZE
+    place, held = address(first), part(first)
+    del first
+    second = some.take(SIZE)
+    assert address(second) != place
+    del held, second
+    assert place in {address(some.take(SIZE)), address(some.take(SIZE))}
+
+
+def test_what_is_kept_is_bounded_and_of_the_thread() -> None:
+    some = Rooms()
+    held = [some.take(SIZE + n) for n in range(3 * rooms.KEPT)]
+    assert len({address(one) for one in held}) == len(held)
+    assert len(some._kept) == rooms.KEPT
+    del held
+    few, large = some.take(10), some.take(rooms.MOST + 1)
+    assert (len(few), len(large)) == (10, rooms.MOST + 1)
+    assert len(some._kept) == rooms.KEPT
+    seen: list[int] = []
+    other = threading.Thread(target=lambda: seen.append(len(some._kept)))
+    other.start()
+    other.join()
+    assert seen == [0]
+
+
+def test_batches_that_are_kept_keep_their_values() -> None:
+    sets = [
+        records.encode([records.Record(b"k", bytes([number]) * 4000, timestamp=1) for _ in range(400)])
+        for number in range(8)
+    ]
+    batches = [records.to_arrow(one) for one in sets]
+    for number, batch in enumerate(batches):
+        assert set(batch.column("value").to_pylist()) == {bytes([number]) * 4000}
