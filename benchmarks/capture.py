@@ -4,7 +4,8 @@
     [--json OUT]
 
 The captures are made here, in memory: Produce requests over several connections and their responses, on Ethernet, in
-segments of 1,448 bytes; and in one case small requests, heartbeats, offset commits and metadata. A row is a record in
+segments of 1,448 bytes; and small requests, heartbeats, offset commits and metadata, also over one connection, with
+100,000 of them sent before the first is answered. A row is a record in
 ``records`` and a frame in ``frames`` and ``messages``. ``objects`` is ``messages`` with bodies as Python objects, as
 small captures are read, of eight megabytes. Rounds of all cases are interleaved; figures are medians. ``--stages`` says
 where the time goes, ``--threads`` reads several captures at once (kernels run without the GIL). ``script`` is what one
@@ -135,11 +136,15 @@ def case(
     magic: int = 2,
     codec: Codec = "none",
     disorder: bool = False,
+    connections: int = CONNECTIONS,
+    in_flight: int = 1,
 ) -> Case:
-    """A capture of about so many megabytes: Produce requests (``produced``), or without records what is ``small``."""
+    """A capture of about so many megabytes: Produce requests (``produced``), or without records what is ``small``.
+
+    ``in_flight``: requests that each connection sends before the first of them is answered."""
     some = random.Random(1)
     requests, answers = produced(some, per_batch, size, magic, codec) if per_batch else small(some)
-    ends = [[1000, 1000] for _ in range(CONNECTIONS)]
+    ends = [[1000, 1000] for _ in range(connections)]
     now = [1_700_000_000_000_000]
     packets: list[bytes] = []
     total = 0
@@ -164,18 +169,23 @@ def case(
 
     frames = 0
     number = 0
+    begun = 0  # packets up to which each connection has had a request and its response
     while total < megabytes << 20:
-        number += 1
-        for connection in range(CONNECTIONS):
-            pick = some.randrange(PAIRS)
-            asked = bytearray(requests[pick])
-            asked[4:8] = struct.pack(">i", number)
-            send(connection, 0, struct.pack(">i", len(asked)) + asked)
-            answered = struct.pack(">i", number) + answers[pick][4:]
-            send(connection, 1, struct.pack(">i", len(answered)) + answered)
-            frames += 2
+        picks = [[some.randrange(PAIRS) for _ in range(in_flight)] for _ in range(connections)]
+        for connection in range(connections):
+            for k, pick in enumerate(picks[connection]):
+                asked = bytearray(requests[pick])
+                asked[4:8] = struct.pack(">i", number + k)
+                send(connection, 0, struct.pack(">i", len(asked)) + asked)
+            for k, pick in enumerate(picks[connection]):
+                answered = struct.pack(">i", number + k) + answers[pick][4:]
+                send(connection, 1, struct.pack(">i", len(answered)) + answered)
+            frames += 2 * in_flight
+        number += in_flight
+        begun = begun or len(packets)
     if disorder:
-        for at in range(0, len(packets) - 8, 8):
+        # There are no SYNs: where a connection begins is said by its first packet, which has to be the first.
+        for at in range(begun, len(packets) - 8, 8):
             if some.random() < 0.5:
                 part = packets[at : at + 8]
                 some.shuffle(part)
@@ -192,6 +202,8 @@ CASES: dict[str, dict[str, Any]] = {
     "100 records/batch, lz4": {"per_batch": 100, "codec": "lz4"},
     "100 records/batch, zstd": {"per_batch": 100, "codec": "zstd"},
     "small requests": {},
+    "small requests, one connection": {"connections": 1},
+    "small requests, 100,000 in flight": {"connections": 1, "in_flight": 100_000},
 }
 
 

@@ -25,7 +25,8 @@ from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import UNREADABLE, left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status, taken
-from kwire.kernels.programs import MAX_DEPTH, registers_of
+from kwire.kernels.numbers import grown
+from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
 from kwire.protocol.facts import facts
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 from kwire.tls.suites import suite
@@ -76,6 +77,8 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
 
 
 _NO_ROWS: Final = np.zeros((0, 3), np.int64)
+_FIRST_ERRORS: Final = 64
+"""Errors of responses for which there is room at first."""
 
 
 def sentence(reason: int, detail: int) -> str:
@@ -148,11 +151,8 @@ class Frames:
         they are slow, codecs are not. A body counts as odd where both say so: codecs read tagged fields as well.
         """
         rows = self.table
-        found = np.zeros(len(rows), np.int64)
-        engine = choose(0)  # these bytes have been counted
-        slow = engine is not MACHINE
-        if not slow:
-            self._run_programs(found, rows, engine)
+        slow = self._engine is not MACHINE
+        found = np.zeros(len(rows), np.int64) if slow else self._judged[0].copy()
         odd = (rows["status"] == Status.OK) & (rows["api"] >= 0) if slow else found > 0
         candidates = np.flatnonzero(odd)
         about = (rows[name][candidates].tolist() for name in ("response", "api", "version"))
@@ -160,14 +160,43 @@ class Frames:
             left = _left_over(self.bytes_of(row), *kind)
             found[row] = left if slow else max(0, left)
             if slow and left:
-                self._run_programs(found[row : row + 1], rows[row : row + 1], engine)
+                found[row] = self._run_programs(rows[row : row + 1], _NO_ROWS)[0][0]
                 # As with machine code: what follows a body is what codecs say, all else is what programs do.
                 if found[row] > 0:
                     found[row] = max(0, left)
         return found
 
-    def _run_programs(self, found: Array, rows: Array, engine: Engine) -> None:
-        engine(left_over)(self.data, rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), _NO_ROWS, found)
+    @cached_property
+    def error_codes(self) -> tuple[Array, Array, Array]:
+        """The errors that responses tell of: (which frames cannot be read to their end; of each error its frame and its
+        code). They are in the order of frames, and of each frame as they stand in it."""
+        if self._engine is MACHINE:
+            found, errors = self._judged
+            return found < 0, job_column(errors), value_column(errors, 0)
+        responses = np.flatnonzero(self.table["response"] == 1)
+        found, errors = self._run_programs(taken(self.table, responses), np.empty((_FIRST_ERRORS, 3), np.int64))
+        unreadable = np.zeros(len(self), bool)
+        unreadable[responses] = found < 0
+        return unreadable, responses[job_column(errors)], value_column(errors, 0)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return choose(0)  # these bytes have been counted
+
+    @cached_property
+    def _judged(self) -> tuple[Array, Array]:
+        """What programs say follows each body, and the errors in responses: both in one pass over the bytes."""
+        return self._run_programs(self.table, np.empty((_FIRST_ERRORS, 3), np.int64))
+
+    def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array]:
+        run, known, registers, left = self._engine(left_over), facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64)
+        found = np.zeros(len(rows), np.int64)
+        done = n_errors = 0
+        while True:
+            done, n_errors = run(self.data, rows, done, known, registers, left, errors, n_errors, found)
+            if done == len(rows):
+                return found, errors[:n_errors]
+            errors = grown(errors)
 
     @cached_property
     def statuses(self) -> Array:

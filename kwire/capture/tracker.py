@@ -461,7 +461,7 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
         rows = np.empty(
-            max(64, len(window.data) // 512, min(self._most_frames, len(window.data) // LEAST_BYTES)), FRAME
+            max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES)), FRAME
         )
         known, scratch = facts(), self._scratch
         slots = np.unique(window.active["stream"] >> 1)

@@ -57,10 +57,12 @@ def _captures() -> None:
     MACHINE(left_over)(
         np.zeros(64, np.uint8),
         np.zeros(0, FRAME),
+        0,
         facts(),
         registers,
         left,
         np.zeros((0, 3), np.int64),
+        0,
         np.zeros(0, np.int64),
     )
     # pcapng: a section header.

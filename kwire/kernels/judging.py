@@ -191,28 +191,53 @@ _ERROR_CODE: Final = 4
 
 @inlined
 def _left(
-    buf: Array, begin: int, end: int, kind: int, version: int, facts: Any, registers: Array, left: Array, no_rows: Array
-) -> int:
-    """How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or _NO_LAYOUT."""
+    buf: Array,
+    begin: int,
+    end: int,
+    kind: int,
+    version: int,
+    facts: Any,
+    registers: Array,
+    left: Array,
+    errors: Array,
+    n_errors: int,
+    row: int,
+) -> tuple[int, int, bool]:
+    """(How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or _NO_LAYOUT; how many errors there
+    are with its own; whether there was room for them.)"""
     starts = facts.layout_starts
     if kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
-        return int64(_NO_LAYOUT)
-    _, trouble, pos, _ = interpret(
-        buf, begin, end, facts.layouts, starts[kind, version], registers, left, no_rows, 0, 0
+        return int64(_NO_LAYOUT), n_errors, True
+    n_found, trouble, pos, _ = interpret(
+        buf, begin, end, facts.layouts, starts[kind, version], registers, left, errors, n_errors, row
     )
+    if trouble == Trouble.FULL:
+        return int64(0), n_errors, False
     if trouble != Trouble.NONE and trouble != Trouble.TRAILING:
-        return int64(UNREADABLE)
-    return end - pos
+        return int64(UNREADABLE), n_errors, True
+    return end - pos, n_found, True
 
 
 @kernel
-def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array, no_rows: Array, found: Array) -> None:
-    """Writes into ``found`` how many bytes follow the body of each frame that is ``OK`` otherwise: 0 where it ends with
-    the frame, as it should, and where its version has no layout; UNREADABLE.
+def left_over(
+    buf: Array,
+    rows: Array,
+    first: int,
+    facts: Any,
+    registers: Array,
+    left: Array,
+    errors: Array,
+    n_errors: int,
+    found: Array,
+) -> tuple[int, int]:
+    """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
+    0 where it ends with the frame, as it should, and where its version has no layout; UNREADABLE.
 
-    The whole body is run through its program, not its beginning only.
+    Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
+    that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are): where
+    not all are, the table must grow. The whole body is run through its program, not its beginning only.
     """
-    for k in range(rows.shape[0]):
+    for k in range(first, rows.shape[0]):
         row = rows[k]
         found[k] = 0
         if row.status != Status.OK or row.api < 0:
@@ -220,7 +245,9 @@ def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array
         begin = row.off
         end = begin + row.size
         kind = 2 * row.api + row.response
-        more = _left(buf, begin, end, kind, row.version, facts, registers, left, no_rows)
+        more, n_found, roomy = _left(buf, begin, end, kind, row.version, facts, registers, left, errors, n_errors, k)
+        if not roomy:
+            return k, n_errors
         if (
             more != 0
             and row.response == 1
@@ -228,6 +255,11 @@ def left_over(buf: Array, rows: Array, facts: Any, registers: Array, left: Array
             and row.size >= _ERROR_CODE + 2
             and i16(buf, begin + _ERROR_CODE) == _UNSUPPORTED_VERSION
         ):
-            plain = _left(buf, begin, end, kind, int64(0), facts, registers, left, no_rows)
-            more = plain if plain == 0 or more < 0 else more
+            plain, n_plain, roomy = _left(buf, begin, end, kind, int64(0), facts, registers, left, errors, n_errors, k)
+            if not roomy:
+                return k, n_errors
+            if plain == 0 or more < 0:
+                more, n_found = plain, n_plain
         found[k] = more if more != _NO_LAYOUT else 0
+        n_errors = n_found
+    return rows.shape[0], n_errors

@@ -48,7 +48,6 @@ __all__ = [
     "Program",
     "ProgramSet",
     "Trouble",
-    "compile_errors",
     "compile_program",
     "interpret",
     "job_column",
@@ -97,7 +96,8 @@ class Op(IntEnum):
     """The registers as a row."""
     INTS = 11
     """An array of integers of ``least`` bytes, behind a count of ``width`` bytes (or ``COMPACT``): where they begin and
-    how many there are into ``register``. (``ARRAY`` with a register does the same, and goes through the elements.)"""
+    how many there are into ``register``, if there is one. (``ARRAY`` with a register does the same, and goes through
+    the elements.)"""
     TAGGED = 12
     """An integer of ``width`` bytes, ``least`` bytes behind the beginning of the tagged field ``tag``, into
     ``register``. The tagged fields begin here, and are not gone over."""
@@ -108,7 +108,8 @@ class Op(IntEnum):
     JUMP = 15
     """The program goes on at ``target``."""
     ERROR = 16
-    """An int16, which is a row with itself in register 0, unless it is 0."""
+    """An int16, which is a row with itself in register 0, unless it is 0, that of the row before, or rows are not
+    wanted (their table has no room for any)."""
 
 
 class Trouble(IntEnum):
@@ -370,8 +371,10 @@ class _Assembler:
         least = max(1, type_.element.min_size)
         register = self.wanted.lists.get(path, _NO_REGISTER)
         width = COMPACT if type_.compact else _COUNT_WIDTH
+        fixed = isinstance(type_.element, PrimitiveLayout) and type_.element.name in FIXED_SIZES
         if register != _NO_REGISTER and isinstance(type_.element, PrimitiveLayout):
-            assert type_.element.name in FIXED_SIZES, "its elements have no fixed size"
+            assert fixed, "its elements have no fixed size"
+        if fixed and path not in self.wanted.values and path not in self.wanted.each.arrays:
             self.add(path, Op.INTS, width=width, least=least, register=register, nullable=int(nullable))
             return
         each = self.wanted.each
@@ -406,6 +409,7 @@ def compile_program(
     emit_after: str | None = None,
     stop_after: str | None = None,
     emit_each: Each | None = None,
+    errors: bool = False,
 ) -> Program:
     """The program that reads ``layouts`` one behind the other (a header and a body).
 
@@ -413,24 +417,15 @@ def compile_program(
     which say it themselves; a path that the layouts do not have is left ``ABSENT``. ``lists`` are paths of arrays, of
     which the place of the first element and their count are captured. A row is written each time that the field
     ``emit_after`` has been read, and behind each element of the arrays of ``emit_each``. ``stop_after`` ends the
-    program early: what follows is not looked at. Without it, bytes after the end are an error.
+    program early: what follows is not looked at. Without it, bytes after the end are an error. With ``errors`` a row is
+    written for each error code that is not 0, wherever it stands, with the code as its only captured field.
     """
     values = captures if isinstance(captures, Mapping) else {path: number for number, path in enumerate(captures)}
-    wanted = _Wanted(values, lists or {}, emit_after, stop_after)
+    wanted = _Wanted(values, lists or {}, emit_after, stop_after, errors=errors)
     made = _Assembler(wanted if emit_each is None else replace(wanted, each=emit_each))
     for one in layouts:
         made.struct(one, "")
     made.add("", Op.STOP)
-    return made.program()
-
-
-def compile_errors(layouts: Sequence[StructLayout]) -> Program:
-    """The program that finds the error codes in ``layouts``, wherever they stand: a row for each that is not 0, with
-    the code as its only captured field. Bytes after the end are none of its business."""
-    made = _Assembler(_Wanted({}, errors=True))
-    for one in layouts:
-        made.struct(one, "")
-    made.add("", Op.STOP_EARLY)
     return made.program()
 
 
@@ -677,7 +672,11 @@ def _steps(
         elif op == Op.ERROR:
             if end - pos < _ERROR_SIZE:
                 trouble = int64(Trouble.SHORT)
-            elif i16(buf, pos) == 0:
+            elif (
+                i16(buf, pos) == 0
+                or rows.shape[0] == 0
+                or (n_rows > 0 and rows[n_rows - 1, _JOB] == tag and rows[n_rows - 1, _FIRST] == i16(buf, pos))
+            ):
                 pos += _ERROR_SIZE
             elif n_rows == rows.shape[0]:
                 trouble = int64(Trouble.FULL)
@@ -694,7 +693,8 @@ def _steps(
             count, after, trouble = _count(buf, pos, end, instruction)
             if trouble == Trouble.NONE:
                 count = max(int64(0), count)
-                _set(registers, instruction.register, after, count)
+                if instruction.register >= 0:
+                    _set(registers, instruction.register, after, count)
                 pos = after + count * instruction.least
         elif op == Op.TAGGED:
             _tagged(buf, pos, end, instruction, registers)

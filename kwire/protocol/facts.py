@@ -68,7 +68,7 @@ def _acks_programs() -> tuple[Any, Any]:
 
 def _layout_programs(keys: list[int]) -> tuple[Any, Any]:
     """The programs of whole frames, headers included: code, and the first instruction by ``2 * key + response`` and
-    version, -1 where there is none."""
+    version, -1 where there is none. Of responses they write the error codes where there is room for rows."""
     request_header, response_header = schema.message("RequestHeader"), schema.message("ResponseHeader")
     assert request_header is not None
     assert response_header is not None
@@ -83,7 +83,7 @@ def _layout_programs(keys: list[int]) -> tuple[Any, Any]:
         if response is not None:
             for version in response.versions:
                 header = layout(response_header, response_header_version(key, version))
-                programs[2 * key + 1, version] = compile_program([header, layout(response, version)], [])
+                programs[2 * key + 1, version] = compile_program([header, layout(response, version)], [], errors=True)
     made = ProgramSet(programs, 0)
     versions = max(version for _, version in programs) + 1
     return made.code, np.array([made.starts(kind, versions) for kind in range(2 * max(keys) + 2)])

@@ -103,6 +103,9 @@ MOST_ROWS: Final = 1 << 14
 DIRECTIONS: Final = ("request", "response")
 WORDS: Final = columns.status_words(Status)
 
+_WITH_BODY: Final = np.isin(np.arange(len(Status)), (Status.OK, Status.TRAILING, Status.TOO_LARGE))
+"""By status: whether a frame with it has a body that was read."""
+
 _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
 
@@ -113,7 +116,6 @@ class Capture:
     def __init__(self, name: str) -> None:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
-        self.errors = errors.Errors()
 
     @cached_property
     def api_names(self) -> pa.Array:
@@ -272,8 +274,8 @@ class FrameColumns:
 
     def errors(self) -> pa.Array:
         readable = self._frames["response"][self._rows] == 1
-        readable &= np.isin(self._statuses, (Status.OK, Status.TRAILING, Status.TOO_LARGE))
-        return self._capture.errors.column(self._frames, self._rows.start, readable)
+        readable &= _WITH_BODY[self._statuses]
+        return errors.column(self._frames, self._rows.start, readable)
 
 
 class _Maker(Maker):

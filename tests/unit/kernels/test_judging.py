@@ -193,5 +193,6 @@ def test_error_35_of_another_api_is_no_reason_for_version_0(engine: Engine) -> N
     rows["off"] = [4, 4 + len(answer), 4 + 2 * len(answer)]
     rows["api"], rows["version"] = [ApiKey.HEARTBEAT, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS], [0, 4, 4]
     found, no_rows = np.zeros(3, np.int64), np.zeros((0, 3), np.int64)
-    engine(left_over)(buffer(data), rows, facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64), no_rows, found)
+    left = np.empty(MAX_DEPTH, np.int64)
+    engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found)
     assert found.tolist() == [0, UNREADABLE, 0]
