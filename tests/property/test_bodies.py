@@ -5,8 +5,6 @@ The kernel may decline a frame; what it writes is right to the character. What i
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typed_walk import as_column
 
 import kwire
 from kwire import schema
@@ -26,7 +25,6 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import FRAME
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.describe import Shown, described
-from kwire.protocol.error_codes import error_name
 from kwire.schema import model
 from kwire.tables.bodies import Bodies
 from kwire.tables.typed import Typed, body_type
@@ -158,31 +156,6 @@ def test_this_layout(layout: tuple[model.Message, int], engine: Engine, data: st
         for one, found in zip(made, texts(made, shown, engine), strict=True):
             if found is not None:
                 assert found == by_objects(one, shown)
-
-
-def as_column(value: Any, fields: Sequence[model.Field], structs: Mapping[str, model.Struct], payloads: bool) -> Any:
-    """What ``to_dict`` gave, as a typed body has it."""
-    out: dict[str, Any] = {}
-    for field in fields:
-        inner = field.type.element if isinstance(field.type, model.Array) else field.type
-        found = value.get(field.name)
-        many = isinstance(field.type, model.Array)
-        made = []
-        for one in (found if many else [found]) if found is not None else []:
-            if isinstance(inner, model.StructRef):
-                made.append(as_column(one, structs[inner.name].fields, structs, payloads))
-            elif isinstance(one, UUID):
-                made.append(base64.urlsafe_b64encode(one.bytes)[:22].decode())
-            elif isinstance(one, str):
-                made.append(one.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-            elif field.name == "error_code":
-                made.append(error_name(one) or str(one))
-            elif inner == model.Primitive("records") and not payloads:
-                made.append({"bytes": len(one)})
-            else:
-                made.append(one)
-        out[field.name] = None if found is None else made if many else made[0]
-    return out
 
 
 @given(data=st.data())
