@@ -27,16 +27,22 @@ class Case(NamedTuple):
 
 
 _SHORT = "one short response is all that there is of a connection: it may be anything"
+_COSTLY = "frames behind one whose id became that of a later one are not all recognised"
+_RESET = "what the other end sends 0.2 s behind an RST is another connection"
 
 NOT_YET: dict[str, dict[str, Case]] = {
     "differing": {
         "corrupt-copies": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 0, "checksums are not read"),
+        "rst-early": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 3, _RESET),
     },
     "invented": {},
     "unseen": {
         "one-sided-responses": Case("kafka-4.3-kraft-brokers/quorum.pcap", 0, _SHORT),
     },
-    "behind": {},
+    "behind": {
+        "corrupted": Case("kafka-3.9-kraft-java/admin.pcap", 1, _COSTLY),
+        "lost-bursts": Case("kafka-3.9-kraft-java/admin.pcap", 2, "six frames are passed over at one of 21 losses"),
+    },
 }
 """What does not hold so far, by what is wrong (the fields of ``kwire.testing.judge.Verdict``) and kind."""
 

@@ -22,14 +22,14 @@ from uuid import UUID
 
 from kwire.events.rules import Violation
 from kwire.events.sessions import LONGEST_REQUESTED, Known, Recent, Sessions, size_of
-from kwire.events.telemetry import OF_TIME
+from kwire.events.telemetry import OF_TIME, PLACE
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema.keys import ApiKey
 from kwire.wire import ZERO_UUID, uuid_text
 
 __all__ = ["ANSWERED", "FILLED", "MOST_TEXT", "Judge", "account_of", "cost_of"]
 
-FILLED: Final = (
+_SUBSCRIPTION: Final = (
     "client_instance_id",
     "subscription_id",
     "push_interval_ms",
@@ -37,6 +37,11 @@ FILLED: Final = (
     "accepted_compression_types",
     "telemetry_max_bytes",
     "delta_temporality",
+)
+"""The columns of what a client was told to push."""
+
+FILLED: Final = (
+    *_SUBSCRIPTION,
     "requested",
     "violations",
     "status",
@@ -165,7 +170,7 @@ class Judge:
         self.is_over = True
         why = f": {self.limits.said('text')}" if most < MOST_TEXT else ""
         error = f"the push has more than {most} bytes of rows: the rest is left out{why}"
-        kept = {name: row.get(name) for name in (*self._row, *FILLED[2:7])}
+        kept = {name: row.get(name) for name in (*self._row, *_SUBSCRIPTION[2:])}
         return kept | {"violations": self._wrong, "status": "too_large", "error": error}
 
     def _begin(self, row: _Row, account: Sequence[Any]) -> None:
@@ -233,25 +238,5 @@ class Judge:
             self._asked.put((connection, correlation), (UUID(instance), number))
 
 
-_OF_PUSH: Final = (
-    "capture",
-    "connection",
-    "frame",
-    "timestamp",
-    "client_id",
-    "client_instance_id",
-    "subscription_id",
-    "terminating",
-    "compression",
-    "metrics_bytes",
-)
-_TOLD: Final = (
-    "error_code",
-    "client_instance_id",
-    "subscription_id",
-    "push_interval_ms",
-    "requested_metrics",
-    "accepted_compression_types",
-    "telemetry_max_bytes",
-    "delta_temporality",
-)
+_OF_PUSH: Final = (*PLACE, "terminating", "compression", "metrics_bytes")
+_TOLD: Final = ("error_code", *_SUBSCRIPTION)

@@ -488,19 +488,15 @@ def _fin_repeated(work: _Work) -> None:
     work.add(extra)
 
 
-def _early(work: _Work, flag: int, by: int | None = None) -> None:
-    """Moves packets with this flag and no data in front of the last data of their side, up to four segments of it, of
-    the last ``by`` nanoseconds."""
+def _early(work: _Work, flag: int) -> None:
+    """Moves packets with this flag and no data in front of the last data of their side, up to four segments of it."""
     before: dict[int, int] = {}
     last: dict[Side, list[int]] = {}
     for index, part, _, side in work.found():
         if part.length:
             last.setdefault(side, []).append(index)
         elif part.flags & flag and side in last:
-            overtaken = last[side][-min(len(last[side]), work.rng.randint(1, 4)) :]
-            overtaken = [one for one in overtaken if by is None or part.packet.time - work.packets[one].time <= by]
-            if overtaken:
-                before.setdefault(overtaken[0], index)
+            before.setdefault(last[side][-min(len(last[side]), work.rng.randint(1, 4))], index)
     early = set(before.values())
     work.packets = [
         made
@@ -518,8 +514,8 @@ def _fin_early(work: _Work) -> None:
 
 @_kind("rst-early", Grade.LOSSLESS)
 def _rst_early(work: _Work) -> None:
-    """RSTs overtake the last data of their side, up to four segments of the last 100 ms."""
-    _early(work, RST, 100 * _MILLISECOND)
+    """RSTs overtake the last data of their side, up to four segments."""
+    _early(work, RST)
 
 
 @_kind("acks-repeated", Grade.LOSSLESS)
