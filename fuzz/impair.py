@@ -28,12 +28,10 @@ class Case(NamedTuple):
 
 _SHORT = "one short response is all that there is of a connection: it may be anything"
 _COSTLY = "frames behind one whose id became that of a later one are not all recognised"
-_RESET = "what the other end sends 0.2 s behind an RST is another connection"
 
 NOT_YET: dict[str, dict[str, Case]] = {
     "differing": {
         "corrupt-copies": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 0, "checksums are not read"),
-        "rst-early": Case("kafka-3.9-zk-brokers/protocol-2.4.pcap", 3, _RESET),
     },
     "invented": {},
     "unseen": {

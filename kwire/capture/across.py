@@ -299,7 +299,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
             max(0, one["skipped"]),
             # What was acknowledged says which holes will not be filled: none is left before ``next``.
             _wrapped(one["acked"] if one["acked"] > one["next"] else -1),
-            *(_wrapped(one[name]) for name in ("reference", "next", "end", "placed", "reset")),
+            *(_wrapped(one[name]) for name in ("reference", "next", "end", "placed")),
             *(one[name] for name in ("time", "latest", "clock")),
         )
         for one in streams
@@ -619,7 +619,7 @@ def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> d
     for one, way, at in zip(streams, ("a_to_b", "b_to_a"), nexts, strict=True):
         shift = true[way]["next"] - at if at >= 0 <= true[way]["next"] else 0
         shift -= shift & _SEQUENCE
-        for name in ("reference", "start", "next", "end", "acked", "placed", "reset"):
+        for name in ("reference", "start", "next", "end", "acked", "placed"):
             one[name] += shift if one[name] >= 0 else 0
         if one["start"] < 0:
             one["start"] = true[way]["start"]

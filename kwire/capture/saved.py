@@ -73,7 +73,6 @@ _STREAM: Final = {
     "skipped": _POSITION,
     "acked": _POSITION,
     "reached": _POSITION,
-    "reset": _POSITION,
     "holed": _FLAG,
     "placed": _POSITION,
     "placed_order": _ORDER,

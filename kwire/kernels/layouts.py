@@ -312,8 +312,6 @@ class Stream(Row):
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     reached: int
     """Position behind the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
-    reset: int
-    """Position of an RST while bytes in front of it are missing, else -1."""
     holed: int
     """1 while segments may wait behind a hole: acknowledgements are written down then."""
     time: int

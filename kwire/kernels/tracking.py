@@ -46,10 +46,9 @@ WINDOW_BEHIND: Final = 1 << 16
 """Bytes that an RST may be behind its stream."""
 MOST_WINDOW: Final = 1 << 24
 """Bytes that an RST may be ahead of it."""
-LATE: Final = 200_000_000
-"""Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them."""
-LATEST: Final = 10_000_000_000
-"""The same where its position says that bytes are missing."""
+LATE: Final = 10_000_000_000
+"""Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
+retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
@@ -316,7 +315,6 @@ def _clear(stream: Any) -> None:
     stream.skipped = -1
     stream.acked = -1
     stream.reached = -1
-    stream.reset = -1
     stream.holed = 0
     stream.time = -1
     stream.placed = -1
@@ -345,15 +343,11 @@ def _clear(stream: Any) -> None:
 
 
 @kernel
-def _reset(conn: Any, stream: Any, pos: int, now: int) -> None:
-    """Notes that an RST at ``pos`` ended a connection. What was sent before it may be captured behind it for a while,
-    and what is missing in front of it for longer."""
+def _reset(conn: Any, now: int) -> None:
+    """Notes that an RST ended a connection. What was sent before it may be captured behind it for a while."""
     if conn.closed == 0:
         conn.closed = 1
         conn.closed_clock = now + LATE
-        if stream.reached >= 0 and pos > stream.reached + 1:
-            conn.closed_clock = now + LATEST
-            stream.reset = pos
 
 
 @kernel
@@ -678,7 +672,7 @@ def _take(
         acked = other.acked
         pos = _follow(header, order, own, other)
         if control & Flag.RST:
-            _reset(conn, own, pos, now)
+            _reset(conn, now)
             own.resets += 1
             if own.over_order < 0:
                 own.over_order = order
@@ -689,10 +683,6 @@ def _take(
             continue
         reached = own.reached
         own.reached = max(reached, pos + header.length)
-        if 0 <= own.reset <= own.reached + 1:
-            # All that was sent before the RST.
-            own.reset = -1
-            conn.closed_clock = min(conn.closed_clock, now + LATE)
         if conn.role != Role.OTHER:
             if pos > reached >= 0 and own.holed == 0:
                 # A hole begins here: from now on it counts when what is acknowledged.
