@@ -36,6 +36,10 @@ MOST_EVIDENCE: Final = 10
 _STEP: Final = 10_000_000
 _STEPS: Final = 6
 """Times are counted by steps of ten seconds; six of them are a minute, wherever it begins."""
+_CLOSE: Final = 1 << 31
+"""Numbers that are no larger are keys as they are."""
+_MOST_NUMBERS: Final = 1 << 62
+"""Products of how many values columns have stay below."""
 _MOST_STEPS: Final = 8640
 
 SEVERITIES: Final = ("high", "medium", "low")
@@ -573,20 +577,44 @@ class _Rebalances(_Rule):
 
 def _numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Array, list[tuple[Any, ...]]]:
     """A number for each row, the same where ``columns`` have the same values, and the values of each number."""
-    numbers = np.zeros(table.num_rows, np.int64)
-    for name in columns:
-        values = table[name].combine_chunks().dictionary_encode()
-        of = pc.fill_null(values.indices, len(values.dictionary)).to_numpy().astype(np.int64)
-        numbers = numbers * (len(values.dictionary) + 1) + of
-        if len(columns) > 2:
-            # Numbers of what there is, so that products stay small.
-            numbers = pa.array(numbers).dictionary_encode().indices.to_numpy().astype(np.int64)
-    made = pa.array(numbers).dictionary_encode()
-    numbers = made.indices.to_numpy()
-    first = np.full(len(made.dictionary), len(numbers), np.int64)
-    np.minimum.at(first, numbers, np.arange(len(numbers)))
+    numbers = _numbers(table, columns)
+    first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
+    # Of rows with the same number the one that is written last stays: the first one.
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     kept = table.select(list(columns)).take(pa.array(first))
     return numbers, list(zip(*(kept[name].to_pylist() for name in columns), strict=True))
+
+
+def _numbers(table: pa.Table, columns: Sequence[str]) -> Array:
+    """A number for each row, the same where ``columns`` have the same values; as small as can be."""
+    numbers = np.zeros(table.num_rows, np.int64)
+    many = 1
+    for name in columns:
+        of, more = _codes(table[name])
+        if more == 1:
+            continue
+        if many * more >= _MOST_NUMBERS:
+            # Numbers of what there is, so that products stay small.
+            made = pa.array(numbers).dictionary_encode()
+            numbers, many = made.indices.to_numpy().astype(np.int64), len(made.dictionary)
+        numbers = numbers * more + of
+        many *= more
+    return pa.array(numbers).dictionary_encode().indices.to_numpy()
+
+
+def _codes(values: pa.ChunkedArray) -> tuple[Array, int]:
+    """A number for each value, the same for those that are the same, and how many numbers there may be."""
+    if pa.types.is_integer(values.type):
+        # What lies close together needs no dictionary.
+        ends = pc.min_max(values).as_py()
+        least, most = ends["min"], ends["max"]
+        if least is not None and -_CLOSE <= least <= most < _CLOSE:
+            return pc.fill_null(values.cast(pa.int64()), most + 1).to_numpy() - least, most - least + 2
+    encoded = values.combine_chunks().dictionary_encode()
+    many = len(encoded.dictionary)
+    if many == 1 and not encoded.null_count:
+        return np.zeros(len(encoded), np.int64), 1
+    return pc.fill_null(encoded.indices, many).to_numpy().astype(np.int64), many + 1
 
 
 class _LateHeartbeats(_Rule):
@@ -801,7 +829,8 @@ class _Committed:
         "offset",
         "error",
     )
-    _REQUEST = ("capture", "connection", "correlation_id", "topic", "topic_id", "partition")
+    _REQUEST = ("capture", "connection", "correlation_id")
+    _PART = (*_REQUEST, "topic", "topic_id", "partition")
 
     def __init__(self) -> None:
         self._rows: _Rows | None = None
@@ -843,7 +872,7 @@ class _Committed:
         Requests that have no response yet wait."""
         known = pc.or_(pc.is_valid(made["correlation_id"]), pc.equal(made["direction"], "request"))
         known = pc.and_(known, pc.or_(pc.equal(made["direction"], "response"), pc.is_valid(made["partition"])))
-        made = made.filter(known)
+        made = made if pc.all(known).as_py() else made.filter(known)
         old = 0
         if self._waiting is not None:
             old = self._waiting.num_rows
@@ -851,21 +880,37 @@ class _Committed:
             self._waiting = None
         if not made.num_rows:
             return made
-        # Rows of one request stand in the order of time: an id is used again when it was answered.
-        numbers, _ = _numbered(made, self._REQUEST)
-        order = np.argsort(numbers, kind="stable")
-        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)[order]
-        wrong = pc.not_equal(pc.fill_null(made["error"], "NONE"), "NONE").to_numpy(zero_copy_only=False)[order]
-        last = np.append(np.diff(numbers[order]) != 0, True)
-        refused = np.append(~last[:-1] & ~asked[1:] & wrong[1:], False)
-        waits = last & (order >= old) & pc.is_valid(made["correlation_id"]).to_numpy(zero_copy_only=False)[order]
-        waiting = np.sort(order[asked & waits])
-        self._waiting = made.take(pa.array(waiting)) if len(waiting) else None
-        kept = np.sort(order[asked & ~refused & ~waits])
-        late = np.ones(len(kept), bool)
-        before = np.searchsorted(kept, old)
-        late[:before] = self._not_late(made.take(pa.array(kept[:before]))).to_numpy(zero_copy_only=False)
-        return made.take(pa.array(kept[late]))
+        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)
+        rows = np.arange(made.num_rows)
+        requests = _numbers(made, self._REQUEST)
+        # An id is used again when it was answered: what stands behind its last response waits.
+        answered = np.full(int(requests.max()) + 1, -1)
+        answered[requests[~asked]] = rows[~asked]
+        waits = asked & (rows >= old) & (answered[requests] < rows)
+        waits &= pc.is_valid(made["correlation_id"]).to_numpy(zero_copy_only=False)
+        kept = asked & ~waits & ~self._refused(made, requests, asked)
+        if waits.any():
+            self._waiting = made.filter(pa.array(waits))
+        before = np.flatnonzero(kept[:old])
+        kept[before] = self._not_late(made.take(pa.array(before))).to_numpy(zero_copy_only=False)
+        return made.filter(pa.array(kept))
+
+    def _refused(self, made: pa.Table, requests: Array, asked: Array) -> Array:
+        """Which rows are followed by a response that says that what they ask was not done. Where nothing of a request
+        was refused, which is mostly so, its parts are not looked at."""
+        refused = np.zeros(made.num_rows, bool)
+        wrong = ~asked & pc.not_equal(pc.fill_null(made["error"], "NONE"), "NONE").to_numpy(zero_copy_only=False)
+        if wrong.any():
+            some = np.zeros(int(requests.max()) + 1, bool)
+            some[requests[wrong]] = True
+            rows = np.flatnonzero(some[requests])
+            # Rows of one part of a request stand in the order of time.
+            parts = _numbers(made.take(pa.array(rows)), self._PART)
+            order = np.argsort(parts, kind="stable")
+            same = np.diff(parts[order]) == 0
+            rows = rows[order]
+            refused[rows[:-1]] = same & wrong[rows[1:]]
+        return refused
 
     def _not_late(self, made: pa.Table) -> pa.Array:
         """Which of the commits that waited are not followed by one of their place that did not."""
