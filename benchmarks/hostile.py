@@ -33,6 +33,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import itertools
 import json
 import os
 import re
@@ -172,15 +173,21 @@ def _top(path: Path, _: What) -> Iterator[Any]:
 
 
 def _spans(path: Path, _: What) -> Iterator[Any]:
-    from kwire.report.spans import TABLES, Spans, json_line, traces
+    from kwire.report.spans import TABLES, Spans, json_line
     from kwire.tables.reading import read
 
     spans = Spans()
-    with path.open("rb") as source:
-        for name, batch in read(source, TABLES):
-            for first in range(0, batch.num_rows, 1000):
-                json_line(traces(spans.add(name, batch.slice(first, 1000))))
-    json_line(traces(spans.rest()))
+
+    def exchanges() -> Iterator[Any]:
+        with path.open("rb") as source:
+            for name, batch in read(source, TABLES):
+                yield from spans.add(name, batch)
+        yield from spans.rest()
+
+    # As the command line writes them.
+    found = exchanges()
+    while some := list(itertools.islice(found, 1000)):
+        json_line(some)
     yield from ()
 
 

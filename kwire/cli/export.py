@@ -110,8 +110,7 @@ def _otlp(args: argparse.Namespace, only: Filter) -> int:
         def flush() -> None:
             nonlocal count
             if waiting:
-                made = traces(waiting)
-                file.write(json_line(made).encode() + b"\n" if lines else made.SerializeToString())
+                file.write(json_line(waiting).encode() + b"\n" if lines else traces(waiting).SerializeToString())
             count += len(waiting)
             waiting.clear()
 

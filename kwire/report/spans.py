@@ -22,8 +22,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,20 +36,43 @@ if TYPE_CHECKING:
 
 __all__ = ["TABLES", "Exchange", "Link", "Spans", "json_line", "traces"]
 
+
+class Frame(NamedTuple):
+    """A row of ``frames``. Times are microseconds since 1970."""
+
+    capture: str
+    connection: int
+    frame: int
+    timestamp: int
+    direction: str
+    client_host: str
+    client_port: int
+    broker_host: str
+    broker_port: int
+    api_key: int | None
+    api_name: str | None
+    api_version: int | None
+    correlation_id: int | None
+    client_id: str | None
+    size: int | None
+    latency_ms: float | None
+    status: str
+    error: str | None
+    errors: list[str] | None
+
+
 TABLES: Final[dict[str, Sequence[str]]] = {
     "records": ("capture", "frame", "source", "topic", "topic_id", "partition", "offset", "headers"),
     "partitions": ("capture", "frame", "topic", "topic_id", "records", "status"),
-    "frames": (
-        "capture", "connection", "frame", "timestamp", "direction", "client_host", "client_port", "broker_host",
-        "broker_port", "api_key", "api_name", "api_version", "correlation_id", "client_id", "size", "latency_ms",
-        "status", "error", "errors",
-    ),
-}  # fmt: skip
+    "frames": Frame._fields,
+}
 """The tables that are read, with their columns, in the order in which a window is to give them."""
 
 MOST_LINKS: Final = 128
 """Links of a span: the usual limit of OpenTelemetry. The others are counted."""
 _MOST_TOPICS: Final = 10
+_ROWS_AT_ONCE: Final = 1000
+"""Rows that are Python objects at one time: a window may have more of them than there is memory."""
 _MOST_WAITING: Final = 100_000
 _CLIENT: Final = 3
 """SpanKind."""
@@ -71,30 +94,30 @@ class Link:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request and, where there is one, its response, as rows of ``frames``. Times are microseconds since 1970."""
+    """A request and, where there is one, its response."""
 
-    request: dict[str, Any]
-    response: dict[str, Any] | None = None
-    topics: list[str] = field(default_factory=list)
+    request: Frame
+    response: Frame | None = None
+    topics: Sequence[str] = ()
     records: int = 0
-    links: list[Link] = field(default_factory=list)
+    links: Sequence[Link] = ()
     dropped_links: int = 0
 
     @property
     def ids(self) -> tuple[bytes, bytes]:
         """The id of its trace and of its span."""
-        name = f"{self.request['capture']}\0{self.request['frame']}".encode("utf-8", "surrogateescape")
+        name = f"{self.request.capture}\0{self.request.frame}".encode("utf-8", "surrogateescape")
         digest = hashlib.sha256(name).digest()
         return digest[:16], digest[16:24]
 
 
 @dataclass(slots=True)
 class _About:
-    """What a frame speaks of."""
+    """What a frame speaks of. Most frames speak of one topic and have no links."""
 
-    topics: dict[str, None] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
     records: int = 0
-    links: list[Link] = field(default_factory=list)
+    links: list[Link] | tuple[()] = ()
     dropped: int = 0
 
 
@@ -103,7 +126,7 @@ class Spans:
 
     def __init__(self) -> None:
         self._about: dict[tuple[str, int], _About] = {}
-        self._waiting: dict[tuple[str, int, int], Exchange] = {}
+        self._waiting: dict[tuple[str, int, int | None], Exchange] = {}
 
     def add(self, name: str, batch: pa.RecordBatch) -> Iterator[Exchange]:
         """Takes rows of the table ``name``."""
@@ -123,7 +146,10 @@ class Spans:
         self._waiting.clear()
 
     def _of(self, capture: str, frame: int) -> _About:
-        return self._about.setdefault((capture, frame), _About())
+        about = self._about.get((capture, frame))
+        if about is None:
+            about = self._about[capture, frame] = _About()
+        return about
 
     def _records(self, table: pa.Table) -> None:
         headers = table["headers"].combine_chunks()
@@ -132,51 +158,84 @@ class Spans:
         if not pc.any(named).as_py():
             return
         rows = pc.list_parent_indices(headers).filter(named)
-        values = pc.struct_field(pc.list_flatten(headers), "value").filter(named).to_pylist()
-        for row, value in zip(table.drop(["headers"]).take(rows).to_pylist(), values, strict=True):
-            found = _PARENT.fullmatch(value or b"")
-            if found is None:
-                continue
-            about = self._of(row["capture"], row["frame"])
-            if len(about.links) >= MOST_LINKS:
-                about.dropped += 1
-                continue
-            trace, span = (bytes.fromhex(part.decode()) for part in found.group(1, 2))
-            topic = row["topic"] or row["topic_id"]
-            about.links.append(Link(trace, span, topic, row["partition"], row["offset"]))
+        values = pc.struct_field(pc.list_flatten(headers), "value").filter(named)
+        table = table.select(["capture", "frame", "topic", "topic_id", "partition", "offset"])
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            found = values.slice(first, _ROWS_AT_ONCE).to_pylist()
+            for value, row in zip(found, _rows(table.take(rows.slice(first, _ROWS_AT_ONCE))), strict=True):
+                self._link(value, *row)
+
+    def _link(
+        self,
+        value: bytes | None,
+        capture: str,
+        frame: int,
+        topic: str | None,
+        topic_id: str | None,
+        partition: int | None,
+        offset: int | None,
+    ) -> None:
+        found = _PARENT.fullmatch(value or b"")
+        if found is None:
+            return
+        about = self._of(capture, frame)
+        if len(about.links) >= MOST_LINKS:
+            about.dropped += 1
+            return
+        trace, span = (bytes.fromhex(part.decode()) for part in found.group(1, 2))
+        about.links = [*about.links, Link(trace, span, topic or topic_id, partition, offset)]
 
     def _partitions(self, table: pa.Table) -> None:
         topics = pc.coalesce(table["topic"], table["topic_id"])
         table = table.append_column("of", topics).filter(pc.equal(table["status"], "ok"))
         made = table.group_by(["capture", "frame", "of"], use_threads=False).aggregate([("records", "sum")])
-        for row in made.to_pylist():
-            about = self._of(row["capture"], row["frame"])
-            about.records += row["records_sum"] or 0
-            if row["of"] is not None and len(about.topics) < _MOST_TOPICS:
-                about.topics[row["of"]] = None
+        made = made.select(["capture", "frame", "of", "records_sum"])
+        for first in range(0, made.num_rows, _ROWS_AT_ONCE):
+            for capture, frame, topic, records in _rows(made.slice(first, _ROWS_AT_ONCE)):
+                about = self._of(capture, frame)
+                about.records += records or 0
+                if topic is not None and len(about.topics) < _MOST_TOPICS:
+                    about.topics += (topic,)
 
     def _frames(self, table: pa.Table) -> Iterator[Exchange]:
+        table = table.select(list(Frame._fields))
         times = table["timestamp"].cast(pa.int64())
-        table = table.set_column(table.column_names.index("timestamp"), "timestamp", times)
-        for row in table.to_pylist():
-            key = (row["capture"], row["connection"], row["correlation_id"])
-            about = self._about.pop((row["capture"], row["frame"]), None)
-            if row["direction"] == "request":
-                if row["api_name"] is None:
-                    continue
-                made = Exchange(row)
-                _tell(made, about)
-                before = self._waiting.pop(key, None)
-                if before is not None:
-                    yield before
-                self._waiting[key] = made
-                if len(self._waiting) > _MOST_WAITING:
-                    yield self._waiting.pop(next(iter(self._waiting)))
-            elif row["latency_ms"] is not None and key in self._waiting:
-                made = self._waiting.pop(key)
-                made.response = row
-                _tell(made, about)
-                yield made
+        table = table.set_column(Frame._fields.index("timestamp"), "timestamp", times)
+        for first in range(0, table.num_rows, _ROWS_AT_ONCE):
+            for frame in map(Frame._make, _rows(table.slice(first, _ROWS_AT_ONCE))):
+                yield from self._frame(frame)
+
+    def _frame(self, frame: Frame) -> Iterator[Exchange]:
+        key = (frame.capture, frame.connection, frame.correlation_id)
+        about = self._about.pop((frame.capture, frame.frame), None)
+        if frame.direction == "request":
+            if frame.api_name is None:
+                return
+            made = Exchange(frame)
+            _tell(made, about)
+            before = self._waiting.pop(key, None)
+            if before is not None:
+                yield before
+            self._waiting[key] = made
+            if len(self._waiting) > _MOST_WAITING:
+                yield self._waiting.pop(next(iter(self._waiting)))
+        elif frame.latency_ms is not None and key in self._waiting:
+            made = self._waiting.pop(key)
+            made.response = frame
+            _tell(made, about)
+            yield made
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows. A text that many have is one object: requests that wait are kept."""
+    columns = []
+    for column in table.columns:
+        values = column.to_pylist()
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            same: dict[str | None, str | None] = {}
+            values = [same.setdefault(one, one) for one in values]
+        columns.append(values)
+    return zip(*columns, strict=True)
 
 
 def _tell(made: Exchange, about: _About | None) -> None:
@@ -185,11 +244,89 @@ def _tell(made: Exchange, about: _About | None) -> None:
     made.topics = [*made.topics, *(one for one in about.topics if one not in made.topics)][:_MOST_TOPICS]
     made.records += about.records
     room = MOST_LINKS - len(made.links)
-    made.links += about.links[:room]
+    made.links = [*made.links, *about.links[:room]]
     made.dropped_links += about.dropped + max(0, len(about.links) - room)
 
 
 # --- as OTLP ----------------------------------------------------------------------------------------------------------
+
+_Value = str | int | bool | list[str] | None
+_Attributes = Iterable[tuple[str, _Value]]
+
+
+def _clients(exchanges: Iterable[Exchange]) -> dict[tuple[str, str | None], list[Exchange]]:
+    """By the client, whose spans have one resource."""
+    made: dict[tuple[str, str | None], list[Exchange]] = {}
+    for one in exchanges:
+        made.setdefault((one.request.client_host, one.request.client_id), []).append(one)
+    return made
+
+
+def _resource(host: str, client_id: str | None) -> _Attributes:
+    return (("service.name", client_id or host), ("host.ip", host))
+
+
+def _name(one: Exchange) -> str:
+    api = one.request.api_name or ""
+    return f"{api} {one.topics[0]}" if len(one.topics) == 1 else api
+
+
+def _times(one: Exchange) -> tuple[int, int]:
+    """Its begin and its end, in nanoseconds."""
+    return max(0, one.request.timestamp) * 1000, max(0, (one.response or one.request).timestamp) * 1000
+
+
+def _errors(one: Exchange) -> list[str]:
+    return list(dict.fromkeys((one.response or one.request).errors or ()))
+
+
+def _wrong(one: Exchange, errors: list[str]) -> str | None:
+    """What the status of the span says, where it is an error."""
+    if errors:
+        return ", ".join(errors)
+    return next((row.error for row in (one.response, one.request) if row is not None and row.status != "ok"), None)
+
+
+def _said(one: Exchange, errors: list[str]) -> _Attributes:
+    """The attributes of its span: those that are None are left out."""
+    asked, told = one.request, one.response
+    topic = one.topics[0] if len(one.topics) == 1 else None
+    return (
+        ("messaging.system", "kafka"),
+        ("messaging.operation.name", asked.api_name),
+        ("messaging.client.id", asked.client_id),
+        ("messaging.destination.name", topic),
+        ("messaging.batch.message_count", one.records or None),
+        ("client.address", asked.client_host),
+        ("client.port", asked.client_port),
+        ("server.address", asked.broker_host),
+        ("server.port", asked.broker_port),
+        ("error.type", errors[0] if errors else None),
+        ("kwire.topics", list(one.topics) if len(one.topics) > 1 else None),
+        ("kwire.api_key", asked.api_key),
+        ("kwire.api_version", asked.api_version),
+        ("kwire.correlation_id", asked.correlation_id),
+        ("kwire.request_bytes", asked.size),
+        ("kwire.response_bytes", None if told is None else told.size),
+        ("kwire.answered", told is not None),
+        ("kwire.capture", asked.capture),
+        ("kwire.connection", asked.connection),
+        ("kwire.request_frame", asked.frame),
+        ("kwire.response_frame", None if told is None else told.frame),
+    )
+
+
+def _linked(link: Link) -> _Attributes:
+    return (
+        ("messaging.destination.name", link.topic),
+        ("messaging.destination.partition.id", None if link.partition is None else str(link.partition)),
+        ("messaging.kafka.offset", link.offset),
+    )
+
+
+def _text(value: str) -> str:
+    """A text that protobuf takes: a name of a file may have bytes that are no UTF-8."""
+    return value.encode("utf-8", "replace").decode()
 
 
 def traces(exchanges: Iterable[Exchange]) -> TracesData:
@@ -198,75 +335,40 @@ def traces(exchanges: Iterable[Exchange]) -> TracesData:
     Raises ``MissingExtraError`` without the extra ``events``.
     """
     try:
-        from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
+        from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
     except ModuleNotFoundError as missing:
         raise MissingExtraError("writing spans", "events") from missing
     made = TracesData()
-    scopes: dict[tuple[Any, Any], Any] = {}
-    for one in exchanges:
-        client = (one.request["client_host"], one.request["client_id"])
-        scope = scopes.get(client)
-        if scope is None:
-            of: ResourceSpans = made.resource_spans.add()
-            host, name = client
-            _attributes(of.resource.attributes, {"service.name": name or host, "host.ip": host})
-            scope = scopes[client] = of.scope_spans.add()
-            scope.scope.name, scope.scope.version = "kwire", __version__
-        _fill(scope.spans.add(), one)
+    for client, theirs in _clients(exchanges).items():
+        of = made.resource_spans.add()
+        _attributes(of.resource.attributes, _resource(*client))
+        scope = of.scope_spans.add()
+        scope.scope.name, scope.scope.version = "kwire", __version__
+        for one in theirs:
+            _fill(scope.spans.add(), one)
     return made
 
 
 def _fill(span: Any, one: Exchange) -> None:
-    asked, told = one.request, one.response
     span.trace_id, span.span_id = one.ids
-    api = asked["api_name"]
-    span.name = _text(f"{api} {one.topics[0]}" if len(one.topics) == 1 else api)
+    span.name = _text(_name(one))
     span.kind = _CLIENT
-    span.start_time_unix_nano = max(0, asked["timestamp"]) * 1000
-    span.end_time_unix_nano = max(0, (told or asked)["timestamp"]) * 1000
-    errors = list(dict.fromkeys((told or asked)["errors"] or ()))
-    about = {
-        "messaging.system": "kafka",
-        "messaging.operation.name": api,
-        "messaging.client.id": asked["client_id"],
-        "messaging.destination.name": one.topics[0] if len(one.topics) == 1 else None,
-        "messaging.batch.message_count": one.records or None,
-        "client.address": asked["client_host"],
-        "client.port": asked["client_port"],
-        "server.address": asked["broker_host"],
-        "server.port": asked["broker_port"],
-        "error.type": errors[0] if errors else None,
-        "kwire.topics": one.topics if len(one.topics) > 1 else None,
-        "kwire.api_key": asked["api_key"],
-        "kwire.api_version": asked["api_version"],
-        "kwire.correlation_id": asked["correlation_id"],
-        "kwire.request_bytes": asked["size"],
-        "kwire.response_bytes": None if told is None else told["size"],
-        "kwire.answered": told is not None,
-        "kwire.capture": asked["capture"],
-        "kwire.connection": asked["connection"],
-        "kwire.request_frame": asked["frame"],
-        "kwire.response_frame": None if told is None else told["frame"],
-    }
-    _attributes(span.attributes, about)
-    wrong = next((row["error"] for row in (told, asked) if row is not None and row["status"] != "ok"), None)
-    if errors or wrong:
+    span.start_time_unix_nano, span.end_time_unix_nano = _times(one)
+    errors = _errors(one)
+    _attributes(span.attributes, _said(one, errors))
+    wrong = _wrong(one, errors)
+    if wrong:
         span.status.code = _ERROR
-        span.status.message = _text(", ".join(errors) or wrong or "")
+        span.status.message = _text(wrong)
     for link in one.links:
         made = span.links.add()
         made.trace_id, made.span_id = link.trace_id, link.span_id
-        where = {
-            "messaging.destination.name": link.topic,
-            "messaging.destination.partition.id": None if link.partition is None else str(link.partition),
-            "messaging.kafka.offset": link.offset,
-        }
-        _attributes(made.attributes, where)
+        _attributes(made.attributes, _linked(link))
     span.dropped_links_count = one.dropped_links
 
 
-def _attributes(to: Any, values: dict[str, Any]) -> None:
-    for name, value in values.items():
+def _attributes(to: Any, values: _Attributes) -> None:
+    for name, value in values:
         if value is None:
             continue
         made = to.add()
@@ -282,21 +384,61 @@ def _attributes(to: Any, values: dict[str, Any]) -> None:
             made.value.string_value = _text(value)
 
 
-def _text(value: str) -> str:
-    """A text that protobuf takes: a name of a file may have bytes that are no UTF-8."""
-    return value.encode("utf-8", "replace").decode()
+def json_line(exchanges: Iterable[Exchange]) -> str:
+    """The line of OTLP as JSON that says what ``traces`` says, as a collector's receiver of files reads it: ids are in
+    hexadecimal, integers of 64 bits are texts, what has its default is left out.
+
+    Written without the message, whose way into JSON takes ten times as long.
+    """
+    said = [
+        {
+            "resource": {"attributes": _listed(_resource(*client))},
+            "scopeSpans": [
+                {"scope": {"name": "kwire", "version": __version__}, "spans": [_plain(one) for one in theirs]}
+            ],
+        }
+        for client, theirs in _clients(exchanges).items()
+    ]
+    return json.dumps({"resourceSpans": said} if said else {}, separators=(",", ":"))
 
 
-def json_line(made: TracesData) -> str:
-    """A line of OTLP as JSON, as a collector's receiver of files reads it."""
-    from google.protobuf.json_format import MessageToDict
+def _plain(one: Exchange) -> dict[str, Any]:
+    trace, span = one.ids
+    began, ended = _times(one)
+    errors = _errors(one)
+    made: dict[str, Any] = {"traceId": trace.hex(), "spanId": span.hex(), "name": _text(_name(one)), "kind": _CLIENT}
+    # A time that nobody knows is 1970, which is the default.
+    if began:
+        made["startTimeUnixNano"] = str(began)
+    if ended:
+        made["endTimeUnixNano"] = str(ended)
+    made["attributes"] = _listed(_said(one, errors))
+    if one.links:
+        made["links"] = [
+            {
+                "traceId": link.trace_id.hex(),
+                "spanId": link.span_id.hex(),
+                **({"attributes": listed} if (listed := _listed(_linked(link))) else {}),
+            }
+            for link in one.links
+        ]
+    if one.dropped_links:
+        made["droppedLinksCount"] = one.dropped_links
+    wrong = _wrong(one, errors)
+    if wrong:
+        made["status"] = {"message": _text(wrong), "code": _ERROR}
+    return made
 
-    said = MessageToDict(made, use_integers_for_enums=True)
-    for of, plain in zip(said.get("resourceSpans", ()), made.resource_spans, strict=True):
-        for scope, spans in zip(of["scopeSpans"], plain.scope_spans, strict=True):
-            for span, exact in zip(scope["spans"], spans.spans, strict=True):
-                # Ids are in hexadecimal there, and nothing else is in base64.
-                span["traceId"], span["spanId"] = exact.trace_id.hex(), exact.span_id.hex()
-                for link, true in zip(span.get("links", ()), exact.links, strict=True):
-                    link["traceId"], link["spanId"] = true.trace_id.hex(), true.span_id.hex()
-    return json.dumps(said, separators=(",", ":"))
+
+def _listed(values: _Attributes) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _valued(value)} for name, value in values if value is not None]
+
+
+def _valued(value: str | int | bool | list[str]) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [{"stringValue": _text(one)} for one in value]}}
+    return {"stringValue": _text(value)}

@@ -18,7 +18,7 @@ from packets import Connection, pcap, produce, produce_answer
 from kwire import capture
 from kwire.records import Record, encode
 from kwire.report import spans
-from kwire.report.spans import TABLES, Exchange, Spans, json_line, traces
+from kwire.report.spans import TABLES, Exchange, Frame, Spans, json_line, traces
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -38,18 +38,18 @@ def test_a_span_for_each_request_of_a_golden_capture() -> None:
     found = exchanges(data)
     rows = [row for batch in capture.read(io.BytesIO(data), name="x") for row in batch.to_pylist()]
     asked = {row["frame"]: row for row in rows if row["direction"] == "request"}
-    assert {one.request["frame"] for one in found} == set(asked)
+    assert {one.request.frame for one in found} == set(asked)
     assert len(found) == len(asked)
     told = {row["frame"]: row for row in rows if row["latency_ms"] is not None}
-    assert {one.response["frame"] for one in found if one.response} == set(told)
+    assert {one.response.frame for one in found if one.response} == set(told)
     for one in found:
         if one.response is not None:
-            taken = (one.response["timestamp"] - one.request["timestamp"]) / 1000
-            assert taken == pytest.approx(one.response["latency_ms"], abs=0.002)
+            taken = (one.response.timestamp - one.request.timestamp) / 1000
+            assert taken == pytest.approx(one.response.latency_ms, abs=0.002)
     assert len({one.ids for one in found}) == len(found)
     assert [one.ids for one in exchanges(data, window=10_000)] == [one.ids for one in found]
     made = traces(found)
-    lines = json.loads(json_line(made))
+    lines = json.loads(json_line(found))
     (one,) = {span["name"] for of in lines["resourceSpans"] for span in of["scopeSpans"][0]["spans"]} & {"Metadata"}
     assert _read_as_otlp(lines) == made
     half = len(found) // 2
@@ -99,7 +99,7 @@ def test_what_records_name_are_links() -> None:
     ]  # fmt: skip
     assert (one.topics, one.records, other.records) == (["<t>"], 6, 3)
     assert other.response is None
-    said = json.loads(json_line(traces([one, other])))
+    said = json.loads(json_line([one, other]))
     assert _read_as_otlp(said) == traces([one, other])
     first, second = said["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert first["name"] == "Produce <t>"
@@ -120,8 +120,8 @@ def test_links_and_waiting_requests_are_bounded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_names_that_are_no_text_are_written() -> None:
-    row = dict.fromkeys(TABLES["frames"])
+    row: dict[str, Any] = dict.fromkeys(TABLES["frames"])
     row |= {"capture": "\udcff", "frame": 1, "timestamp": -1, "client_host": "h", "api_name": "Fetch", "status": "ok"}
     row |= {"client_port": 1, "broker_host": "b", "broker_port": 2, "connection": 0, "size": 1, "client_id": "\udcff"}
-    made = traces([Exchange(row, None, ["a", "\ud800"])])
-    assert json.loads(json_line(made))["resourceSpans"]
+    made = [Exchange(Frame(**row), None, ["a", "\ud800"])]
+    assert _read_as_otlp(json.loads(json_line(made))) == traces(made)
