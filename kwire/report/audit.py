@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import schema, versions
-from kwire.report.sums import runs
+from kwire.report.sums import dicts, runs
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.tables import showing
@@ -248,7 +248,7 @@ class Auditor:
 
     def add_connections(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
-        for row in batch.select(list(CONNECTIONS)).to_pylist():
+        for row in dicts(pa.table(batch.select(list(CONNECTIONS)))):
             self._add(row)
 
     def add_records(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -261,7 +261,7 @@ class Auditor:
         table = table.take(pa.array(first)).append_column("length", pa.array(length))
         known = table.filter(pc.and_(pc.is_valid(table["magic"]), pc.equal(table["status"], "ok")))
         counted = known.group_by(keys, use_threads=False).aggregate([("length", "sum")])
-        for row in counted.to_pylist():
+        for row in dicts(counted):
             form = (row["source"], row["magic"], row["compression"])
             self.add_format((row["capture"], row["connection"]), *form, row["length_sum"])
 

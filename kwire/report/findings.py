@@ -14,7 +14,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -25,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.sums import runs
+from kwire.report.sums import dicts, runs, tuples
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -196,21 +195,33 @@ class _Tally:
     amount: float = 0
     first: int | None = None
     last: int | None = None
-    where: list[Where] = field(default_factory=list)
-    steps: Counter[int] = field(default_factory=Counter)
+    where: tuple[Where, ...] = ()
+    step: int = 0
+    """The step in which all of it was, as long as that is one:"""
+    steps: dict[int, int] | None = None
+    """else how much was in each. There may be a tally for each client, and most are short."""
 
     def add(self, row: Mapping[str, Any], *, count: int = 1, amount: float = 0) -> None:
         """Takes a row, or a group of rows: ``time`` to ``until`` (microseconds) and ``frame`` say when and where."""
-        self.count += count
-        self.amount += amount
         time, until = row["time"], row.get("until", row["time"])
+        self._count(time // _STEP, count)
+        self.amount += amount
         self.first = time if self.first is None else min(self.first, time)
         self.last = until if self.last is None else max(self.last, until)
         room = MOST_EVIDENCE - len(self.where)
         if room:
             each = row.get("each") or [(row["connection"], row.get("frame"))]
-            self.where += [(row["capture"], connection, frame) for connection, frame in each[:room]]
-        self.steps[time // _STEP] += count
+            self.where += tuple((row["capture"], connection, frame) for connection, frame in each[:room])
+
+    def _count(self, step: int, count: int) -> None:
+        if self.steps is None:
+            if self.first is None or step == self.step:
+                self.step = step
+                self.count += count
+                return
+            self.steps = {self.step: self.count}
+        self.count += count
+        self.steps[step] = self.steps.get(step, 0) + count
         if len(self.steps) > _MOST_STEPS:
             del self.steps[next(iter(self.steps))]
 
@@ -218,29 +229,36 @@ class _Tally:
         """Takes what another one has."""
         if other.first is None or other.last is None:
             return
-        self.count += other.count
+        for step, count in other.in_steps().items():
+            self._count(step, count)
+        # Of very long ones not all steps are known.
+        self.count += other.count - sum(other.in_steps().values())
         self.amount += other.amount
         self.first = other.first if self.first is None else min(self.first, other.first)
         self.last = other.last if self.last is None else max(self.last, other.last)
         self.where += other.where[: MOST_EVIDENCE - len(self.where)]
-        self.steps.update(other.steps)
+
+    def in_steps(self) -> dict[int, int]:
+        """How much was in each step."""
+        return {self.step: self.count} if self.steps is None else self.steps
 
     @property
     def busiest(self) -> int:
         """The most in a minute."""
         most = now = first = 0
-        order = sorted(self.steps)
+        steps = self.in_steps()
+        order = sorted(steps)
         for step in order:
-            now += self.steps[step]
+            now += steps[step]
             while order[first] <= step - _STEPS:
-                now -= self.steps[order[first]]
+                now -= steps[order[first]]
                 first += 1
             most = max(most, now)
         return most
 
     def seen(self) -> dict[str, Any]:
         """What a finding says of it."""
-        return {"first_seen": self.first, "last_seen": self.last, "evidence": self.where}
+        return {"first_seen": self.first, "last_seen": self.last, "evidence": list(self.where)}
 
 
 _Tallies = dict[tuple[Any, ...], _Tally]
@@ -264,7 +282,7 @@ def _grouped(
     for name in ("connection_list", "frame_list") if each else ():
         at = made.column_names.index(name)
         made = made.set_column(at, name, pc.list_slice(made[name], 0, MOST_EVIDENCE))
-    for row in made.to_pylist():
+    for row in dicts(made):
         row["time"], row["until"] = row["_time_min"], row["_time_max"]
         row["frame"], row["connection"] = row["frame_min"], row["connection_min"]
         row["count"] = row["count_all"]
@@ -476,7 +494,7 @@ def _client_id(row: Mapping[str, Any]) -> str | None:
 
 
 def _connections(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for row in table.to_pylist():
+    for row in dicts(table):
         if row["status"] in ("ok", "encrypted"):
             row["time"] = _micros(row["first_seen"])
             row["until"] = _micros(row["last_seen"])
@@ -544,7 +562,7 @@ class _Rebalances(_Rule):
         self._left: Counter[str] = Counter()
 
     def take(self, name: str, rows: _Rows) -> None:
-        for row in rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok").to_pylist():
+        for row in dicts(rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")):
             at = (row["capture"], row["connection"], row["correlation_id"])
             if row["direction"] == "request":
                 group = row["group_id"]
@@ -582,7 +600,7 @@ def _numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Array, list[tupl
     # Of rows with the same number the one that is written last stays: the first one.
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     kept = table.select(list(columns)).take(pa.array(first))
-    return numbers, list(zip(*(kept[name].to_pylist() for name in columns), strict=True))
+    return numbers, list(tuples(kept))
 
 
 def _numbers(table: pa.Table, columns: Sequence[str]) -> Array:
@@ -669,7 +687,7 @@ class _LateHeartbeats(_Rule):
         for row in _grouped(told, ("of", "timeout"), each=True):
             key = (*client_keys[row["of"]], row["timeout"])
             self.tally(*key).add(row, count=row["count"])
-        for row in told.group_by(["of", "timeout"]).aggregate([("gap", "max")]).to_pylist():
+        for row in dicts(told.group_by(["of", "timeout"]).aggregate([("gap", "max")])):
             key = (*client_keys[row["of"]], row["timeout"])
             self._gap[key] = max(row["gap_max"], self._gap.get(key, 0))
 
@@ -725,7 +743,7 @@ class _LatePolls(_Rule):
         old = pc.is_in(both["api_name"], value_set=pa.array(("JoinGroup", "LeaveGroup")))
         both = both.filter(pc.or_(old, pc.is_in(both["generation"], value_set=pa.array((-1, 0), pa.int32()))))
         both = both.append_column("time", both["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
-        for row in both.to_pylist():
+        for row in dicts(both):
             at = (row["capture"], row["connection"], row["group_id"])
             key = (row["client_host"], row["client_id"], row["group_id"])
             if row["api_name"] == "LeaveGroup" or (row["generation"] == -1 and row["api_name"] != "JoinGroup"):
@@ -772,7 +790,7 @@ class _EmptyFetches(_Rule):
         filled = answers.filter(pc.greater(pc.fill_null(answers["record_bytes"], 0), 0))
         # Each frame once, however many partitions it fills.
         made = filled.group_by(["capture", *_CLIENT], use_threads=False).aggregate([("frame", "count_distinct")])
-        for row in made.to_pylist():
+        for row in dicts(made):
             self._full[row["client_host"], row["client_id"]] += row["frame_count_distinct"]
 
     def findings(self) -> Iterator[Finding]:
@@ -943,7 +961,7 @@ def _last_of(found: _Sorted) -> dict[_Place, dict[str, Any]]:
     final = np.append(first[1:], len(order)) - 1
     told = made.take(pa.array(order[final]))
     told = told.append_column("time", told["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
-    return {(row["group_id"], row["topic"], row["partition"]): row for row in told.to_pylist()}
+    return {(row["group_id"], row["topic"], row["partition"]): row for row in dicts(told)}
 
 
 class _Offsets(_Rule):
@@ -971,9 +989,9 @@ class _OffsetsBack(_Offsets):
             return
         offsets = made["offset"].to_numpy()[order]
         before = np.append(offsets[:1], offsets[:-1])
-        begins = made.select(list(_PLACE)).take(pa.array(order[first])).to_pylist()
+        begins = tuples(made.select(list(_PLACE)).take(pa.array(order[first])))
         for at, place in zip(first.tolist(), begins, strict=True):
-            known = self.commits.before((place["group_id"], place["topic"], place["partition"]))
+            known = self.commits.before(place)
             before[at] = offsets[at] if known is None else known["offset"]
         back = offsets < before
         if not back.any():
@@ -987,11 +1005,16 @@ class _OffsetsBack(_Offsets):
 
     def findings(self) -> Iterator[Finding]:
         # What waits is judged as it stands, and once more when more was read.
-        tallies = copy.deepcopy(self.tallies)
         rest = self.commits.rest()
+        more: _Tallies = {}
         if rest is not None:
-            self._judge(rest, tallies)
-        for (group, topic, partition, host, client), one in tallies.items():
+            self._judge(rest, more)
+        for key in self.tallies | more:
+            one = _Tally()
+            for each in (self.tallies.get(key), more.get(key)):
+                if each is not None:
+                    one.join(each)
+            group, topic, partition, host, client = key
             if one.count >= self.limits.offsets_back:
                 said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
                 yield self.found(
@@ -1033,9 +1056,9 @@ class _Lag(_Offsets):
     def _told(self, told: pa.Table, column: str) -> None:
         told = told.filter(pc.greater_equal(pc.fill_null(told[column], -1), 0))
         made = told.group_by(["topic", "partition"], use_threads=False).aggregate([(column, "max")])
-        for row in made.to_pylist():
-            key = (row["topic"], row["partition"])
-            self._newest[key] = max(row[f"{column}_max"], self._newest.get(key, 0))
+        for *log, most in tuples(made.select(["topic", "partition", f"{column}_max"])):
+            key = (log[0], log[1])
+            self._newest[key] = max(most, self._newest.get(key, 0))
 
     def _written(self, rows: _Rows) -> None:
         """Produce: the response says where the batch begins, and the request how many records it has. Responses come
@@ -1278,9 +1301,9 @@ class _Denied(_Errors):
 
     def take(self, name: str, rows: _Rows) -> None:
         if name == "connections":
-            for row in rows.table.select(["capture", "connection", "principal"]).to_pylist():
-                if row["principal"] is not None:
-                    self._principals[row["capture"], row["connection"]] = row["principal"]
+            for capture, connection, principal in tuples(rows.table.select(["capture", "connection", "principal"])):
+                if principal is not None:
+                    self._principals[capture, connection] = principal
             return
         wrong = rows.errors
         wrong = wrong.filter(pc.is_in(wrong["error"], value_set=pa.array(sorted(self.errors))))
@@ -1342,7 +1365,7 @@ class _Skew(_Rule):
     def take(self, name: str, rows: _Rows) -> None:
         known = rows.where(columns=("topic", "partition"), api_name="Metadata", direction="response", status="ok")
         known = known.filter(pc.and_(pc.is_valid(known["topic"]), pc.is_valid(known["partition"])))
-        for row in known.group_by("topic", use_threads=False).aggregate([("partition", "max")]).to_pylist():
+        for row in dicts(known.group_by("topic", use_threads=False).aggregate([("partition", "max")])):
             self._partitions[row["topic"]] = max(row["partition_max"] + 1, self._partitions.get(row["topic"], 0))
         sent = rows.where(api_name="Produce", direction="request", status="ok")
         for row in _grouped(sent, ("topic", "partition"), ("record_bytes",)):

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.audit import OF_BROKERS
-from kwire.report.sums import runs
+from kwire.report.sums import dicts, runs, tuples
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -92,8 +92,8 @@ class Lineage:
         keys = ["client_host", "client_id", "group_id"]
         named = table.select(keys).filter(pc.is_valid(table["group_id"]))
         named = named.take(pa.array(runs(named, keys)))
-        for row in named.group_by(keys, use_threads=False).aggregate([]).to_pylist():
-            self._groups.setdefault((row["client_host"], row["client_id"]), {})[row["group_id"]] = None
+        for host, client, group in tuples(named.group_by(keys, use_threads=False).aggregate([]).select(keys)):
+            self._groups.setdefault((host, client), {})[group] = None
         if name == "partitions":
             self._add(table)
 
@@ -113,7 +113,7 @@ class Lineage:
         made = table.group_by(["capture", "of", "direction", "client_host", "client_id"], use_threads=False).aggregate(
             [("record_bytes", "sum"), ("records", "sum"), ("time", "min"), ("time", "max"), ("frame", "count_distinct")]
         )
-        for row in made.to_pylist():
+        for row in dicts(made):
             client = row["client_id"]
             role = "writes" if row["direction"] == "request" else "reads"
             if role == "reads" and client is not None and OF_BROKERS.fullmatch(client):

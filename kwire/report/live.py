@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.report import findings as rules
-from kwire.report.sums import Latencies, grouped, latency_steps
+from kwire.report.sums import Latencies, grouped, latency_steps, tuples
 
 __all__ = ["KINDS", "TABLES", "Live", "Rates"]
 
@@ -194,9 +194,9 @@ class Live:
         if self._topics:
             about = pc.is_in(table["frame"], value_set=pa.array(list(self._topics), table["frame"].type))
             told = table.filter(pc.and_(about, pc.is_valid(table["latency_ms"])))
-            for row in told.select(["frame", "second", "step", "latency_ms"]).to_pylist():
-                for topic in self._topics[row["frame"]]:
-                    self._rates("topic", row["second"], topic).latencies.add(row["step"], 1, row["latency_ms"])
+            for frame, second, step, latency in tuples(told.select(["frame", "second", "step", "latency_ms"])):
+                for topic in self._topics[frame]:
+                    self._rates("topic", second, topic).latencies.add(step, 1, latency)
             self._topics = {}
 
     def _partitions(self, table: pa.Table) -> None:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Top, grouped, latency_steps
+from kwire.report.sums import Clock, Latencies, Top, dicts, grouped, latency_steps
 
 __all__ = ["TABLES", "Overview"]
 
@@ -63,7 +63,7 @@ TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNE
 
 _AT_ONCE: Final = 1 << 16
 """Rows of a table that are added up together,"""
-_BYTES_AT_ONCE: Final = 32 << 20
+_BYTES_AT_ONCE: Final = 8 << 20
 """or so many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
@@ -335,7 +335,7 @@ class Overview:
             self.generations.add(group, bucket, count, generation, members)
 
     def _connections(self, table: pa.Table) -> None:
-        for row in table.select(list(_OWN["connections"])).to_pylist():
+        for row in dicts(table.select(list(_OWN["connections"]))):
             self.connection_statuses[row["status"]] += 1
             if row["status"] not in _KAFKA:
                 continue

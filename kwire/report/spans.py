@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 
 from kwire import __version__
 from kwire.errors import MissingExtraError
+from kwire.report.sums import tuples
 
 if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
@@ -71,8 +72,6 @@ TABLES: Final[dict[str, Sequence[str]]] = {
 MOST_LINKS: Final = 128
 """Links of a span: the usual limit of OpenTelemetry. The others are counted."""
 _MOST_TOPICS: Final = 10
-_ROWS_AT_ONCE: Final = 1000
-"""Rows that are Python objects at one time: a window may have more of them than there is memory."""
 _MOST_WAITING: Final = 100_000
 _CLIENT: Final = 3
 """SpanKind."""
@@ -157,23 +156,21 @@ class Spans:
         named = pc.equal(keys, "traceparent")
         if not pc.any(named).as_py():
             return
-        rows = pc.list_parent_indices(headers).filter(named)
+        of = pc.list_parent_indices(headers).filter(named)
         values = pc.struct_field(pc.list_flatten(headers), "value").filter(named)
         table = table.select(["capture", "frame", "topic", "topic_id", "partition", "offset"])
-        for first in range(0, len(rows), _ROWS_AT_ONCE):
-            found = values.slice(first, _ROWS_AT_ONCE).to_pylist()
-            for value, row in zip(found, _rows(table.take(rows.slice(first, _ROWS_AT_ONCE))), strict=True):
-                self._link(value, *row)
+        for row in tuples(table.take(of).append_column("value", values)):
+            self._link(*row)
 
     def _link(
         self,
-        value: bytes | None,
         capture: str,
         frame: int,
         topic: str | None,
         topic_id: str | None,
         partition: int | None,
         offset: int | None,
+        value: bytes | None,
     ) -> None:
         found = _PARENT.fullmatch(value or b"")
         if found is None:
@@ -189,21 +186,18 @@ class Spans:
         topics = pc.coalesce(table["topic"], table["topic_id"])
         table = table.append_column("of", topics).filter(pc.equal(table["status"], "ok"))
         made = table.group_by(["capture", "frame", "of"], use_threads=False).aggregate([("records", "sum")])
-        made = made.select(["capture", "frame", "of", "records_sum"])
-        for first in range(0, made.num_rows, _ROWS_AT_ONCE):
-            for capture, frame, topic, records in _rows(made.slice(first, _ROWS_AT_ONCE)):
-                about = self._of(capture, frame)
-                about.records += records or 0
-                if topic is not None and len(about.topics) < _MOST_TOPICS:
-                    about.topics += (topic,)
+        for capture, frame, topic, records in tuples(made.select(["capture", "frame", "of", "records_sum"])):
+            about = self._of(capture, frame)
+            about.records += records or 0
+            if topic is not None and len(about.topics) < _MOST_TOPICS:
+                about.topics += (topic,)
 
     def _frames(self, table: pa.Table) -> Iterator[Exchange]:
         table = table.select(list(Frame._fields))
         times = table["timestamp"].cast(pa.int64())
         table = table.set_column(Frame._fields.index("timestamp"), "timestamp", times)
-        for first in range(0, table.num_rows, _ROWS_AT_ONCE):
-            for frame in map(Frame._make, _rows(table.slice(first, _ROWS_AT_ONCE))):
-                yield from self._frame(frame)
+        for frame in map(Frame._make, tuples(table)):
+            yield from self._frame(frame)
 
     def _frame(self, frame: Frame) -> Iterator[Exchange]:
         key = (frame.capture, frame.connection, frame.correlation_id)
@@ -224,18 +218,6 @@ class Spans:
             made.response = frame
             _tell(made, about)
             yield made
-
-
-def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows. A text that many have is one object: requests that wait are kept."""
-    columns = []
-    for column in table.columns:
-        values = column.to_pylist()
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            same: dict[str | None, str | None] = {}
-            values = [same.setdefault(one, one) for one in values]
-        columns.append(values)
-    return zip(*columns, strict=True)
 
 
 def _tell(made: Exchange, about: _About | None) -> None:

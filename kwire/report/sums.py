@@ -11,6 +11,7 @@ Rules kept here:
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Clock", "Latencies", "Timeline", "Top", "grouped", "latency_steps", "runs"]
+__all__ = ["Clock", "Latencies", "Timeline", "Top", "dicts", "grouped", "latency_steps", "runs", "tuples"]
+
+_ROWS_AT_ONCE: Final = 1000
+"""Rows that are Python objects at one time: a batch of small ones may be a hundred times as large so."""
 
 _STEP: Final = math.log(1.02)
 """Steps of latencies: each is 2 % more than the one before."""
@@ -49,12 +53,31 @@ def grouped(table: pa.Table, keys: Sequence[str], **sums: tuple[str, str]) -> It
         return
     asked = [([], "count_all"), *sums.values()]
     made = table.group_by(list(keys), use_threads=False).aggregate(asked)
-    columns = [made[name].to_pylist() for name in keys]
-    columns.append(made["count_all"].to_pylist())
+    columns = [*(made[name] for name in keys), made["count_all"]]
     for name, function in sums.values():
         values = made[f"{name}_{function}"]
-        columns.append((pc.fill_null(values, 0) if function == "sum" else values).to_pylist())
-    yield from zip(*columns, strict=True)
+        columns.append(pc.fill_null(values, 0) if function == "sum" else values)
+    yield from tuples(pa.table(columns, [str(k) for k in range(len(columns))]))
+
+
+def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
+    for first in range(0, table.num_rows, _ROWS_AT_ONCE):
+        yield from zip(*map(_values, table.slice(first, _ROWS_AT_ONCE).columns), strict=True)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_string(column.type):
+        return [one if one is None else sys.intern(one) for one in values]
+    return values
+
+
+def dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The same as dicts."""
+    names = table.column_names
+    for row in tuples(table):
+        yield dict(zip(names, row, strict=True))
 
 
 def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
