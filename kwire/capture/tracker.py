@@ -436,7 +436,7 @@ class Tracker:
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(
-            buf, segments, data, pieces, order, active, connections, table, final, engine
+            buf, segments, data, pieces, order, active, connections, table, final, engine, self._held
         )
         return self._given(rows, place, data)
 
@@ -849,7 +849,8 @@ class Tracker:
                     parts.append(data)
                     held += len(data)
         self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
-        self._held = np.frombuffer(b"".join(parts), np.uint8)
+        # A copy: its memory is written to when it is used again.
+        self._held = np.frombuffer(b"".join(parts), np.uint8).copy()
 
 
 def _in_order(rows: Array, order: Array) -> Array:

@@ -27,6 +27,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kwire.errors import DecodeError, LimitError
@@ -287,11 +288,12 @@ def _parse(data: bytes) -> Any:
 
 def _points(parsed: Any, parts: _Parts, most: int) -> Iterator[Point]:
     for resource_metrics in parts.of(parsed.resource_metrics):
-        scopes = [one for each in otlp.scopes(resource_metrics) if each for one in parts.of(each)]
+        # Not a list of the scopes: each is an object for as long as something holds it, and may be two bytes.
+        scopes = [parts.of(each) for each in otlp.scopes(resource_metrics) if each]
         if not scopes:
             continue
         resource = _attributes(resource_metrics.resource.attributes, parts)
-        for scope_metrics in scopes:
+        for scope_metrics in chain.from_iterable(scopes):
             for metric in parts.of(scope_metrics.metrics):
                 kind = metric.WhichOneof("data")
                 if kind is None:

@@ -85,6 +85,9 @@ def intern_all(
     for k in range(begin, offsets.shape[0]):
         if lengths[k] < 0:
             numbers[k] = -1
+        elif k > begin and offsets[k] == offsets[k - 1] and lengths[k] == lengths[k - 1]:
+            # What many things stand within is not read again for each of them.
+            numbers[k] = numbers[k - 1]
         elif has_room(used[0], names, pool, lookup, lengths[k]):
             numbers[k] = intern(buf, offsets[k], lengths[k], names, pool, lookup, used[0])
         else:

@@ -586,17 +586,27 @@ def keep(
     streams: Array,
     final: bool,
     engine: Engine,
+    spare: Array | None = None,
 ) -> tuple[Array, Array]:
     """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
     into them).
 
-    Nothing is kept of connections that are of no interest or over.
+    Nothing is kept of connections that are of no interest or over. ``spare`` are bytes that this gave before, which
+    nobody needs any more.
     """
     room = len(order) + len(pieces)
     kept = np.empty(room, SEGMENT)
     source, waits = np.empty(room, np.int64), np.empty(room, np.int64)
     n, n_bytes = engine(_choose)(segments, pieces, order, active, connections, streams, final, kept, source, waits)
-    held = np.empty(n_bytes, np.uint8)
+    held = _memory(n_bytes, spare)
     kept = joined([kept[:n]])
     engine(_copy_kept)(buf, data, kept, source, waits, held)
     return held, kept
+
+
+def _memory(size: int, spare: Array | None) -> Array:
+    """``size`` bytes. Of a large frame most come again with each window: fresh memory costs more than their copy."""
+    room = spare if spare is None or spare.base is None else spare.base
+    if room is None or not size <= len(room) <= 4 * size:
+        room = np.empty(2 * size, np.uint8)
+    return room[:size]

@@ -33,6 +33,7 @@ __all__ = [
     "numbers",
     "over",
     "pick",
+    "repeated",
     "spread",
     "status_words",
     "timestamps",
@@ -62,6 +63,11 @@ def distinct(values: Array) -> tuple[Array, Array]:
 def constant(value: str | None, n: int) -> pa.Array:
     """The same text in every row."""
     return CONSTANTS.get(pa.string(), value, n)
+
+
+def repeated(one: pa.Array, n: int) -> pa.Array:
+    """The one value of an array in every row."""
+    return constant(one[0].as_py(), n) if one.type == pa.string() else pa.repeat(one[0], n)
 
 
 def over(values: Array, counts: Array | None) -> Array:
@@ -96,8 +102,11 @@ def numbers(values: Array, type_: pa.DataType, low: int, high: int) -> pa.Array:
 
 def nullable(values: Array, type_: pa.DataType) -> pa.Array:
     """A column of integers that are in the range of the type, null where a value is ABSENT."""
+    values, kind = np.ascontiguousarray(values), type_.to_pandas_dtype()
     absent = values == ABSENT
-    return pa.array(np.where(absent, 0, values).astype(type_.to_pandas_dtype()), mask=absent)
+    if not absent.any():
+        return pa.array(values.astype(kind))
+    return pa.array(np.where(absent, 0, values).astype(kind), mask=absent)
 
 
 def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,7 @@ from kwire.kernels.programs import Each, Program, compile_program, job_column, l
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.compression import CODECS
+from kwire.records.constants import CONSTANTS
 from kwire.records.portions import text_size
 from kwire.records.verdicts import placed, problem_rows, shared_out
 from kwire.schema.keys import ApiKey
@@ -184,6 +186,23 @@ _NUMBERS: Final[dict[str, tuple[int, pa.DataType]]] = {
 }
 """Columns that are a register."""
 
+_MADE_OF: Final[dict[str, tuple[int, ...]]] = {
+    "group_id": (R_GROUP,),
+    "topic": (R_TOPIC, R_TOPIC_ID),
+    "topic_id": (R_TOPIC_ID,),
+    "offset": (R_OFFSET, R_OFFSETS),
+    "offset_spec": (R_TIMESTAMP,),
+    "timestamp": (R_TIMESTAMP,),
+    "isr": (R_ISR,),
+    "record_bytes": (R_RECORDS,),
+    "batches": (R_RECORDS,),
+    "records": (R_RECORDS,),
+    "compression": (R_RECORDS,),
+    "error": (R_ERROR,),
+    **{name: (register,) for name, (register, _) in _NUMBERS.items()},
+}
+"""The registers that columns are made of: where none of them is set, the column is null."""
+
 _OF_FRAME: Final = (
     *(one.name for one in KEY),
     "direction",
@@ -218,6 +237,11 @@ class _Found:
     clear: str
     empty: bool
     isr_step: int
+
+    @property
+    def registers(self) -> Iterable[int]:
+        """Those that are captured."""
+        return chain(self.values.values(), self.lists.values())
 
 
 def _type_name(one: FieldLayout) -> str:
@@ -341,6 +365,8 @@ class _Maker(Maker):
         self.topics = Topics(run.topics)
         self.arrays: list[_Found] = []
         """By the number that stands in R_ARRAY."""
+        self._registers: list[frozenset[int]] = []
+        """By the same number: what the layout of the array sets."""
         self.groups = Names()
         self._only = run.only
 
@@ -353,6 +379,7 @@ class _Maker(Maker):
             return None
         numbers = {one.path: len(self.arrays) + k for k, one in enumerate(found)}
         self.arrays += found
+        self._registers += [frozenset(one for each in found for one in each.registers)] * len(found)
         values: dict[str, int] = {}
         lists: dict[str, int] = {}
         for one in found:
@@ -407,13 +434,19 @@ class _Maker(Maker):
                 batch = placed(batch, problem_rows(self._schema, len(which), values), portion.order)
             yield batch
 
+    def set_in(self, numbers: Array) -> frozenset[int]:
+        """The registers that may be set where R_ARRAY has these numbers: what no layout has is nowhere looked for."""
+        return frozenset().union(*(self._registers[one] for one in columns.distinct(numbers)[0].tolist()))
+
     def of_frames(self, frames: Frames, rows: Array) -> dict[str, pa.Array]:
         """The columns of frames that are wanted."""
-        made = FrameColumns.of(self._capture, frames, rows)
+        # Large frames are many rows each.
+        one = len(rows) > 1 and bool((rows == rows[0]).all())
+        made = FrameColumns.of(self._capture, frames, rows[:1] if one else rows)
         found = {name: made.column(name) for name in _OF_FRAME if name in self.wanted}
         if "frame_timestamp" in self.wanted:
             found["frame_timestamp"] = made.timestamp()
-        return found
+        return {name: columns.repeated(of_one, len(rows)) for name, of_one in found.items()} if one else found
 
 
 def _with_partitions(frames: Frames) -> Array:
@@ -433,7 +466,9 @@ class _Part:
         self.frame = frame
         self._rows = found
         self._texts: dict[str, columns.Texts] = {}
-        self._wanted = wanted = maker.wanted
+        there = maker.set_in(value_column(found, R_ARRAY))
+        self._null = frozenset(name for name, registers in _MADE_OF.items() if there.isdisjoint(registers))
+        self._wanted = wanted = maker.wanted - self._null
         if "topic" in wanted:
             self._texts["topic"] = maker.topics.names(frames.data, found, frames.numbers[frame])
         if "topic_id" in wanted:
@@ -484,6 +519,8 @@ class _Part:
         for name, (register, type_) in _NUMBERS.items():
             make[name] = partial(_number, rows, register, type_)
         made = {name: one() for name, one in make.items() if name in self._wanted}
+        for name in self._null & self._maker.wanted:
+            made[name] = CONSTANTS.get(SCHEMA.field(name).type, None, last - first)
         return made | self._maker.of_frames(self._frames, self.frame[first:last])
 
     def _offsets(self, rows: Array) -> pa.Array:
@@ -530,6 +567,9 @@ def _times(values: Array) -> pa.Array:
 
 
 def _not_negative(values: Array) -> pa.Array:
+    values = np.ascontiguousarray(values)
+    if not len(values) or values.min() >= 0:
+        return pa.array(values)
     return pa.array(np.where(values < 0, 0, values), mask=values < 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -72,13 +73,26 @@ def test_without_the_extra_its_name_is_said_at_once(monkeypatch: pytest.MonkeyPa
         telemetry.read(io.BytesIO(b""))
 
 
+def field(number: int, content: bytes) -> bytes:
+    """A field of a message of protobuf that has a length."""
+    size = len(content)
+    length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
+    return bytes([number << 3 | 2]) + length + content
+
+
+def test_scopes_are_objects_one_after_the_other() -> None:
+    data = field(1, field(2, b"") * 20_000)
+    assert list(telemetry.points(data)) == []
+    tracemalloc.start()
+    found = list(telemetry.points(data))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == []
+    assert peak < len(data)
+
+
 def test_points_share_the_name_of_their_metric_and_are_few_for_their_bytes() -> None:
     # A metric whose points have two bytes each.
-    def field(number: int, content: bytes) -> bytes:
-        size = len(content)
-        length = bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
-        return bytes([number << 3 | 2]) + length + content
-
     name = b"m" * 100_000
     metric = field(1, name) + field(5, field(1, b"") * 100_000)
     data = field(1, field(2, field(2, metric)))

@@ -30,6 +30,15 @@ def test_equal_names_have_the_same_number_and_others_the_next(engine: Engine) ->
     assert len(table) == 4
 
 
+def test_one_place_has_one_number_and_places_that_overlap_have_their_own(engine: Engine) -> None:
+    data = buffer(b"abab" + bytes(SLACK))
+    places = [(0, 2), (0, 2), (0, 1), (0, 1), (0, -1), (0, -1), (1, 1), (2, 1), (2, 1), (2, 2), (0, 2)]
+    offsets, lengths = (np.array([one[k] for one in places], np.int64) for k in (0, 1))
+    table = NameTable()
+    assert table.numbers(data, offsets, lengths, engine).tolist() == [0, 0, 1, 1, -1, -1, 2, 1, 1, 0, 0]
+    assert table.values() == [b"ab", b"a", b"b"]
+
+
 def test_an_empty_name_is_a_name_and_null_is_none(engine: Engine) -> None:
     table = NameTable()
     assert numbers(engine, table, [b"", None, b"\0", b""]) == [0, -1, 1, 0]

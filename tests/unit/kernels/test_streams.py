@@ -95,11 +95,11 @@ class Window:
         (row,) = self.active[self.active["stream"] == stream]
         return bool(row["waiting"])
 
-    def keep(self, final: bool = False) -> list[tuple[int, int, bytes | int]]:
+    def keep(self, final: bool = False, spare: Any = None) -> list[tuple[int, int, bytes | int]]:
         """What is kept: stream, position, bytes."""
         self.held, self.kept = keep(
             self.buf, self.segments, self.data, self.pieces, self.order, self.active, self.connections, self.streams,
-            final, self.engine,
+            final, self.engine, spare,
         )  # fmt: skip
         return [
             (
@@ -276,6 +276,24 @@ def test_what_was_not_consumed_comes_again_in_the_next_window(engine: Engine) ->
     assert (window.kept["time"].tolist(), window.kept["order"].tolist()) == ([1, 2, 3], [0, 1, 2])
     assert window.held.tobytes() == b"abcdefghbehind"
     assert window.at(4).keep() == [(0, 4, b"efgh"), (0, 20, b"behind")]
+
+
+def test_memory_of_what_was_kept_is_used_again_unless_it_is_too_little_or_far_too_much(engine: Engine) -> None:
+    def window(size: int) -> Window:
+        return Window(engine).at(0).add(0, bytes(range(size))).place()
+
+    expected = [(0, 0, bytes(range(100)))]
+    first = window(100)
+    assert first.keep() == expected
+    memory = first.held
+    for size in (100, 90, 110):
+        again = window(size)
+        assert again.keep(spare=memory) == [(0, 0, bytes(range(size)))]
+        assert np.shares_memory(again.held, memory)
+    for spare in (np.zeros(99, np.uint8), np.zeros(401, np.uint8), None):
+        other = window(100)
+        assert other.keep(spare=spare) == expected
+        assert spare is None or not np.shares_memory(other.held, spare)
 
 
 def test_what_waits_is_kept_as_it_was_captured_and_repetitions_of_what_was_put_in_order_are_not(engine: Engine) -> None:

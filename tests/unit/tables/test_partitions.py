@@ -73,7 +73,12 @@ def kinds() -> Iterator[tuple[int, int]]:
             yield api, version
 
 
-def test_every_version_of_every_api_says_what_a_walk_over_its_messages_finds() -> None:
+@pytest.mark.parametrize("most", [1, 2, module.MOST_ROWS])
+def test_every_version_of_every_api_says_what_a_walk_over_its_messages_finds(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Parts of a few rows have few kinds of messages each, and columns that none of these has.
+    monkeypatch.setattr(module, "MOST_ROWS", most)
     connection = Connection().open()
     expected: list[tuple[int, str, list[Row]]] = []
     for number, (api, version) in enumerate(kinds()):
@@ -216,6 +221,17 @@ def test_a_frame_of_many_partitions_is_cut_into_batches(monkeypatch: pytest.Monk
     table = pa.Table.from_batches(batches)
     assert table.column("partition").to_pylist() == [*range(950), *range(30)]
     assert set(table.column("group_id").to_pylist()) == {"billing"}
+
+
+def test_columns_of_one_large_frame_are_those_of_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 10)
+    of_frame = [name for name in module.SCHEMA.names if name in (*module._OF_FRAME, "frame_timestamp")]
+    found = rows_of(captured(commit(35), commit(1, "other"), commit(20)), "partitions")
+    frames = rows_of(captured(commit(35), commit(1, "other"), commit(20)), "frames")
+    expected = [frames[0]] * 35 + [frames[1]] + [frames[2]] * 20
+    for row, frame in zip(found, expected, strict=True):
+        told = {name: frame["timestamp" if name == "frame_timestamp" else name] for name in of_frame}
+        assert {name: row[name] for name in of_frame} == told
 
 
 def test_long_names_cut_batches_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
