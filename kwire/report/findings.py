@@ -14,6 +14,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -350,7 +351,8 @@ _PARTITIONS: Final = (
 )  # fmt: skip
 _CALLS: Final = (
     *_FRAME, "frame_timestamp", "direction", *_CLIENT, "api_name", "correlation_id", "group_id", "member_id",
-    "generation", "session_timeout_ms", "rebalance_timeout_ms", "acks", "throttle_ms", "status",
+    "generation", "session_timeout_ms", "rebalance_timeout_ms", "transactional_id", "committed", "acks", "throttle_ms",
+    "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_ids", "apis", "sasl_mechanism",
@@ -829,14 +831,61 @@ _Sorted = tuple[pa.Table, Array, Array]
 """Commits; their order by place, then time; where each place begins in that order."""
 
 
+class _Transactions:
+    """How transactions end. What a request commits does not name its transaction in ``partitions``, but its frame."""
+
+    APIS = ("TxnOffsetCommit", "EndTxn", "InitProducerId")
+    _COLUMNS = ("capture", "frame", "frame_timestamp", "api_name", "transactional_id", "committed")
+    _MOST = 1 << 16
+    """Commits and transactional ids that are remembered,"""
+    _ENDS = 256
+    """and ends of each."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, int], str] = {}
+        """By capture and frame of a commit: the transactional id."""
+        self._ends: dict[tuple[str, str], list[tuple[int, bool]]] = {}
+        """By capture and transactional id: when transactions ended, and whether they were committed."""
+
+    def take(self, rows: _Rows) -> None:
+        """Takes rows of ``calls``."""
+        told = rows.where(columns=self._COLUMNS, api_name=self.APIS, direction="request", status="ok")
+        told = told.filter(pc.is_valid(told["transactional_id"]))
+        told = told.set_column(2, "time", told["frame_timestamp"].cast(pa.int64()))
+        for capture, frame, time, api, name, committed in tuples(told):
+            if api == "TxnOffsetCommit":
+                self._of[capture, frame] = name
+                if len(self._of) > self._MOST:
+                    del self._of[next(iter(self._of))]
+                continue
+            # A producer that begins anew ends what the one before it has left open.
+            ends = self._ends.setdefault((capture, name), [])
+            bisect.insort(ends, (time, api == "EndTxn" and bool(committed)))
+            del ends[: -self._ENDS]
+            if len(self._ends) > self._MOST:
+                del self._ends[next(iter(self._ends))]
+
+    def committed(self, capture: str, frame: int, time: int) -> bool | None:
+        """Whether what was committed in this frame took effect. None: that is not decided yet."""
+        ends = self._ends.get((capture, self._of.get((capture, frame), "")), ())
+        at = bisect.bisect_left(ends, (time, False))
+        return ends[at][1] if at < len(ends) else None
+
+    def seen(self, capture: str, frame: int) -> bool:
+        """Whether its end would be known: those of its transactional id are in the capture."""
+        return (capture, self._of.get((capture, frame), "")) in self._ends
+
+
 class _Committed:
     """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same.
 
     What a response refuses was not committed. A request at the end of a batch waits for its response in the next one;
-    without a response there, or where none was captured, it counts.
+    without a response there, or where none was captured, it counts. In a transaction it counts when that is committed,
+    and where the capture does not show how transactions of this client end.
     """
 
     COLUMNS = (
+        "api_name",
         *_FRAME,
         "frame_timestamp",
         "direction",
@@ -849,9 +898,15 @@ class _Committed:
     )
     _REQUEST = ("capture", "connection", "correlation_id")
     _PART = (*_REQUEST, "topic", "topic_id", "partition")
+    _MOST_OPEN = 1 << 16
+    """Commits whose transactions have not ended yet."""
 
     def __init__(self) -> None:
+        self.transactions = _Transactions()
+        self._open: pa.Table | None = None
+        """Commits in transactions that have not ended."""
         self._rows: _Rows | None = None
+        self._calls: _Rows | None = None
         self._found: _Sorted | None = None
         self._waiting: pa.Table | None = None
         """Requests of the batch before without a response."""
@@ -863,13 +918,31 @@ class _Committed:
             self._settle()
             names = ("OffsetCommit", "TxnOffsetCommit")
             self._rows = rows
-            self._found = _sorted(self._accepted(rows.where(columns=self.COLUMNS, api_name=names, status="ok")))
+            made = self._accepted(rows.where(columns=self.COLUMNS, api_name=names, status="ok"))
+            self._found = _sorted(self._ended(made))
         return self._found
 
+    def of_transactions(self, rows: _Rows) -> None:
+        """Takes rows of ``calls``, once."""
+        if self._calls is not rows:
+            self._calls = rows
+            self.transactions.take(rows)
+
     def rest(self) -> _Sorted | None:
-        """The commits that wait for responses still."""
+        """The commits that wait for responses still, or for the end of a transaction that will not be known."""
         self._settle()
-        return None if self._waiting is None else _sorted(self._waiting.filter(self._not_late(self._waiting)))
+        waiting = [one for one in (self._waiting, self._open) if one is not None]
+        if not waiting:
+            return None
+        made = pa.concat_tables(waiting)
+        counts = [
+            verdict or (verdict is None and not self.transactions.seen(capture, frame))
+            for verdict, (capture, frame) in zip(
+                self._verdicts(made), tuples(made.select(["capture", "frame"])), strict=True
+            )
+        ]
+        made = made.filter(pa.array(counts, pa.bool_()))
+        return _sorted(made.filter(self._not_late(made)))
 
     def before(self, place: _Place) -> dict[str, Any] | None:
         """The last commit of a place before the batch that ``of`` was asked for."""
@@ -912,6 +985,33 @@ class _Committed:
         before = np.flatnonzero(kept[:old])
         kept[before] = self._not_late(made.take(pa.array(before))).to_numpy(zero_copy_only=False)
         return made.filter(pa.array(kept))
+
+    def _ended(self, made: pa.Table) -> pa.Table:
+        """Accepted commits, without those whose transaction has not ended, and those of before whose has."""
+        inside = pc.equal(made["api_name"], "TxnOffsetCommit")
+        if self._open is None and not pc.any(inside).as_py():
+            return made
+        mine = made.filter(inside)
+        if self._open is not None:
+            mine = pa.concat_tables([self._open, mine])
+        verdicts = self._verdicts(mine)
+        many = sum(one is None for one in verdicts)
+        for at, one in enumerate(verdicts):
+            if many > self._MOST_OPEN and one is None:
+                # Nobody will know any more.
+                verdicts[at], many = True, many - 1
+        self._open = mine.filter(pa.array([one is None for one in verdicts], pa.bool_())) if many else None
+        done = mine.filter(pa.array([one is True for one in verdicts], pa.bool_()))
+        return pa.concat_tables([made.filter(pc.invert(inside)), done.filter(self._not_late(done))])
+
+    def _verdicts(self, made: pa.Table) -> list[bool | None]:
+        """Which commits took effect: all that are in no transaction. None: it is not decided."""
+        times = made["frame_timestamp"].cast(pa.int64())
+        told = made.select(["capture", "frame", "api_name"]).append_column("time", times)
+        return [
+            self.transactions.committed(capture, frame, time) if api == "TxnOffsetCommit" else True
+            for capture, frame, api, time in tuples(told)
+        ]
 
     def _refused(self, made: pa.Table, requests: Array, asked: Array) -> Array:
         """Which rows are followed by a response that says that what they ask was not done. Where nothing of a request
@@ -968,10 +1068,21 @@ class _Offsets(_Rule):
     """What groups commit."""
 
     tables = ("partitions",)
+    also = ("calls",)
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
         self.commits = _Committed()
+
+    def take(self, name: str, rows: _Rows) -> None:
+        if name == "calls":
+            self.commits.of_transactions(rows)
+        else:
+            self.take_partitions(rows)
+
+    def take_partitions(self, rows: _Rows) -> None:
+        """Takes rows of ``partitions``."""
+        raise NotImplementedError
 
 
 class _OffsetsBack(_Offsets):
@@ -980,7 +1091,7 @@ class _OffsetsBack(_Offsets):
     name = "offsets-back"
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take_partitions(self, rows: _Rows) -> None:
         self._judge(self.commits.of(rows), self.tallies)
 
     def _judge(self, found: _Sorted, tallies: _Tallies) -> None:
@@ -1045,7 +1156,7 @@ class _Lag(_Offsets):
         """By capture, connection, topic and partition: the newest batch that was written (its offset, its records), and
         the records of requests without a response."""
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take_partitions(self, rows: _Rows) -> None:
         self.commits.of(rows)
         told = rows.where(api_name="Fetch", direction="response", status="ok")
         self._told(told, "high_watermark")

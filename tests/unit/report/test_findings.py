@@ -290,6 +290,42 @@ def test_commits_without_responses_count() -> None:
     assert one.count == 20_000
 
 
+def test_what_a_transaction_commits_counts_when_it_is_committed() -> None:
+    def of_transaction(api: str, frame: int, **more: Any) -> Row:
+        return {"api_name": api, "frame": frame, "at": frame, "transactional_id": "t1", **more}
+
+    def read(*ends: Row, first: int = 30, second: int = 20, calls_first: bool = False) -> list[tuple[str, int]]:
+        asked = [
+            {**row, "api_name": "TxnOffsetCommit", "frame": 10 * k + 10, "at": 10 * k + 10}
+            for k, row in enumerate(commits(first, second))
+        ]
+        finder = Finder(["offsets-back", "lag"])
+        partitions = rows("partitions", [*commits(5), *asked, watermark(20_000)])
+        calls = rows("calls", [*(of_transaction("TxnOffsetCommit", frame) for frame in (10, 20)), *ends])
+        for name, batch in (calls, partitions) if calls_first else (partitions, calls):
+            for at in range(batch.num_rows):
+                finder.add(name, batch.slice(at, 1))
+        # Whatever comes then, the next batch of the other table knows it.
+        finder.add(*rows("partitions", [{**watermark(20_000), "at": 90}]))
+        return [(one.rule, one.count) for one in finder.result()]
+
+    def end(frame: int, committed: bool) -> Row:
+        return of_transaction("EndTxn", frame, committed=committed)
+
+    for calls_first in (False, True):
+        both = read(end(15, True), end(25, True), calls_first=calls_first)
+        assert both == [("offsets-back", 1), ("lag", 19_980)]
+        # The first was aborted, then the second, then none has ended.
+        assert read(end(15, False), end(25, True), calls_first=calls_first) == [("lag", 19_980)]
+        assert read(end(15, True), end(25, False), calls_first=calls_first) == [("lag", 19_970)]
+        assert read(end(15, True), calls_first=calls_first) == [("lag", 19_970)]
+        # A producer that begins anew ends what was open.
+        assert read(end(15, True), of_transaction("InitProducerId", 25), end(26, True)) == [("lag", 19_970)]
+        # Another's end is none of theirs, and then nobody knows.
+        alien = {**end(25, False), "transactional_id": "t2"}
+        assert read(alien, calls_first=calls_first) == [("offsets-back", 1), ("lag", 19_980)]
+
+
 def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
     def written(offset: int | None, records: int | None, **more: Any) -> Row:
         answer = {"direction": "response", "offset": offset} if offset is not None else {"records": records}
