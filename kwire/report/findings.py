@@ -844,8 +844,8 @@ class _Transactions:
     def __init__(self) -> None:
         self._of: dict[tuple[str, int], str] = {}
         """By capture and frame of a commit: the transactional id."""
-        self._ends: dict[tuple[str, str], list[tuple[int, bool]]] = {}
-        """By capture and transactional id: when transactions ended, and whether they were committed."""
+        self._ends: dict[str, list[tuple[int, bool]]] = {}
+        """By transactional id: when transactions ended, and whether they were committed."""
 
     def take(self, rows: _Rows) -> None:
         """Takes rows of ``calls``."""
@@ -859,7 +859,7 @@ class _Transactions:
                     del self._of[next(iter(self._of))]
                 continue
             # A producer that begins anew ends what the one before it has left open.
-            ends = self._ends.setdefault((capture, name), [])
+            ends = self._ends.setdefault(name, [])
             bisect.insort(ends, (time, api == "EndTxn" and bool(committed)))
             del ends[: -self._ENDS]
             if len(self._ends) > self._MOST:
@@ -867,13 +867,15 @@ class _Transactions:
 
     def committed(self, capture: str, frame: int, time: int) -> bool | None:
         """Whether what was committed in this frame took effect. None: that is not decided yet."""
-        ends = self._ends.get((capture, self._of.get((capture, frame), "")), ())
+        ends = self._ends.get(self._of.get((capture, frame), ""), ())
         at = bisect.bisect_left(ends, (time, False))
+        if at == 0 and len(ends) == self._ENDS:
+            return True  # so long ago that its end is forgotten
         return ends[at][1] if at < len(ends) else None
 
     def seen(self, capture: str, frame: int) -> bool:
-        """Whether its end would be known: those of its transactional id are in the capture."""
-        return (capture, self._of.get((capture, frame), "")) in self._ends
+        """Whether its end would be known: those of its transactional id are captured."""
+        return self._of.get((capture, frame), "") in self._ends
 
 
 class _Committed:

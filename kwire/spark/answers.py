@@ -158,7 +158,11 @@ def findings(
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
-            one = key(tables[table].select(*wanted))
+            one = tables[table].select(*wanted)
+            if key is _by_topic and table == "calls":
+                one = _of_transactions(one, _by_topic(tables["partitions"].where("api_name = 'TxnOffsetCommit'")))
+            else:
+                one = key(one)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
             place = F.col("frame") if "frame" in wanted else F.col("connection")
             one = one.select(
@@ -183,6 +187,17 @@ def _by_topic(rows: DataFrame) -> DataFrame:
 
     known = [_column(name) for name in ("topic", "topic_id") if name in rows.columns]
     return rows.withColumn("key", F.coalesce(*known))
+
+
+def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
+    """What says how transactions end, for each topic of which they commit offsets."""
+    calls = calls.where(
+        "direction = 'request' AND transactional_id IS NOT NULL "
+        "AND api_name IN ('TxnOffsetCommit', 'EndTxn', 'InitProducerId')"
+    )
+    frame = ["capture", "connection", "frame"]
+    names = calls.select(*frame, "transactional_id").join(commits.select(*frame, "key"), frame)
+    return calls.join(names.select("transactional_id", "key").distinct(), "transactional_id")
 
 
 def _by_group(rows: DataFrame) -> DataFrame:

@@ -59,7 +59,11 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
         single_produces=1, rebalances=1, empty_fetches=1, commits=1, skewed_bytes=1, skew=0.1, large_requests=100,
         stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1,
     )  # fmt: skip
-    paths = (*CAPTURES, GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap")
+    paths = (
+        *CAPTURES,
+        GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap",
+        GOLDEN / "kafka-4.4-kraft-raw" / "every-version.pcap",
+    )
     columns = {name: list(dict.fromkeys((*wanted, *TABLES.get(name, ())))) for name, wanted in rules.needed().items()}
     rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in columns}
     finder, made = rules.Finder(None, low), Lineage()
