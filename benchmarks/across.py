@@ -28,7 +28,7 @@ import capture as made
 
 from kwire.capture.across import Chain, scan, together
 from kwire.capture.parts import Part
-from kwire.spark.across import _packed
+from kwire.spark.across import packed
 from kwire.tables.reading import read
 
 HEADER = 24
@@ -96,8 +96,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--spark", action="store_true")
     args = parser.parse_args()
-    made.CONNECTIONS = args.connections
-    case = made.case("across", args.size, per_batch=args.batch)
+    case = made.case("across", args.size, per_batch=args.batch, connections=args.connections)
     files = cut(case.data, args.files)
     if args.spark:
         in_spark(files, args.rounds)
@@ -127,7 +126,7 @@ def main() -> None:
             links.append(chain.add(place, found.edges, common, lambda one=one: contextlib.closing(io.BytesIO(one))))
             common = together(common, found.common)
         timed("chain", begin)
-        shuffled = sum(len(_packed(found.edges)) for found in scans) + sum(len(_packed(link.state)) for link in links)
+        shuffled = sum(len(packed(found.edges)) for found in scans) + sum(len(packed(link.state)) for link in links)
         left: list[set[bytes]] = [set() for _ in files]
         for link in links:
             for key, place in link.gone_on.items():
