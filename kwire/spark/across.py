@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwire.errors import CaptureError, KwireError
+from kwire.spark.workers import begin_task
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -281,6 +283,7 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
     """``frame.mapInArrow(function, schema)``, which asks for pandas and does not use it: the same without it."""
     from pyspark.errors import PySparkImportError
 
+    function = partial(_task, function)
     try:
         return frame.mapInArrow(function, schema)
     except PySparkImportError:
@@ -292,6 +295,11 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
         column = made(*(frame[name] for name in frame.columns))
         java: Any = frame._jdf
         return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
+
+
+def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
+    begin_task()
+    yield from function(batches)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from kwire import tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.spark import growing
-from kwire.spark.workers import prefer_drivers_python
+from kwire.spark.workers import begin_task, prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
@@ -580,6 +580,7 @@ class FileReader(DataSourceReader):
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        begin_task()
         table = self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
         try:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
+
+from kwire.spark.across import mapped
+from kwire.spark.workers import begin_task
+
+
+def frozen(_: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """How many objects the garbage collector leaves alone."""
+    yield pa.RecordBatch.from_pydict({"id": [gc.get_freeze_count()]})
+
+
+def test_what_a_worker_has_loaded_is_left_out_of_the_collection_after_each_task(spark: SparkSession) -> None:
+    rows = mapped(spark.range(0, 4, 1, 4), frozen, "id long").collect()
+    assert min(row["id"] for row in rows) > 10_000
+    before = gc.get_freeze_count()
+    begin_task()
+    assert gc.get_freeze_count() == before
 
 
 def test_workers_run_the_same_python_as_the_driver(spark: SparkSession) -> None:
