@@ -28,6 +28,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, words
+from kwire.tables.locating import Failure
 from kwire.tables.records import R_RECORDS, SET, WORDS, Place, Records, RecordStatus
 from kwire.tables.showing import Column
 
@@ -86,11 +87,10 @@ _UNPACKED: Final = ("uncompressed_size", "count", "status", "error")
 class Batches(Records):
     """Makes the rows; what it needs to know of record sets is what ``Records`` needs."""
 
-    def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+    def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_batches
         from kwire.records.portions import portions, text_size
 
-        sets, of_job, failures = self._found(frames)
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)

@@ -152,6 +152,10 @@ _OTHER_TEXT: Final = 48
 """Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
 
 
+_SETS_AT_ONCE: Final = 1 << 18
+"""Record sets that are looked at together: one frame may have millions of empty ones."""
+
+
 class Records(Maker):
     """Makes the rows; ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
     has. ``names``: all names of topics are wanted, whatever they cost."""
@@ -178,10 +182,13 @@ class Records(Maker):
     sees_all = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        for sets, of_job, failures in self._found(frames):
+            yield from self._of_sets(frames, sets, of_job, failures)
+
+    def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
         from kwire.records.verdicts import Waiting
 
-        sets, of_job, failures = self._found(frames)
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
@@ -199,22 +206,22 @@ class Records(Maker):
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
             yield from self._made(frames, place, found, told, hides)
 
-    def _found(self, frames: Frames) -> tuple[Array, Array, list[Failure]]:
-        """The record sets, the frame of each, and the frames that could not be read to their end."""
+    def _found(self, frames: Frames) -> Iterator[tuple[Array, Array, list[Failure]]]:
+        """Some of the record sets, the frame of each, and the frames that could not be read to their end."""
         topics = None if self._only is None else self._only.topics
         if "topic" in self._wanted or topics is not None:
             self._topics.learn(frames)
         candidates = _with_records(frames)
         if self._only is not None:
             candidates &= self._only.frames(frames)
-        rows, sets, failures = self._sets.run(frames, np.flatnonzero(candidates))
-        of_job = rows[job_column(sets)]
-        if topics is not None:
-            kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
-            # What is wrong with a frame is not of one of its topics.
-            sets, of_job, failures = sets[kept], of_job[kept], []
-        # Bytes after the body are told by ``frames``: nothing of the records is missing.
-        return sets, of_job, [one for one in failures if not one.is_trailing]
+        for rows, sets, failures in self._sets.parts(frames, np.flatnonzero(candidates), _SETS_AT_ONCE):
+            of_job = rows[job_column(sets)]
+            if topics is not None:
+                kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
+                # What is wrong with a frame is not of one of its topics.
+                sets, of_job, failures = sets[kept], of_job[kept], []
+            # Bytes after the body are told by ``frames``: nothing of the records is missing.
+            yield sets, of_job, [one for one in failures if not one.is_trailing]
 
     def _made(
         self,

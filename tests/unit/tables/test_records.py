@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import struct
 from functools import partial
+from pathlib import Path
 
+import pytest
 import record_sets
 from made_captures import exchange, read
 from packets import (
@@ -16,6 +18,10 @@ from packets import (
     request,
     response,
 )
+
+from kwire.tables import records
+
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 message = partial(record_sets.message, time=1_700_000_000_000)
 """A message set entry of magic 1."""
@@ -171,3 +177,18 @@ def test_records_of_share_fetch_responses_are_read() -> None:
     (row,) = read(pcap(connection.packets), "records")
     assert (row["source"], row["partition"], row["key"], row["status"]) == ("fetch", 3, b"k", "ok")
     assert row["topic_id"] == "AAAAAAAAAAAAAAAAAAAABw"
+
+
+@pytest.mark.parametrize("table", ["records", "batches"])
+@pytest.mark.parametrize("capture", ["kafka-4.3-kraft-java/clients.pcap", "kafka-4.4-kraft-raw/every-version.pcap"])
+def test_how_many_sets_are_looked_at_together_changes_nothing(
+    table: str, capture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytearray((GOLDEN / capture).read_bytes())
+    # Some of it damaged: what is wrong with a frame stands behind all of its sets.
+    for at in range(5_000, len(data), 9_001):
+        data[at] ^= 0xFF
+    whole = read(bytes(data), table)
+    monkeypatch.setattr(records, "_SETS_AT_ONCE", 3)
+    assert read(bytes(data), table) == whole
+    assert {row["status"] for row in whole} > {"ok"}
