@@ -79,6 +79,12 @@ FULL: Final = 3
 UNREADABLE: Final = 4
 """The connection is encrypted."""
 
+_OF_TEXT: Final = 0x2000
+"""The least number of 16 bits whose first byte is a character that can be shown."""
+
+_SIGNED: Final = 0x763D
+"""``v=``: what a broker's last message of SCRAM begins with, behind which its signature stands (RFC 5802, 7)."""
+
 MOST_TOKENS: Final = 64
 """Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
 (RFC 4422)."""
@@ -391,13 +397,15 @@ def _may_be_token(window: Window, row: Any) -> bool:
     """Whether the bytes of a request of an unknown API or version may be a raw SASL token whose handshake is not in the
     capture: then nothing of them is shown.
 
-    The length of a client_id, which every header has, leads out of text. Where it does not, the zeros tell: a header
-    has some in its first eight bytes, since APIs, versions and correlation ids are small, and PLAIN has two in all.
+    The length of a client_id, which every header has, leads out of text, or is that of two characters. Where it is not,
+    the zeros tell: a header has some in its first eight bytes, since APIs, versions and correlation ids are small, and
+    PLAIN has two in all. So no token of PLAIN, SCRAM or OAUTHBEARER without control characters is taken for a header,
+    however long it is.
     """
     if row.seen < 10:
         return True
     length = i16(window.data, row.off + 8)
-    if length < -1 or 10 + length > row.size:
+    if length < -1 or length >= _OF_TEXT or 10 + length > row.size:
         return True
     zeros = int64(0)
     for k in range(8):
@@ -535,6 +543,9 @@ def _response(
             way.wake = first_from(window.clock, window.first_order, clock + DISORDER)
             if way.wake > way.now or _has_hole(window, asked):
                 return False
+        if i16(window.data, row.off) == _SIGNED:
+            # Not even a number is made of what nobody is to see.
+            row.id = ABSENT
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
         if conn.given_up > 0:

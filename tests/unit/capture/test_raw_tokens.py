@@ -7,9 +7,12 @@ import struct
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from packets import Connection, pcap, request
 
 from kwire import capture, tables
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 
 SECRET = b"Secr3tPassw0rd-with-more-than-a-hundred-characters-" * 3
 TOKENS = (
@@ -18,11 +21,17 @@ TOKENS = (
     b"\0\0\0" + SECRET,
     # The byte behind the zero is the length of a client_id, which is the password then.
     b"\0a-user7\0" + SECRET,
+    # Two zeros among the first eight bytes, as headers have, and a password longer than what two letters say.
+    b"\0u\0" + SECRET * 200,
+    b"\0\0" + SECRET * 200,
+    b"a\0bcdef\0" + SECRET * 200,
     b"az\0user1\0" + SECRET,
     b"n,,n=user,r=" + SECRET,
     b"c=biws,r=abc,p=" + SECRET,
     b"n,,\x01auth=Bearer " + SECRET + b"\x01\x01",
 )
+BROKERS = (b"v=" + SECRET[:40], b"v=abc", b"v=" + SECRET * 100)
+"""Last messages of a broker in SCRAM: its signature."""
 BEYOND_FRAMES = sorted({*tables.names(tables.CAPTURE)} - {"frames", "messages"})
 
 
@@ -64,6 +73,47 @@ def test_a_token_that_is_cut_off_is_not_shown(token: bytes):
     for kept in (3, 4, 8, 9, 10, 40):
         (row,) = [row for row in _rows("frames", _captured(token, True, kept), ports=(9092,)) if row["status"] != "ok"]
         assert _numbers(row) == [None] * 5, kept
+
+
+@pytest.mark.parametrize("token", BROKERS)
+@pytest.mark.parametrize("engine", [MACHINE, PYTHON])
+def test_the_signature_of_a_broker_gives_no_number(token: bytes, engine: Engine):
+    def captured(answer: bytes) -> bytes:
+        made = Connection().open()
+        for number in (1, 2):
+            made.send(request(18, 0, number, b"")).answer(struct.pack(">i", number) + bytes(6))
+            if number == 1:
+                made.answer(answer)
+        return pcap(made.close().packets)
+
+    with using(engine):
+        # That of other responses is what there is to know about them.
+        for answer, number in ((token, None), (struct.pack(">i", 77) + b"some response", 77)):
+            data = captured(answer)
+            for table in ("frames", "messages"):
+                (row,) = [row for row in _rows(table, data) if row["status"] != "ok"]
+                assert (row["status"], row["correlation_id"], row["size"]) == ("unpaired", number, len(answer))
+        everything = [_rows(name, captured(token)) for name in tables.names(tables.CAPTURE)]
+    assert str(struct.unpack(">i", token[:4])[0]) not in repr(everything)
+
+
+SHOWN = st.text(st.characters(exclude_categories=("C",)), min_size=1, max_size=40)
+LONG = st.integers(1, 400)
+
+
+@given(st.one_of(st.just(""), SHOWN), SHOWN, SHOWN, LONG, st.sampled_from(("PLAIN", "SCRAM", "OAUTHBEARER")))
+@settings(max_examples=200, deadline=None)
+def test_no_token_of_text_is_a_request(authzid: str, user: str, password: str, times: int, mechanism: str):
+    who = f"a={authzid}" if authzid else ""
+    token = {
+        "PLAIN": f"{authzid}\0{user}\0{password * times}",
+        "SCRAM": f"n,{who},n={user},r={password * times}",
+        "OAUTHBEARER": f"n,{who},\1auth=Bearer {password * times}\1\1",
+    }[mechanism].encode()
+    with using(PYTHON):
+        for row in _rows("frames", _captured(token, known=True), ports=(9092,)):
+            if row["status"] != "ok":
+                assert _numbers(row) == [None] * 5
 
 
 def test_requests_that_a_later_release_may_send_are_shown():
