@@ -53,7 +53,7 @@ from kwire.records.compression import CODECS
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
-from kwire.wire import FIRST_MS, LAST_MS
+from kwire.wire import FIRST_MS, LAST_MS, printable
 
 __all__ = [
     "BATCHES",
@@ -362,7 +362,9 @@ def _opened(
         name = name or "segment"
         segment, opened = named(Path(name), metadata), nullcontext(source)
     # A path would not keep a URI as it is: the name does.
-    facts = {"segment": name, "topic": segment.topic, "topic_id": segment.topic_id, "partition": segment.partition}
+    # It is any bytes, of which a column has what is UTF-8.
+    topic = None if segment.topic is None else printable(segment.topic)
+    facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
     return facts, opened
 
 

@@ -161,10 +161,14 @@ def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
         if not 0 < sensor <= len(folders):
             raise KwireError(f"{name} has no folder {sensor} levels up: the option {option!r}")
         return folders[-sensor]
-    found = re.search(sensor, name)
-    if found is None:
+    try:
+        found = re.search(sensor, name)
+    except re.error as error:
+        raise KwireError(f"the option {option!r} is no pattern: {error}") from None
+    of: str | None = None if found is None else found.group(1) if found.re.groups else found.group()
+    if of is None:
         raise KwireError(f"the option {option!r}: nothing in {name} matches {sensor!r}")
-    return found.group(1) if found.re.groups else found.group()
+    return of
 
 
 def check(table: Any) -> None:

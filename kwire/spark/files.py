@@ -124,7 +124,10 @@ def instant(text: str) -> datetime:
     Raises ``ValueError``.
     """
     found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    try:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except OverflowError as beyond:
+        raise ValueError(f"{text} is no time in UTC: {beyond}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +173,11 @@ def find(
         try:
             files = _find(path, wanted, choice.recursive)
             empty = not files and not (growing and _may_be_empty(path))
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, UnicodeError) as error:
             name, secrets = _public(path)
             said = " ".join(str(error).split())
+            if isinstance(error, UnicodeError):
+                said = "a name in it is not UTF-8, which Arrow does not read"
             if any(one in said for one in secrets):
                 said = f"the file system cannot be reached ({type(error).__name__})"
             raise CaptureError(said, file=name) from None

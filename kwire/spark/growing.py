@@ -61,9 +61,15 @@ PIECE: Final = 1 << 20
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|)", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|min|h|d|)", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\d{1,10}")
 _SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def level_or_pattern(text: str) -> int | str:
+    """What ``sensor`` and ``series`` say: a level of folders, or a pattern."""
+    return int(text) if _NUMBER.fullmatch(text) else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,7 @@ class Terms:
         for name, into in ((MAX_FILES, "files"), (REMEMBER, "remember")):
             if name in found:
                 text = found[name].strip()
-                if not text.isdecimal() or not 0 < int(text) < 1 << 31:
+                if _NUMBER.fullmatch(text) is None or not 0 < int(text) < 1 << 31:
                     raise KwireError(f"not {found[name]!r}: the option {name!r} is a number of files")
                 terms[into] = int(text)
         if MAX_BYTES in found:
@@ -112,7 +118,7 @@ class Terms:
         if STATE in found:
             terms["state"] = found[STATE]
         if (series := found.get(SERIES)) is not None:
-            terms["series"] = int(series) if series.isdecimal() else series
+            terms["series"] = level_or_pattern(series)
             try:
                 re.compile(series)
             except re.error as error:

@@ -183,7 +183,7 @@ class Options:
             if name not in {one.lower() for one in (*KNOWN, PATH, PATHS)}:
                 said = ", ".join(map(repr, KNOWN[:-1]))
                 raise KwireError(f"no option {name!r}: the data source kwire has {said} and {KNOWN[-1]!r}")
-        paths = json.loads(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
+        paths = _paths(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError(
                 "nothing to read: give load() a file, a folder, a pattern, or a list of them, and CREATE TABLE no "
@@ -245,7 +245,7 @@ class Options:
             push=push,
             across=across,
             most=_most(options.get(MOST.lower())),
-            sensor=int(sensor) if sensor is not None and sensor.isdecimal() else sensor,
+            sensor=None if sensor is None else growing.level_or_pattern(sensor),
             stream=growing.Terms.of(options),
         )
         try:
@@ -285,6 +285,17 @@ class Options:
 
         # Of segments a folder's name says nothing: those of Kafka's own topics begin with "_".
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
+
+
+def _paths(text: str) -> list[str]:
+    """Those that ``load`` was given as a list, which Spark hands over as JSON."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise KwireError(f"the option {PATHS!r} is Spark's own: give load() a list of paths")
+    return found
 
 
 def _of_capture(table: str, api: str | None, direction: str | None, payloads: bool) -> Table:
@@ -369,7 +380,7 @@ def _ports(text: str | None, option: str) -> tuple[int, ...] | None:
         return None
     ports = []
     for part in text.replace(",", " ").split():
-        if not part.isdecimal() or not 0 < int(part) < 65536:
+        if not part.isdecimal() or len(part) > 5 or not 0 < int(part) < 65536:
             raise KwireError(f"no port {part!r}: the option {option!r} is numbers from 1 to 65535, separated by commas")
         ports.append(int(part))
     return tuple(ports)

@@ -14,6 +14,7 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.filters import Filter
+from kwire.wire import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +98,8 @@ def read(
     if memory is None:
         memory = {} if part is None else part.memory
     run = Run(
-        name=name,
+        # The name of a file is any bytes, of which a column has what is UTF-8.
+        name=printable(name),
         memory=memory,
         goes_on=part is not None,
         limits=limits,

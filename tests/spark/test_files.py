@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, KwireError
 from kwire.spark import files
+from kwire.spark.across import sensor_of
+from kwire.spark.source import Options
 
 SECRETS = ("AKIDEXAMPLE", "wJalr", "XUtn", "FEMI", "hunter2", "t0ken")
 
@@ -88,3 +90,42 @@ def test_files_are_named_without_the_user(tmp_path: Path, monkeypatch: pytest.Mo
             (found,) = files.find([f"hdfs://hunter2:t0ken@host:8020{folder}/{path}"])
             assert found.name == name
             assert b"hunter2" not in pickle.dumps(found)
+
+
+def test_a_name_that_is_not_utf_8_is_an_error_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "good.pcap").write_bytes(b"")
+    odd = tmp_path / "od\udcffd.pcap"
+    odd.write_bytes(b"")
+    for path in (str(tmp_path), str(tmp_path / "*"), str(odd)):
+        with pytest.raises(CaptureError, match="is not UTF-8"):
+            files.find([path])
+
+
+DIGITS = "9" * 5000
+BRACKETS = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *((option, DIGITS) for option in ("ports", "vxlan_ports", "maxFilesPerTrigger", "maxBytesPerTrigger")),
+        *((option, DIGITS) for option in ("remember", "idle", "stateTimeout", "maxSplitBytes", "limits")),
+        *((option, "9999-12-31T23:59:59-14:00") for option in ("modifiedAfter", "modifiedBefore")),
+        *(("paths", value) for value in ("", "5", "null", "{}", "[5]", '"x"', DIGITS, BRACKETS)),
+        ("series", "["),
+    ],
+)
+def test_options_that_are_nothing_are_errors(option: str, value: str) -> None:
+    with pytest.raises(KwireError, match=f"option '{option}'"):
+        Options.of({"path": "x", option: value})
+
+
+def test_long_digits_are_a_pattern_of_sensors() -> None:
+    checked = Options.of({"path": "x", "across": "true", "sensor": DIGITS, "series": DIGITS})
+    assert checked.sensor == checked.stream.series == DIGITS
+
+
+@pytest.mark.parametrize("sensor", ["[", "(", "(?P<x>", "(x)?", DIGITS, 9_999_999_999])
+def test_a_sensor_that_no_name_has_is_an_error(sensor: int | str) -> None:
+    with pytest.raises(KwireError, match="the option 'sensor'"):
+        sensor_of("/a/b/c.pcap", sensor)

@@ -15,7 +15,9 @@ from terminal import on_terminal
 
 import kwire
 from kwire import cli, messages
+from kwire.capture import read
 from kwire.cli.output import JsonLinesOutput
+from kwire.records import Record, encode
 
 EVIL = "a\x1b[31m\x9b2J\x07\x7f\u202eb\u2066\u061c\u05d0é世"
 """A sequence in seven bits and one in eight, a bell, DEL, three controls of direction, a Hebrew letter; others."""
@@ -56,6 +58,24 @@ def test_a_terminal_gets_no_control_characters_of_a_capture(tmp_path: Path, tabl
     assert "é世" in seen
     # In JSON a Hebrew letter is a character as any: people read tables.
     assert set(OBEYED.findall(seen)) <= ({"\u05d0"} if form == "jsonl" else set())
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv", "arrow", "parquet"])
+def test_names_that_are_not_utf_8_are_those_of_files(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "t\udcff-0"
+    folder.mkdir()
+    written = encode([Record(b"k", b"v")])
+    (folder / f"{0:020}.log").write_bytes(written)
+    odd = capture(tmp_path / "od\udcffd.pcap")
+    for source in ([odd, "--port", "9092"], [str(folder)], [str(folder / f"{0:020}.log")]):
+        out = tmp_path / "out"
+        assert cli.main(["decode", *source, "--format", form, "-o", str(out)]) == 0
+        assert out.stat().st_size > 0
+        out.unlink()
+    (batch, *_) = read(io.BytesIO(Path(odd).read_bytes()), "frames", ports=[9092], name=odd)
+    assert batch.column("capture")[0].as_py() == odd.replace("\udcff", "\ufffd")
+    for command in ("audit", "findings", "lineage", "top"):
+        assert cli.main([command, odd, "--port", "9092"]) in (0, 1)
 
 
 def test_explain_gives_a_terminal_no_control_characters() -> None:
