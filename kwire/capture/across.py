@@ -268,6 +268,7 @@ _SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUES
 _READABLE: Final = tuple(_SWAPPED)
 _SEQUENCE: Final = (1 << 32) - 1
 _WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
+_HELD: Final = ("len", "time", "clock", "doubt")
 
 
 def _b_is_less(connection: Mapping[str, int]) -> bool:
@@ -289,7 +290,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
     streams = [row["b_to_a"], row["a_to_b"]] if swap else [row["a_to_b"], row["b_to_a"]]
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
-    known += [connection["raw_tokens"], connection["first_id"] < 0, row["client_id"], row["tls"]]
+    known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, row["client_id"], row["tls"]]
     if role == Role.UNKNOWN:
         opener = connection["opener"]
         known += [1 - opener if swap and opener >= 0 else opener, *(_wrapped(one["start"]) for one in streams)]
@@ -300,13 +301,13 @@ def _essence(row: Mapping[str, Any]) -> Any:
             # What was acknowledged says which holes will not be filled: none is left before ``next``.
             _wrapped(one["acked"] if one["acked"] > one["next"] else -1),
             *(_wrapped(one[name]) for name in ("reference", "next", "end", "placed")),
-            *(one[name] for name in ("time", "latest", "clock")),
+            *(one[name] for name in ("time", "latest", "clock", "sums")),
         )
         for one in streams
     ]
     waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"]]
     held = sorted(
-        (one["side"] ^ swap, _wrapped(one["pos"]), one["len"], one["time"], one["clock"], one["bytes"] or b"")
+        (one["side"] ^ swap, _wrapped(one["pos"]), *(one[name] for name in _HELD), one["bytes"] or b"")
         for one in row["segments"]
     )
     return [*known, ways, waiting, held]

@@ -84,13 +84,13 @@ class _Plaintext:
 
     def __init__(self, base: int) -> None:
         self._at = base
-        self._rows: list[tuple[int, int, int, int, int, int, int]] = []
+        self._rows: list[tuple[int, ...]] = []
         self._parts: list[bytes] = []
 
     def add(self, stream: int, pos: int, length: int, data: bytes | None, time: int, order: int) -> None:
         """A segment of ``length`` bytes; ``data`` None: they could not be read."""
         # Of plaintext that had to wait, the clock is that of the bytes that made it readable: its time.
-        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, time))
+        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, time, 0))
         if data is not None:
             self._parts.append(data)
             self._at += length
@@ -372,11 +372,10 @@ class Encrypted:
             return None
         held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
         segments = []
-        for stream, pos, length, off, time, order, _ in held.tolist():
+        for stream, pos, length, off, time, order, _, doubt in held.tolist():
             data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
-            segments.append(
-                {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "bytes": data}
-            )
+            one_held = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "doubt": doubt}
+            segments.append(one_held | {"bytes": data})
         return {
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
@@ -422,8 +421,8 @@ class Encrypted:
                 data = segment["bytes"]
                 order = segment["order"] if whole else -1
                 at = -1 if data is None else held
-                time = segment["time"]
-                rows.append((2 * slot + segment["side"], segment["pos"], segment["len"], at, time, order, time))
+                time, doubt = segment["time"], segment["doubt"]
+                rows.append((2 * slot + segment["side"], segment["pos"], segment["len"], at, time, order, time, doubt))
                 if data is not None:
                     parts.append(base64.b64decode(data))
                     held += len(parts[-1])

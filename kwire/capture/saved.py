@@ -22,6 +22,7 @@ from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_WAITING
+from kwire.kernels.tracking import MOST_SUMS
 
 __all__ = ["check_connections", "what_is_stated"]
 
@@ -61,6 +62,7 @@ _CONNECTION: Final = {
     "told": _FLAG,
     "unanswered": _COUNT,
     "handshake": (ABSENT, _ANY[1]),
+    "summed": _FLAG,
 }
 _STREAM: Final = {
     "reference": _POSITION,
@@ -78,11 +80,12 @@ _STREAM: Final = {
     "placed_order": _ORDER,
     "heard": _POSITION,
     "since": _ORDER,
+    "sums": (0, MOST_SUMS),
     "latest": (ABSENT, _ANY[1]),
     "clock": (ABSENT, _ANY[1]),
 }
 _WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER}
-_SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER}
+_SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER, "doubt": _FLAG}
 """The least and the largest that a column can hold, where that is not every number."""
 
 _RESOLUTIONS: Final = frozenset(
@@ -310,7 +313,7 @@ def _check_tls(text: str) -> None:
     for one in state["segments"]:
         if not isinstance(one, dict):
             raise _wrong("tls.segments")
-        _check_row(one, ("side", "pos", "len", "time", "order"), _SEGMENT)
+        _check_row(one, ("side", "pos", "len", "time", "order", "doubt"), _SEGMENT)
         try:
             held = one["bytes"] if one["bytes"] is None else base64.b64decode(one["bytes"], validate=True)
         except (KeyError, TypeError, ValueError):

@@ -84,7 +84,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 
 _NUMBER: Final = pa.int64()
 
@@ -112,7 +112,7 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
 
 
 _WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock"), "client_id")
-_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock"), "bytes")
+_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
 
 STATE: Final = pa.schema(
     [
@@ -145,6 +145,7 @@ _LEFT_OUT: Final = {
     Count.PROTECTED: "left out: encrypted below TCP (Wi-Fi, IPsec, MACsec or PPP)",
     Count.RADIO: "left out: Wi-Fi frames that hold a part of a packet, or several",
     Count.SNAPPED: "cut off by the snapshot length of the capture",
+    Count.WRONG: "with a wrong TCP checksum: their bytes are read where no other copy was captured",
     Count.DAMAGED: "left out: damaged or incomplete headers",
     Count.INTERFACE: "left out: of an interface that is not described",
     Count.TIME: "with times before 1677-09-23 or after 2262-04-10, which are shown at these",
@@ -728,9 +729,7 @@ class Tracker:
 
     def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
         found: dict[int, list[dict[str, Any]]] = {}
-        for stream, pos, length, off, time, order, clock in self._segments[
-            ["stream", "pos", "len", "off", "time", "order", "clock"]
-        ].tolist():
+        for stream, pos, length, off, time, order, clock, doubt in self._segments.tolist():
             data = self._held[off : off + length].tobytes() if off >= 0 else None
             one = {
                 "side": stream & 1,
@@ -739,6 +738,7 @@ class Tracker:
                 "time": time,
                 "order": order,
                 "clock": clock,
+                "doubt": doubt,
                 "bytes": data,
             }
             found.setdefault(stream >> 1, []).append(one)
@@ -844,7 +844,8 @@ class Tracker:
             for one in segments:
                 data, order = one["bytes"], one["order"] if whole else -1
                 at = -1 if data is None else held
-                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, one["time"], order, one["clock"]))
+                times = one["time"], order, one["clock"]
+                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"]))
                 if data is not None:
                     parts.append(data)
                     held += len(data)

@@ -1,7 +1,7 @@
-"""CRC-32 (messages of magic 0 and 1) and CRC-32C (record batches) inside of kernels.
+"""CRC-32 (messages of magic 0 and 1), CRC-32C (record batches) and the sum of TCP (RFC 1071) inside of kernels.
 
-As Python they are zlib's and the library's. As machine code (``kwire.kernels.intrinsics``) they use the instructions
-that the processor has for them, and tables where it has none.
+As Python they are zlib's, the library's and an integer's. As machine code (``kwire.kernels.intrinsics``) they use the
+instructions that the processor has for them, and tables where it has none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from kwire.kernels.engine import primitive
 
-__all__ = ["crc32_of", "crc32c_keeps_up", "crc32c_of"]
+__all__ = ["crc32_of", "crc32c_keeps_up", "crc32c_of", "sum_of"]
 
 
 @primitive
@@ -32,3 +32,11 @@ def crc32c_of(data: Any, start: int, end: int) -> int:
 def crc32c_keeps_up(size: int) -> bool:
     """Whether ``crc32c_of`` is as fast for ``size`` bytes as a call of the library would be."""
     return True
+
+
+@primitive
+def sum_of(data: Any, start: int, end: int) -> int:
+    """The sum of the 16-bit numbers in ``data[start:end]``, big-endian, a last byte as the upper half of one, modulo
+    65535, which is what ones' complement addition wraps around at. The caller has checked the range."""
+    odd = int(end - start) & 1
+    return (int.from_bytes(data[start:end].tobytes()) << 8 * odd) % 0xFFFF

@@ -159,6 +159,8 @@ class Header(Row):
     ack: int
     control: int
     """The control bits: those of ``Flag``, among others."""
+    begin: int
+    """Where the TCP header begins."""
     off: int
     """Where the bytes of the segment begin; of a fragment its IP header."""
     captured: int
@@ -611,6 +613,7 @@ def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     header.seq = u32(buf, at + 4)
     header.ack = u32(buf, at + 8)
     header.control = int64(buf[at + 13])
+    header.begin = at
     at += size
     header.off = at
     header.length = wire_end - at

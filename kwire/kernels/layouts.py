@@ -287,6 +287,9 @@ class Connection(Row):
     """Requests that were passed over: a later one was answered."""
     handshake: int
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
+    summed: int
+    """1 when a packet of it had a right checksum, and none of its direction a wrong one before: so they mean
+    something."""
 
 
 class Stream(Row):
@@ -328,6 +331,8 @@ class Stream(Row):
     """What was acknowledged as far as it was written down; -1 if nothing."""
     since: int
     """Since which packet segments wait behind a hole; AT_THE_END if none does."""
+    sums: int
+    """How much a wrong checksum means, up to ``tracking.MOST_SUMS``: less after wrong ones, more after right ones."""
     packets: int
     """What tracking counts, of any connection and whatever becomes of it: packets,"""
     wire: int
@@ -377,6 +382,8 @@ class Segment(Row):
     order: int
     clock: int
     """The latest time that was seen up to this packet: ``time``, unless the clock of the capture was set back."""
+    doubt: int
+    """1 where its checksum is wrong, so that another copy is waited for."""
 
 
 class Piece(Row):

@@ -107,6 +107,8 @@ class Count(IntEnum):
     """Encrypted below TCP: protected Wi-Fi frames, IPsec, MACsec, PPP."""
     RADIO = 14
     """Wi-Fi frames that hold a part of a packet, or several packets."""
+    WRONG = 15
+    """TCP segments with a wrong checksum, where those of their connection are right."""
 
 
 # --- packets of a file ------------------------------------------------------------------------------------------------

@@ -19,10 +19,13 @@ the same in any window. A hole is given up, and becomes a gap, with the first pa
 
 What the snapshot length cut off is not waited for: it is a piece without bytes.
 
+A segment that may be damaged (``Segment.doubt``) does not fill a hole: it waits for another copy as long as if it stood
+behind one, and where none comes its bytes are taken after all.
+
 The time of a piece is when the capture had it and all that is before it: a receiver sees no byte before those in front.
 
-Where segments overlap, the bytes are those of the segment that was captured first: what the receiver had first. A
-receiver may decide otherwise where copies differ; a capture cannot know.
+Where segments overlap, the bytes are those of the segment that was captured first, of those that are not in doubt:
+what the receiver had first. A receiver may decide otherwise where copies differ; a capture cannot know.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
 from kwire.kernels.numbers import SLACK, copy, int64
 
@@ -70,7 +73,10 @@ class Joining(Row):
     n_early: int
     """Segments that wait behind a hole, on a heap by position."""
     n_ready: int
-    """Segments that begin at the cursor or before and go on behind it, on a heap by when they were captured."""
+    """Segments that begin at the cursor or before and go on behind it, on a heap by when they were captured. Between
+    packets, those that are in doubt."""
+    trusted: int
+    """Up to which position the bytes of those are taken."""
     behind: int
     """What waits counts for so many bytes."""
     since: int
@@ -162,7 +168,7 @@ def _weight(segment: Any) -> int:
 def _comes_first(segments: Array, one: int, other: int, by: int) -> bool:
     """Whether segment ``one`` stands above ``other`` on a heap by position, or by when they were captured.
 
-    What the capture does not have comes behind all that it has.
+    What is in doubt comes behind what is not, and what the capture does not have behind all that it has.
     """
     a = segments[one]
     b = segments[other]
@@ -172,6 +178,9 @@ def _comes_first(segments: Array, one: int, other: int, by: int) -> bool:
     if by == BY_CAPTURE and (a.off < 0) != (b.off < 0):
         has: bool = a.off >= 0
         return has
+    if by == BY_CAPTURE and a.doubt != b.doubt:
+        sure: bool = a.doubt == 0
+        return sure
     if a.order != b.order:
         earlier: bool = a.order < b.order
         return earlier
@@ -213,7 +222,7 @@ def _pop(segments: Array, heap: Array, base: int, size: int, by: int) -> int:
 # --- one stream -------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: Array, pieces: Array, now: Any) -> None:
     """Makes a piece of the bytes of segment ``which`` from the cursor up to ``end``, with packet ``order``."""
     segment = segments[which]
@@ -238,23 +247,37 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
 
 
 @kernel
+def _make_ready(segments: Array, early: Array, ready: Array, limit: int, now: Any) -> None:
+    """Takes the first segment off the heap ``early``, onto that of those that are ready if it goes on behind
+    ``limit``. There one still counts for what waits as long as it is in doubt."""
+    which = early[now.base]
+    segment = segments[which]
+    now.n_early = _pop(segments, early, now.base, now.n_early, BY_POSITION)
+    waits = segment.pos + segment.len > limit
+    if waits:
+        now.n_ready = _push(segments, ready, now.base, now.n_ready, which, BY_CAPTURE)
+    if not waits or segment.doubt == 0:
+        now.behind -= _weight(segment)
+
+
+@kernel
 def _let_through(
     buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
 ) -> None:
-    """Gives what waits, as far as it follows the cursor without a hole, with packet ``order``."""
+    """Gives what waits, as far as it follows the cursor without a hole and is not in doubt, with packet ``order``."""
     base = now.base
     while True:
         while now.n_early > 0 and segments[early[base]].pos <= now.cursor:
-            which = early[base]
-            now.n_early = _pop(segments, early, base, now.n_early, BY_POSITION)
-            now.behind -= _weight(segments[which])
-            if segments[which].pos + segments[which].len > now.cursor:
-                now.n_ready = _push(segments, ready, base, now.n_ready, which, BY_CAPTURE)
+            _make_ready(segments, early, ready, now.cursor, now)
         while now.n_ready > 0 and segments[ready[base]].pos + segments[ready[base]].len <= now.cursor:
+            if segments[ready[base]].doubt == 1:
+                now.behind -= _weight(segments[ready[base]])
             now.n_ready = _pop(segments, ready, base, now.n_ready, BY_CAPTURE)
         if now.n_ready == 0:
             break
         taken = ready[base]
+        if segments[taken].doubt == 1 and now.cursor >= now.trusted:
+            break
         limit = segments[taken].pos + segments[taken].len
         # One that was captured before it may begin within.
         while now.n_early > 0 and segments[early[base]].pos < limit:
@@ -262,12 +285,9 @@ def _let_through(
             if _comes_first(segments, which, taken, BY_CAPTURE):
                 limit = segments[which].pos
                 break
-            now.n_early = _pop(segments, early, base, now.n_early, BY_POSITION)
-            now.behind -= _weight(segments[which])
-            if segments[which].pos + segments[which].len > limit:
-                now.n_ready = _push(segments, ready, base, now.n_ready, which, BY_CAPTURE)
+            _make_ready(segments, early, ready, limit, now)
         _give(buf, segments, taken, limit, order, data, pieces, now)
-    if now.n_early == 0:
+    if now.n_early == 0 and now.n_ready == 0:
         now.since = AT_THE_END
 
 
@@ -285,17 +305,26 @@ def _give_up(
     pieces: Array,
     now: Any,
 ) -> None:
-    """Gives up holes that are no longer waited for with a packet before ``before``."""
-    while now.n_early > 0:
-        first = segments[early[now.base]]
+    """Gives up holes, and other copies of what is in doubt, that are no longer waited for with a packet before
+    ``before``."""
+    while now.n_early > 0 or now.n_ready > 0:
+        doubted = now.n_ready > 0
+        first = segments[ready[now.base] if doubted else early[now.base]]
+        # Where the hole ends.
+        end = first.pos + first.len if doubted else first.pos
+        if doubted and now.n_early > 0:
+            end = min(end, segments[early[now.base]].pos)
         order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
-        if now.heard >= first.pos:
+        if now.heard >= end:
             order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
         order = now.known if now.behind > most else max(order, now.known)
         if order >= before:
             return
         now.known = order
-        now.cursor = first.pos
+        if doubted:
+            now.trusted = end
+        else:
+            now.cursor = first.pos
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
 
@@ -303,10 +332,12 @@ def _give_up(
 def _give_up_all(
     buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
 ) -> None:
-    """Gives up all holes with packet ``order``."""
+    """Gives up all holes with packet ``order``, and nothing is in doubt from then on."""
     now.known = max(now.known, order)
-    while now.n_early > 0:
-        now.cursor = segments[early[now.base]].pos
+    now.trusted = int64(AT_THE_END)
+    while now.n_early > 0 or now.n_ready > 0:
+        if now.n_ready == 0:
+            now.cursor = max(now.cursor, segments[early[now.base]].pos)
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
 
@@ -319,7 +350,7 @@ def _come_again(
     k = active.seg_first
     while k < active.seg_end and order[k] < n_held:
         segment = segments[order[k]]
-        if segment.pos < now.cursor:
+        if segment.doubt == 0 and segment.pos < now.cursor:
             piece = pieces[now.n_pieces]
             piece.pos = segment.pos
             piece.len = segment.len
@@ -370,6 +401,7 @@ def _join(
     now.base = active.seg_first
     now.n_early = 0
     now.n_ready = 0
+    now.trusted = 0
     now.behind = 0
     now.since = stream.since
     now.heard = stream.heard
@@ -385,7 +417,7 @@ def _join(
             _give_up(buf, segments, early, ready, clock, first_order, most, over_order, data, pieces, now)
             _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
             over = True
-        if now.n_early > 0:
+        if now.n_early > 0 or now.n_ready > 0:
             _give_up(buf, segments, early, ready, clock, first_order, most, segment.order, data, pieces, now)
         now.known = max(now.known, segment.order)
         if segment.off == ACKNOWLEDGED:
@@ -399,10 +431,10 @@ def _join(
         end = segment.pos + segment.len
         if end <= now.cursor:
             continue
-        if now.n_early == 0 and segment.pos <= now.cursor:
-            _give(buf, segments, which, end, segment.order, data, pieces, now)
-            continue
-        if now.n_early == 0:
+        if now.n_early == 0 and now.n_ready == 0:
+            if segment.pos <= now.cursor and segment.doubt == 0:
+                _give(buf, segments, which, end, segment.order, data, pieces, now)
+                continue
             now.since = segment.order
         now.n_early = _push(segments, early, now.base, now.n_early, which, BY_POSITION)
         now.behind += _weight(segment)
@@ -417,7 +449,7 @@ def _join(
         _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
     if final:
         _give_up_all(buf, segments, early, ready, int64(AT_THE_END), data, pieces, now)
-    active.waiting = 1 if now.n_early > 0 else 0
+    active.waiting = 1 if now.n_early > 0 or now.n_ready > 0 else 0
     stream.holed = active.waiting
     stream.placed = now.cursor
     stream.placed_order = now.order
@@ -513,7 +545,7 @@ def place(
 
 
 @kernel
-def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one: Any, there: int) -> int:
+def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one: Any, there: int, doubt: int) -> int:
     """Writes row ``n`` of ``kept``, like a piece or segment whose bytes, if there are any, are at ``there``; they are
     to stand behind ``n_bytes`` others. Returns how many bytes there are then."""
     rest = kept[n]
@@ -524,6 +556,7 @@ def _keep_row(kept: Array, source: Array, n: int, n_bytes: int, stream: int, one
     rest.time = one.time
     rest.order = one.order
     rest.clock = one.clock
+    rest.doubt = doubt
     source[n] = there
     return n_bytes + (one.len if there >= 0 else 0)
 
@@ -555,13 +588,15 @@ def _choose(
             # Whole, since it counts where a piece begins.
             if pieces[p].pos + pieces[p].len > stream.next:
                 waits[n] = 0
-                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, pieces[p], pieces[p].off)
+                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, pieces[p], pieces[p].off, int64(0))
                 n += 1
         for k in range(row.seg_first, row.seg_end):
             segment = segments[order[k]]
-            if segment.off != ACKNOWLEDGED and segment.pos > stream.placed:
+            # What is in doubt waits where it stands.
+            behind = segment.pos + (segment.len if segment.doubt == 1 else int64(0))
+            if segment.off != ACKNOWLEDGED and behind > stream.placed:
                 waits[n] = 1
-                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, segment, segment.off)
+                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, segment, segment.off, segment.doubt)
                 n += 1
     return n, n_bytes
 

@@ -12,6 +12,9 @@ Rules kept here:
 - Sequence numbers become 64-bit positions as soon as they are read, each relative to the last one of its stream, so
   that wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room
   for segments that arrive before the one that was seen first.
+- A segment whose checksum is wrong is a hint that there will be another copy: ``streams`` waits for that. So its row
+  says it, where checksums mean something. They do not where network cards compute them (then they are 0, or those of
+  the addresses alone, as far as was captured), nor where none of a connection, or few of a direction, are right.
 - While a stream has a hole, its acknowledgements are rows of the table of segments: when a hole is given up depends on
   which packet said what, not on what had been said at the end of a window.
 - Connections are found and numbered alike whatever a later stage decides about them, and when: so their numbers do not
@@ -25,11 +28,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kwire.kernels.checksums import sum_of
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
-from kwire.kernels.numbers import grown, int64
+from kwire.kernels.numbers import grown, int64, u16
 from kwire.kernels.packets import Count
 
 __all__ = ["Fragment", "Known", "nothing_known", "restored", "tcp_segments"]
@@ -52,6 +56,11 @@ retransmission timeouts. Another connection on the same ports that begins in tha
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
+MOST_SUMS: Final = 16
+WRONG_SUM: Final = 2
+"""What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1: where more than a third are wrong,
+that says nothing about the bytes."""
+
 MOST_ROWS: Final = 4
 """Rows of the table of segments that a packet may need."""
 
@@ -61,6 +70,9 @@ _SEQUENCE: Final = _SEQUENCES - 1
 """The bits of a sequence number."""
 
 _IPV4: Final = 4
+_PROTOCOL: Final = 6
+_WRAPS: Final = 0xFFFF
+"""Where ones' complement addition wraps around."""
 _HOLES: Final = 4
 """How many holes of a stream are remembered, in fields of ``Stream``."""
 
@@ -298,6 +310,7 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.client = -1
     conn.unanswered = 0
     conn.handshake = ABSENT
+    conn.summed = 0
     _clear(ab)
     _clear(ba)
 
@@ -323,6 +336,7 @@ def _clear(stream: Any) -> None:
     stream.clock = ABSENT
     stream.heard = -1
     stream.since = AT_THE_END
+    stream.sums = MOST_SUMS
     stream.packets = 0
     stream.wire = 0
     stream.payload = 0
@@ -510,13 +524,66 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     return pos
 
 
+# --- checksums --------------------------------------------------------------------------------------------------------
+
+_UNKNOWN_SUM: Final = int64(0)
+_RIGHT_SUM: Final = int64(1)
+_BAD_SUM: Final = int64(2)
+
+
+@kernel
+def _sum_of_address(high: int, low: int) -> int:
+    """A number that is the sum of the 16-bit numbers of an address, modulo 65535."""
+    mask = int64(0xFFFFFFFF)
+    return (high & mask) + (high >> 32 & mask) + (low & mask) + (low >> 32 & mask)
+
+
+@kernel
+def _checksum(buf: Array, limit: int, header: Any) -> int:
+    """What is to be said of the checksum of a packet (RFC 9293, section 3.1): right, bad, or nothing.
+
+    What the network card is to compute stands there as 0, or as the sum of addresses, protocol and length alone (of
+    Windows without the length); so Linux writes it as well where it joined segments that were right. ``limit`` is where
+    the packet ends.
+    """
+    stated = u16(buf, header.begin + 16)
+    end = header.off + header.length
+    if stated == 0 or end > limit:
+        return _UNKNOWN_SUM
+    ends = _sum_of_address(header.src_high, header.src_low) + _sum_of_address(header.dst_high, header.dst_low)
+    partial = ends + _PROTOCOL + end - header.begin
+    if (partial - stated) % _WRAPS == 0 or (ends + _PROTOCOL - stated) % _WRAPS == 0:
+        return _UNKNOWN_SUM
+    if (partial + sum_of(buf, header.begin, end)) % _WRAPS == 0:
+        return _RIGHT_SUM
+    return _BAD_SUM
+
+
+@kernel
+def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> bool:
+    """Looks at the checksum of a packet where it may say something. Returns whether its bytes may be wrong."""
+    if conn.summed == 0 and stream.sums < WRONG_SUM:
+        return False
+    found = _checksum(buf, packet.off + packet.captured, header)
+    if found == _RIGHT_SUM:
+        if stream.sums == MOST_SUMS:
+            # One in 65,536 is right by chance, of those that mean nothing.
+            conn.summed = 1
+        stream.sums = min(stream.sums + 1, MOST_SUMS)
+    elif found == _BAD_SUM and stream.sums >= WRONG_SUM:
+        stream.sums -= WRONG_SUM
+        return bool(conn.summed == 1)
+    return False
+
+
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def _note_segment(
-    segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, counts: Array
-) -> int:
+    segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, doubt: int,
+    counts: Array,
+) -> int:  # fmt: skip
     """Writes the row of a segment, and one of what the capture lacks of it. Returns how many rows there are then.
 
     Its ``clock`` is still its own time."""
@@ -531,6 +598,7 @@ def _note_segment(
         segment.time = time
         segment.order = order
         segment.clock = time
+        segment.doubt = doubt
         n_segments += 1
     if missing > 0:
         counts[Count.SNAPPED] += 1
@@ -542,6 +610,7 @@ def _note_segment(
         segment.time = time
         segment.order = order
         segment.clock = time
+        segment.doubt = 0
         n_segments += 1
     return n_segments
 
@@ -557,6 +626,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     segment.time = time
     segment.order = order
     segment.clock = time
+    segment.doubt = 0
     return n_segments + 1
 
 
@@ -680,15 +750,21 @@ def _take(
         if other.holed == 1 and other.acked > acked:
             n_segments = _note_acknowledged(segments, n_segments, 2 * slot + 1 - side, other.acked, packet.time, order)
         if header.length == 0:
+            if conn.summed == 0 and conn.role != Role.OTHER:
+                _in_doubt(buf, packet, header, conn, own)
             continue
         reached = own.reached
         own.reached = max(reached, pos + header.length)
         if conn.role != Role.OTHER:
-            if pos > reached >= 0 and own.holed == 0:
+            doubt = int64(0)
+            if conn.role != Role.ENCRYPTED and _in_doubt(buf, packet, header, conn, own):
+                doubt = int64(1)
+                counts[Count.WRONG] += 1
+            if (doubt == 1 or pos > reached >= 0) and own.holed == 0:
                 # A hole begins here: from now on it counts when what is acknowledged.
                 own.holed = 1
                 n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order)
-            n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, counts)
+            n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, doubt, counts)
     return k, n_segments, n_connections, False
 
 

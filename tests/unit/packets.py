@@ -35,6 +35,7 @@ class Packet:
     extensions: bytes = b""
     first_extension: int = 6
     fragment: int = 0
+    checksum: int = 0
 
     def tcp(self) -> bytes:
         """TCP header and payload."""
@@ -49,7 +50,7 @@ class Packet:
                 offset,
                 self.flags,
                 65535,
-                0,
+                self.checksum,
                 0,
             )
             + self.options

@@ -27,6 +27,8 @@ def test_checksums_of_any_length_and_alignment_are_those_of_the_libraries(shift:
         part = data[shift : shift + length]
         assert made_by.crc32_of(array, shift, shift + length) == zlib.crc32(part)
         assert made_by.crc32c_of(array, shift, shift + length) == crc32c.crc32c(part)
+        words = [int.from_bytes((part + b"\0")[at : at + 2]) for at in range(0, length, 2)]
+        assert made_by.sum_of(array, shift, shift + length) == sum(words) % 65535
 
 
 def test_without_the_instructions_checksums_are_the_same(tmp_path: object) -> None:

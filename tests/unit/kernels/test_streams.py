@@ -35,13 +35,16 @@ class Window:
         self.buf = np.zeros(0, np.uint8)
         self.orders = 0
 
-    def add(self, pos: int, data: bytes | int, *, stream: int = 0, time: int = 0, order: int | None = None) -> Window:
+    def add(
+        self, pos: int, data: bytes | int, *, stream: int = 0, time: int = 0, order: int | None = None, doubt: int = 0
+    ) -> Window:
         """A segment; a number stands for so many bytes that the capture lacks."""
         one = np.zeros(1, SEGMENT)
         one["stream"], one["pos"], one["time"], one["clock"] = stream, pos, time, time
         one["order"] = self.orders if order is None else order
         one["off"] = -1 if isinstance(data, int) else len(self.buf)
         one["len"] = data if isinstance(data, int) else len(data)
+        one["doubt"] = doubt
         if not isinstance(data, int):
             self.buf = np.concatenate([self.buf, np.frombuffer(data, np.uint8)])
         table = np.empty(len(self.segments) + 1, SEGMENT)
@@ -263,6 +266,64 @@ def test_a_hole_next_to_lost_bytes_is_waited_for_and_then_all_of_it_is_missing(e
 
     assert (window().place().joined(), window().place().waits()) == ([(0, b"ab"), (2, 3)], True)
     assert window().place(final=True).joined() == [(0, b"ab"), (2, 3), (9, b"end")]
+
+
+# What is in doubt
+
+
+def damaged(engine: Engine) -> Window:
+    """Of bytes 2 to 5 there is a copy that may be damaged, captured at 1000."""
+    return Window(engine).at(0).add(0, b"ab").add(2, b"XXXX", time=1000, doubt=1)
+
+
+def test_what_is_in_doubt_waits_for_another_copy(engine: Engine) -> None:
+    window = damaged(engine).add(6, b"gh", time=1001).add(2, b"cdef", time=2000).place()
+    assert window.joined() == [(0, b"ab"), (2, b"cdef"), (6, b"gh")]
+    assert (window.pieces["time"].tolist(), window.pieces["order"].tolist()) == ([0, 2000, 2000], [0, 3, 3])
+    assert window.pieces["since"].tolist() == [AT_THE_END, 1, 1]
+    assert not window.waits()
+
+
+@pytest.mark.parametrize("waited", [ACKED_WAIT, ACKED_WAIT + 1])
+@pytest.mark.parametrize("acked", [5, 6])
+def test_what_is_in_doubt_is_taken_some_time_after_the_receiver_acknowledged_it(
+    engine: Engine, waited: int, acked: int
+) -> None:
+    window = damaged(engine).acknowledge(acked).place(now=1000 + waited)
+    assert window.waits() == (acked < 6 or waited <= ACKED_WAIT)
+    assert window.joined() == ([(0, b"ab")] if window.waits() else [(0, b"ab"), (2, b"XXXX")])
+
+
+def test_what_is_in_doubt_is_taken_after_the_longest_wait_at_the_end_or_where_too_much_waits(engine: Engine) -> None:
+    assert damaged(engine).place(now=1000 + LONGEST_WAIT).waits()
+    for window in (
+        damaged(engine).place(now=1001 + LONGEST_WAIT),
+        damaged(engine).place(final=True),
+        damaged(engine).place(ration=LEAST - 1),
+    ):
+        assert (window.joined(), window.waits()) == ([(0, b"ab"), (2, b"XXXX")], False)
+
+
+def test_of_what_is_in_doubt_only_those_bytes_are_taken_that_nothing_else_has(engine: Engine) -> None:
+    window = damaged(engine).add(4, b"ef").add(5, b"YYYY", doubt=1).add(12, b"end").place(final=True)
+    assert window.joined() == [(0, b"ab"), (2, b"XX"), (4, b"ef"), (6, b"YYY"), (12, b"end")]
+
+
+def test_a_copy_that_comes_too_late_does_not_wait(engine: Engine) -> None:
+    window = Window(engine).at(0).add(0, b"abcd").add(1, b"XXX", doubt=1).place()
+    assert (window.joined(), window.waits(), window.at(4).keep()) == ([(0, b"abcd")], False, [])
+
+
+def test_what_is_in_doubt_waits_over_windows(engine: Engine) -> None:
+    """Also where a copy of its first bytes came."""
+    for good in (b"cdef", b"c"):
+        window = damaged(engine).add(2, good[:1], time=1001).place(now=1001)
+        assert (window.joined(), window.waits()) == ([(0, b"ab"), (2, b"c")], True)
+        assert window.keep() == [(0, 0, b"ab"), (0, 2, b"c"), (0, 2, b"XXXX")]
+        assert window.kept["doubt"].tolist() == [0, 0, 1]
+        window.segments, window.buf, window.held_rows = window.kept, window.held, len(window.kept)
+        window.add(2, good, time=1002).place(final=len(good) == 1)
+        assert window.joined() == [(0, b"ab"), (2, b"c"), (3, b"def" if len(good) > 1 else b"XXX")]
 
 
 # What is kept

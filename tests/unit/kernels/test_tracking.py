@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from clusters import MOST, chosen, longest_run, old_hash_of_connections
 from packets import ACK, FIN, RST, SYN, Connection, Packet, link
+from wrapped import checksum
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ACKNOWLEDGED, AT_THE_END, CONNECTION, PACKET, SEGMENT, STREAM, Role
@@ -20,8 +21,10 @@ from kwire.kernels.tracking import (
     FARTHEST_BEHIND,
     LATE,
     LATEST_SYN,
+    MOST_SUMS,
     MOST_WINDOW,
     WINDOW_BEHIND,
+    WRONG_SUM,
     Known,
     nothing_known,
     restored,
@@ -123,6 +126,84 @@ def test_segments_and_numbers_are_the_same_however_the_packets_are_cut(engine: E
     assert single.data == whole.data
     assert single.connections(*CONNECTION.names) == whole.connections(*CONNECTION.names)
     assert single.known.streams[:4].tolist() == whole.known.streams[:4].tolist()
+
+
+# Checksums
+
+
+def pseudo(one: Packet, length: bool = True) -> bytes:
+    """What the checksum of a packet is of, besides TCP."""
+    ends = b"".join(ipaddress.ip_address(host).packed for host, _ in (one.src, one.dst))
+    return ends + (6).to_bytes(2) + (len(one.tcp()) if length else 0).to_bytes(2)
+
+
+def summed(one: Packet) -> Packet:
+    return replace(one, checksum=checksum(pseudo(one) + one.tcp()))
+
+
+def wrong(one: Packet, by: int = 7) -> Packet:
+    return replace(summed(one), checksum=(summed(one).checksum + by) % 65536)
+
+
+def doubts(capture: Capture) -> list[int]:
+    return [one["doubt"] for one in capture.segments]
+
+
+SIX = ("2001:db8::1:ffff", 40000), ("2001:db8:ffff::2", 9092)
+
+
+@pytest.mark.parametrize("ends", [(A, B), SIX])
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 200])
+def test_a_wrong_checksum_is_in_doubt_where_one_of_the_connection_was_right(
+    engine: Engine, ends: tuple[tuple[str, int], tuple[str, int]], size: int
+) -> None:
+    data = bytes(range(1, size + 1))
+    there = Packet(*ends, 1000, data, ack=5)
+    back = Packet(ends[1], ends[0], 5, data, ack=1000)
+    acknowledged = Packet(*ends, 1000, ack=5)
+    assert doubts(Capture(engine).see(summed(there), wrong(there), wrong(back), summed(back))) == [0, 1, 1, 0]
+    # One without data is enough, a wrong one of those is nothing.
+    assert doubts(Capture(engine).see(summed(acknowledged), wrong(acknowledged), wrong(there))) == [1]
+    assert doubts(Capture(engine).see(wrong(there), wrong(there))) == [0, 0]
+    capture = Capture(engine).see(wrong(there), summed(there), summed(there), wrong(there))
+    assert (doubts(capture), capture.counts[Count.WRONG]) == ([0, 0, 0, 0], 0)
+    assert Capture(engine).see(summed(there), wrong(back)).counts[Count.WRONG] == 1
+
+
+def test_what_the_network_card_was_to_compute_is_not_in_doubt(engine: Engine) -> None:
+    right = summed(packet(b"abc"))
+    for left in (
+        replace(right, checksum=0),
+        replace(right, checksum=checksum(pseudo(right)) ^ 0xFFFF),
+        replace(right, checksum=checksum(pseudo(right, length=False)) ^ 0xFFFF),
+    ):
+        capture = Capture(engine).see(right, left)
+        assert (doubts(capture), capture.stream(0)["sums"]) == ([0, 0], MOST_SUMS)
+
+
+def test_nor_what_the_snapshot_length_cut_off(engine: Engine) -> None:
+    capture = Capture(engine).see(summed(packet(b"abc"))).see(wrong(packet(b"x" * 100)), snaplen=80)
+    assert doubts(capture) == [0, 0, 0]
+    # Not even the header: nothing behind it is looked at.
+    cut = replace(summed(packet(flags=ACK)), options=bytes(40))
+    assert Capture(engine).see(cut, snaplen=60).stream(0)["sums"] == MOST_SUMS
+
+
+def test_where_many_checksums_of_a_direction_are_wrong_they_say_nothing(engine: Engine) -> None:
+    capture = Capture(engine).see(summed(packet(b"a")))
+    many = MOST_SUMS // WRONG_SUM
+    for _ in range(many + 2):
+        capture.see(wrong(packet(b"b")))
+    assert doubts(capture) == [0] + many * [1] + [0, 0]
+    capture.see(*WRONG_SUM * [summed(packet(b"b"))], wrong(packet(b"b")), wrong(packet(b"b", back=True)))
+    assert doubts(capture)[-2:] == [1, 1]
+
+
+def test_what_is_in_doubt_is_a_hole_for_which_acknowledgements_are_written_down(engine: Engine) -> None:
+    right = summed(packet(b"abc", ack=5))
+    capture = Capture(engine).see(right, wrong(packet(b"def", seq=1003)), packet(back=True, ack=1006))
+    first = capture.segments[0]["pos"]
+    assert [(stream, pos - first) for stream, pos, _ in capture.acknowledged if pos > 0] == [(0, 6)]
 
 
 # The same ports again
