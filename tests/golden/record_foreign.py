@@ -5,11 +5,13 @@
 
 Needs root, tcpdump, Java, Node, and of Debian: redis-server, postgresql, nats-server, memcached, mosquitto,
 mosquitto-clients, nghttp2-server, nghttp2-client, dnsmasq-base, bind9-dnsutils, zookeeper. Clients of Python (kazoo,
-nats-py, thrift) come into a virtual environment of their own in ``.cache/``, those of Node (rsocket) into a folder.
+nats-py, thrift, pulsar-client) come into a virtual environment of their own in ``.cache/``, those of Node (rsocket)
+into a folder.
 
 Each is a line of ``PROTOCOLS``: how the server is started, and what a client does. They write
 ``foreign/NAME/NAME.pcap`` and beside it ``NAME.json`` as all golden captures have. Several frame their messages as
-Kafka does, by a size of four bytes: ZooKeeper, Thrift, Python's ``multiprocessing``; RSocket by three, DNS by two.
+Kafka does, by a size of four bytes: ZooKeeper, Thrift, Pulsar, Python's ``multiprocessing``; RSocket by three, DNS by
+two. Pulsar's broker is a small one of our own.
 """
 
 from __future__ import annotations
@@ -55,13 +57,16 @@ def run(*command: str | Path, text: str = "") -> str:
     return done.stdout
 
 
+CLIENTS = ["kazoo", "nats-py", "thrift", "pulsar-client"]
+
+
 @cache
 def python() -> str:
     """A Python with the clients."""
     folder = CACHE / "venv"
     if not folder.exists():
         run(sys.executable, "-m", "venv", folder)
-        subprocess.run([folder / "bin" / "pip", "-q", "install", "kazoo", "nats-py", "thrift"], check=True)
+        subprocess.run([folder / "bin" / "pip", "-q", "install", *CLIENTS], check=True)
     return str(folder / "bin" / "python")
 
 
@@ -326,6 +331,130 @@ def multiprocessing(port: int, folder: Path) -> None:
         """, folder, "client.py"))  # fmt: skip
 
 
+PULSAR_SERVER = """
+    import asyncio, struct, sys
+    HOST, PORT = "127.0.0.1", int(sys.argv[1])
+    CONNECT, CONNECTED, SUBSCRIBE, PRODUCER, SEND, RECEIPT = range(2, 8)
+    MESSAGE, ACK, FLOW, UNSUBSCRIBE, SUCCESS = range(9, 14)
+    CLOSE_PRODUCER, CLOSE_CONSUMER, PRODUCER_SUCCESS, PING, PONG = range(15, 20)
+    PARTITIONS, PARTITIONS_ANSWER, LOOKUP, LOOKUP_ANSWER = range(21, 25)
+
+    def varint(number):
+        made = bytearray()
+        while number > 127:
+            made.append(number & 127 | 128)
+            number >>= 7
+        return bytes([*made, number])
+
+    def message(**fields):
+        # Of Protocol Buffers: f3 is the field 3.
+        made = b""
+        for name, value in fields.items():
+            number = int(name[1:])
+            if isinstance(value, int):
+                made += varint(number << 3) + varint(value)
+            else:
+                made += varint(number << 3 | 2) + varint(len(value)) + value
+        return made
+
+    def fields(data):
+        found, at = {}, 0
+        def number():
+            nonlocal at
+            value = shift = 0
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    return value
+        while at < len(data):
+            key = number()
+            if key & 7 == 0:
+                found[key >> 3] = number()
+            else:
+                size = number()
+                found[key >> 3] = data[at : at + size]
+                at += size
+        return found
+
+    consumers, entries = {}, {}
+
+    def give(writer, kind, rest=b"", **said):
+        command = message(f1=kind, **{f"f{kind}": message(**said)})
+        sizes = struct.pack(">II", 4 + len(command) + len(rest), len(command))
+        writer.write(sizes + command + rest)
+
+    async def serve(reader, writer):
+        topics = {}
+        try:
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                size = int.from_bytes(frame[:4], "big")
+                command, rest = fields(frame[4 : 4 + size]), frame[4 + size :]
+                kind = command[1]
+                said = fields(command.get(kind, b""))
+                if kind == CONNECT:
+                    give(writer, CONNECTED, f1=b"a small broker", f2=said.get(4, 0))
+                elif kind == PING:
+                    give(writer, PONG)
+                elif kind == PARTITIONS:
+                    give(writer, PARTITIONS_ANSWER, f1=0, f2=said[2], f3=0)
+                elif kind == LOOKUP:
+                    give(writer, LOOKUP_ANSWER, f1=b"pulsar://%s:%d" % (HOST.encode(), PORT), f3=1, f4=said[2], f5=1)
+                elif kind == SUBSCRIBE:
+                    consumers.setdefault(said[1], []).append((writer, said[4]))
+                    give(writer, SUCCESS, f1=said[5])
+                elif kind == PRODUCER:
+                    topics[said[2]] = said[1]
+                    give(writer, PRODUCER_SUCCESS, f1=said[3], f2=b"producer-%d" % said[2])
+                elif kind == SEND:
+                    topic = topics[said[1]]
+                    entry = entries[topic] = entries.get(topic, -1) + 1
+                    where = message(f1=7, f2=entry)
+                    give(writer, RECEIPT, f1=said[1], f2=said[2], f3=where)
+                    for other, number in consumers.get(topic, ()):
+                        give(other, MESSAGE, rest, f1=number, f2=where)
+                elif kind in (CLOSE_PRODUCER, CLOSE_CONSUMER, UNSUBSCRIBE):
+                    give(writer, SUCCESS, f1=said[2])
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def main():
+        async with await asyncio.start_server(serve, HOST, PORT) as server:
+            await server.serve_forever()
+    asyncio.run(main())
+"""
+"""What a client of Pulsar needs of a broker to write and read: PulsarApi.proto of Pulsar 4.0 says which field is
+which. That of a command has the number of its kind."""
+
+
+def pulsar_server(port: int, folder: Path) -> list[str]:
+    return [sys.executable, str(program(PULSAR_SERVER, folder, "pulsar_server.py")), str(port)]
+
+
+def pulsar(port: int, folder: Path) -> None:
+    run(python(), program(
+        f"""
+        import pulsar
+        client = pulsar.Client("pulsar://{HOST}:{port}", operation_timeout_seconds=20)
+        consumer = client.subscribe("persistent://public/default/orders", "billing")
+        plain = client.create_producer("persistent://public/default/orders")
+        batching = client.create_producer("persistent://public/default/orders", batching_enabled=True,
+                                          compression_type=pulsar.CompressionType.LZ4)
+        for n in range(40):
+            plain.send(b"x" * n * n, properties={{"n": str(n)}}, partition_key=str(n % 5))
+        for n in range(40):
+            batching.send_async(b"order %d" % n, lambda result, where: None)
+        batching.flush()
+        for _ in range(80):
+            consumer.acknowledge(consumer.receive(10_000))
+        client.close()
+        """, folder, "pulsar_client.py"))  # fmt: skip
+
+
 def rsocket_server(port: int, folder: Path) -> list[str]:
     return ["node", str(program(
         f"""
@@ -422,6 +551,11 @@ PROTOCOLS: dict[str, Protocol] = {
     "multiprocessing": Protocol(
         "Python's multiprocessing.connection: pickles behind a size of four bytes.", 15555,
         multiprocessing_server, multiprocessing, versions(sys.executable, "--version"),
+    ),
+    "pulsar": Protocol(
+        "pulsar-client: producers with and without batches, a consumer; the broker is a small one of our own. "
+        "Frames with a size of four bytes.", 16650,
+        pulsar_server, pulsar, package("pulsar-client"),
     ),
     "rsocket": Protocol(
         "rsocket-js (Node): requests with an answer, a stream, keep-alives. Frames with a size of three bytes.", 17878,

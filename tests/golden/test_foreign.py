@@ -31,7 +31,7 @@ def without_the_first(data: bytes, count: int) -> bytes:
 
 
 def test_there_are_captures_of_many_protocols() -> None:
-    assert len(CAPTURES) >= 11
+    assert len(CAPTURES) >= 12
 
 
 @every_capture
