@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Ports
-from kwire.cli.reading import add_keylog, add_limits, opened, opened_keylog, progress_bar
+from kwire.cli.reading import add_keylog, add_limits, check_outputs, opened, opened_keylog, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Reader:
             args.parser.error("the following arguments are required: CAPTURE")
         if getattr(args, "format", None) == "parquet" and args.output is None:
             args.parser.error("--format parquet needs -o OUT")
+        check_outputs((*self._files, *(args.keylog or ())), args.output)
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""

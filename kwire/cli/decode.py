@@ -22,6 +22,7 @@ from kwire.cli.reading import (
     add_limits,
     add_secrets,
     add_topic_ids,
+    check_outputs,
     is_live,
     opened,
     opened_keylog,
@@ -226,6 +227,9 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("--format parquet needs -o OUT")
     if args.format == "arrow" and args.output is None and sys.stdout.isatty():
         args.parser.error("--format arrow is no text: it needs -o OUT or a pipe")
+    if args.output is not None:
+        several = args.table if len(args.table or ()) > 1 else ["{table}"]
+        check_outputs((*files, *(args.keylog or ())), *{args.output.replace("{table}", one) for one in several})
     segments = _segments(files)
     for option in (
         ("keylog", "topic_ids", "account", "payloads", "api", "topic", "client_id", "since", "until", "status")

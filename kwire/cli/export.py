@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Names, Ports
-from kwire.cli.reading import add_keylog, add_limits, opened, opened_keylog, progress_bar
+from kwire.cli.reading import add_keylog, add_limits, check_outputs, opened, opened_keylog, progress_bar
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("one of --otlp FILE and --pcapng FILE is required")
     if args.pcapng is not None and "-" in args.files:
         args.parser.error("--pcapng reads a capture twice: it has to be a file")
+    check_outputs((*args.files, *(args.keylog or ())), args.otlp, args.pcapng)
     try:
         from kwire.tables import reading
     except ModuleNotFoundError as missing:

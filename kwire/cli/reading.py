@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
@@ -30,6 +30,7 @@ __all__ = [
     "add_limits",
     "add_secrets",
     "add_topic_ids",
+    "check_outputs",
     "is_live",
     "opened",
     "opened_keylog",
@@ -110,6 +111,20 @@ def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: 
         wrong = f": none of {keys.damaged} lines can be read" if keys.damaged else ""
         say(f"{', '.join(paths)}: note: there is no secret in the key log{wrong}")
     return keys
+
+
+def check_outputs(inputs: Iterable[str], *outputs: str | None) -> None:
+    """Raises ``KwireError`` where an output would take the place of a file that is read (a capture cannot be taken
+    again), or of another output."""
+    wanted = [one for one in outputs if one is not None]
+    for number, output in enumerate(wanted):
+        if any(os.path.abspath(output) == os.path.abspath(other) for other in wanted[:number]):  # noqa: PTH100
+            raise KwireError(f"{output}: two outputs cannot go to one file")
+        for file in inputs:
+            # Only what is replaced is in danger: a terminal may be both.
+            with contextlib.suppress(OSError):
+                if os.path.isfile(output) and os.path.samefile(file, output):  # noqa: PTH113, PTH121
+                    raise KwireError(f"{output}: is read, and cannot be the output too")
 
 
 class Live:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_captures import exchange
+from packets import pcap
 from work import lines
 
 import kwire
@@ -139,3 +141,35 @@ def test_credentials_of_a_uri_are_in_no_complaint(command: list[str]) -> None:
     found = run(*command, "s3://user:HUNTER@bucket/x.pcap")
     assert found.returncode == 2
     assert "HUNTER" not in found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "decode {0} -o {0}",
+        "decode {0} --table frames,calls -o x.{{table}}",
+        "decode {1} -o {0}",
+        "audit {0} --format json -o ./{0}",
+        "findings {1} {0} -o {0}",
+        "lineage {0} --format dot -o {1}",
+        "report {0} -o {0}",
+        "report {2} -o {0} --against {0}",
+        "export {0} --otlp {0}",
+        "export {0} --pcapng {1}",
+        "export {0} --otlp y --pcapng ./y",
+    ],
+)
+def test_no_output_takes_the_place_of_a_capture(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = pcap(exchange().packets)
+    names = ("x.frames", "linked", "other")
+    for name in (names[0], names[2]):
+        Path(name).write_bytes(data)
+    Path(names[1]).symlink_to(names[0])
+    assert cli.main(command.format(*names).split()) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert all(Path(name).read_bytes() == data for name in names)
+    assert Path(names[1]).is_symlink()
