@@ -355,8 +355,8 @@ _CALLS: Final = (
     "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
-    "capture", "connection", "first_seen", "last_seen", "client_host", "client_ids", "apis", "sasl_mechanism",
-    "sasl_outcome", "sasl_error", "principal", "status",
+    "capture", "connection", "first_seen", "last_seen", "client_host", "opened_by", "client_ids", "apis",
+    "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *_FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
@@ -495,8 +495,10 @@ def _client_id(row: Mapping[str, Any]) -> str | None:
     return ids[0] if ids else None
 
 
-def _connections(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for row in dicts(table):
+def _connections(table: pa.Table, *, opened: bool = False) -> Iterator[dict[str, Any]]:
+    """Those that may be Kafka; ``opened``: whose beginning was captured. The others were there before, and the same one
+    is in each of several captures that follow each other."""
+    for row in dicts(table.filter(pc.is_valid(table["opened_by"])) if opened else table):
         if row["status"] in ("ok", "encrypted"):
             row["time"] = _micros(row["first_seen"])
             row["until"] = _micros(row["last_seen"])
@@ -515,7 +517,7 @@ class _Churn(_Rule):
     advice = "keep one client and its connections for the life of the program"
 
     def take(self, name: str, rows: _Rows) -> None:
-        for row in _connections(rows.table):
+        for row in _connections(rows.table, opened=True):
             self.tally(row["client_host"], _client_id(row)).add(row)
 
     def findings(self) -> Iterator[Finding]:
@@ -534,7 +536,7 @@ class _ProducerPerMessage(_Rule):
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
     def take(self, name: str, rows: _Rows) -> None:
-        for row in _connections(rows.table):
+        for row in _connections(rows.table, opened=True):
             if sum(use["requests"] for use in row["apis"] if use["api_name"] == "Produce") == 1:
                 self.tally(row["client_host"], _client_id(row)).add(row)
 

@@ -26,6 +26,7 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "capture": "x",
         "connection": 3,
         "client_host": "10.0.0.1",
+        "opened_by": "client",
         "client_id": "one",
         "direction": "request",
         "status": "ok",
@@ -142,11 +143,14 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     ),
     "connection-churn": (
         lambda: [("connections", [{"at": k * 0.5} for k in range(100)])],
-        lambda: [("connections", [{"at": k * 0.7} for k in range(1000)])],
+        lambda: [("connections", [*({"at": k * 0.7} for k in range(1000)),
+                                  # Whose beginning is not in the capture.
+                                  *({"at": k, "opened_by": None} for k in range(60))])],
     ),
     "producer-per-message": (
         lambda: [("connections", single(30))],
-        lambda: [("connections", [*single(29), *single(50, requests=2)])],
+        lambda: [("connections", [*single(29), *single(50, requests=2),
+                                  *({**one, "opened_by": None} for one in single(50))])],
     ),
     "rebalance-loop": (
         lambda: [("calls", joins(10))],
