@@ -3,17 +3,30 @@ an answer at the end, as a table, as JSON, as Parquet or as a page.
 
 A file that cannot be read, or not to its end, is reported in one line and the exit code is 2; the answer is that of
 what could be read.
+
+Captures that ``tcpdump`` has rotated go on where others end, and a shell does not name them in that order: they are
+read in order of their first packets, and names of topics by their ids go on from one to the next.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Ports
-from kwire.cli.reading import add_keylog, add_limits, check_outputs, opened, opened_keylog, progress_bar
+from kwire.cli.reading import (
+    add_keylog,
+    add_limits,
+    add_topic_ids,
+    check_outputs,
+    named_topics,
+    opened,
+    opened_keylog,
+    progress_bar,
+)
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -25,6 +38,8 @@ __all__ = ["Reader", "add_captures", "add_options", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
+HEAD: Final = 1 << 16
+"""Bytes of a capture in which its first packet is looked for."""
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
@@ -46,6 +61,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, action=Ports, nargs="+", metavar="N", help=text)
     add_keylog(parser)
+    add_topic_ids(parser)
     add_limits(parser)
     parser.set_defaults(more=[], parser=parser)
 
@@ -58,6 +74,7 @@ class Reader:
         self._args = args
         self._files = [*args.files, *args.more] if files is None else list(files)
         self.code = 0
+        self.encrypted = 0
         self.read = False
         self.told: dict[str, list[str]] = {}
         if not self._files:
@@ -70,11 +87,14 @@ class Reader:
         """The rows of some tables of all captures: a table's name, and a batch."""
         from kwire.cli import BAD_INPUT, report, worded
 
-        keys = opened_keylog(self._args.keylog)
-        memory: dict[str, Any] = {}
-        for file in self._files:
+        how: dict[str, Any] = {
+            "keys": opened_keylog(self._args.keylog),
+            "memory": {},
+            "learnt": named_topics(self._args.topic_ids),
+        }
+        for file in in_order(self._files):
             try:
-                yield from self._of_file(file, tables, memory, keys)
+                yield from self._of_file(file, tables, how)
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
@@ -83,7 +103,7 @@ class Reader:
                 self.code = BAD_INPUT
 
     def _of_file(
-        self, file: str, tables: Mapping[str, Sequence[str] | None], memory: dict[str, Any], keys: Any
+        self, file: str, tables: Mapping[str, Sequence[str] | None], how: Mapping[str, Any]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         from kwire.cli import say
 
@@ -97,6 +117,7 @@ class Reader:
         name = "standard input" if file == "-" else file
         notes = self.told.setdefault(file, [])
         there = False
+        encrypted = 0
         # There may be Kafka in it, and no row of the tables that are wanted.
         asked = {"connections": ("status",), **tables}
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
@@ -108,21 +129,60 @@ class Reader:
                 name=name,
                 progress=progress,
                 on_note=notes.append,
-                memory=memory,
                 limits=args.limits,
                 secrets=getattr(args, "secrets", False),
-                keys=keys,
+                **how,
             ):
                 if table == "connections":
-                    there = there or any(word in KAFKA for word in batch.column("status").to_pylist())
+                    words = batch.column("status").to_pylist()
+                    encrypted += words.count("encrypted")
+                    there = there or any(word in KAFKA for word in words)
                     # Before a capture that is damaged says so.
                     self.read = self.read or there
                 if table in tables:
                     yield table, batch
         if not there:
             raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
-        for note in notes:
+        self.encrypted += encrypted
+        untold = f"{encrypted:,} connections over TLS were not decrypted"
+        for note in [*notes, untold] if encrypted else notes:
             say(f"{name}: note: {note}")
+
+    def summary(self, said: Sequence[str]) -> list[str]:
+        """What an answer says together, and on a page, which is shown to others, what it cannot be about."""
+        if not self.encrypted or self._args.format != "html":
+            return [*said]
+        return [*said, f"{self.encrypted:,} connections over TLS were not decrypted: nothing is known of them."]
+
+
+def in_order(files: Sequence[str]) -> Sequence[str]:
+    """Files in order of their first packets; what does not say when that was stays behind the one before it."""
+    if len(files) < 2:
+        return files
+    latest = -(1 << 63)
+    keys = []
+    for file in files:
+        begin = _begin(file)
+        latest = latest if begin is None else begin
+        keys.append(latest)
+    return [file for _, file in sorted(zip(keys, files, strict=True), key=lambda one: one[0])]
+
+
+def _begin(file: str) -> int | None:
+    """The time of the first packet of a file, in nanoseconds since 1970."""
+    if not os.path.isfile(file):  # noqa: PTH113 - a pipe is read once
+        return None
+    from kwire.capture.containers import first_time
+
+    try:
+        with opened(file) as (stream, _):
+            head = b""
+            # A stream may give less than it is asked for.
+            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+                head += more
+            return first_time(head)
+    except (KwireError, OSError):
+        return None
 
 
 def write(

@@ -24,6 +24,7 @@ from kwire.cli.reading import (
     add_topic_ids,
     check_outputs,
     is_live,
+    named_topics,
     opened,
     opened_keylog,
     progress_bar,
@@ -274,7 +275,7 @@ def run(args: argparse.Namespace) -> int:
 
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
-    args.topic_names = _topic_names(args.topic_ids)
+    args.topic_names = named_topics(args.topic_ids)
     memory: dict[str, Any] = {}
     keys = opened_keylog(args.keylog, growing=live)
     try:
@@ -314,13 +315,6 @@ def run(args: argparse.Namespace) -> int:
                 report(error, file)
                 code = BAD_INPUT
     return code
-
-
-def _topic_names(paths: Sequence[str] | None) -> dict[bytes, str]:
-    from kwire.tables.topic_names import topic_names
-    from kwire.wire import parse_uuid
-
-    return {parse_uuid(id_).bytes: name for id_, name in topic_names(paths or ()).items()}
 
 
 def _decode_at_once(

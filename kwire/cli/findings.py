@@ -62,7 +62,6 @@ def run(args: argparse.Namespace) -> int:
     if not reader.read:
         return reader.code
     found = finder.result()
-    answers.write(
-        args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=findings.summary(found), about={}
-    )
+    said = reader.summary(findings.summary(found))
+    answers.write(args, findings.batch_of(found), findings.SHOWN, title="Findings", summary=said, about={})
     return reader.code

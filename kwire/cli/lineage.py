@@ -53,6 +53,6 @@ def run(args: argparse.Namespace) -> int:
         with open_text(args.output) as file:
             file.write(lineage.dot(edges) if args.format == "dot" else lineage.mermaid(edges))
         return reader.code
-    said = lineage.summary(edges)
+    said = reader.summary(lineage.summary(edges))
     answers.write(args, lineage.batch_of(edges), lineage.SHOWN, title="Lineage", summary=said, about={})
     return reader.code

@@ -32,6 +32,7 @@ __all__ = [
     "add_topic_ids",
     "check_outputs",
     "is_live",
+    "named_topics",
     "opened",
     "opened_keylog",
     "progress_bar",
@@ -96,6 +97,16 @@ def add_topic_ids(parser: argparse.ArgumentParser) -> None:
         help="what says names of topics by their ids: a table (.csv, .json with topic_id and name), a broker's data "
         "folder (partition.metadata, __cluster_metadata); several are possible",
     )
+
+
+def named_topics(paths: Sequence[str] | None) -> dict[bytes, str]:
+    """The names of topics by their ids that ``--topic-ids`` names. Raises ``KwireError`` and ``OSError``."""
+    if not paths:
+        return {}
+    from kwire.tables.topic_names import topic_names
+    from kwire.wire import parse_uuid
+
+    return {parse_uuid(id_).bytes: name for id_, name in topic_names(paths).items()}
 
 
 def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: bool = False) -> KeyLog | None:

@@ -82,6 +82,7 @@ def read(
     on_end: Callable[[Tracker], None] | None = None,
     on_account: Callable[[list[Line]], None] | None = None,
     topic_ids: Mapping[bytes, str] | None = None,
+    learnt: dict[bytes, str] | None = None,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
@@ -89,10 +90,11 @@ def read(
     from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
     is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it,
     ``on_account`` what became of each byte (``kwire.capture.account``). ``topic_ids``: names of topics from elsewhere.
+    ``learnt``: likewise, and what this capture says of names is added to it (``part`` has its own).
     The rest and the errors are those of ``kwire.capture.read``.
     """
     only = only or None
-    topics = {} if part is None else part.topics
+    topics = part.topics if part is not None else {} if learnt is None else learnt
     for id_, called in (topic_ids or {}).items():
         topics.setdefault(id_, called)
     if memory is None:
