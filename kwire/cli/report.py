@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +57,6 @@ def register(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the report. Returns 0, or 2 where a capture could not be read to its end."""
     from kwire import versions
-    from kwire.cli import BAD_INPUT
 
     versions.release_name(args.target)
     if args.output is None and sys.stdout.isatty():
@@ -73,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
         thresholds = findings.Thresholds.of(args.set)
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
-    against = None if args.against is None else _figures(args, thresholds)
+    against, code = (None, 0) if args.against is None else _figures(args, thresholds)
     over = _overview(args, reader, thresholds)
     if not reader.read:
         return reader.code
     captures = [whole.Source(name, notes) for name, notes in reader.told.items()]
     with open_text(args.output) as file:
         file.write(whole.written(over, captures, against, args.against or ""))
-    return reader.code or (BAD_INPUT if args.against is not None and against is None else 0)
+    return reader.code or code
 
 
 def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thresholds) -> Any:
@@ -93,18 +94,18 @@ def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thre
     return over
 
 
-def _figures(args: argparse.Namespace, thresholds: Thresholds) -> Any:
-    """The figures of what ``--against`` names; None: a capture that could not be read, which has been said."""
+def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int]:
+    """The figures of what ``--against`` names, and the exit code; None: a capture of which nothing could be read."""
     from kwire.report import changes, whole
 
-    if args.against == "-":
-        args.parser.error("--against is a file")
+    if args.against == "-" or stat.S_ISFIFO(os.stat(args.against).st_mode):  # noqa: PTH116
+        args.parser.error("--against is read twice: it has to be a file")
     with open(args.against, "rb") as file:  # noqa: PTH123
         if file.read(len(_PAGE)).lower() == _PAGE:
             text = _PAGE + file.read(_MOST_BYTES + 1)
             if len(text) > _MOST_BYTES:
                 raise KwireError(f"{args.against}: no report of kwire is so large")
-            return changes.figures_of_page(text.decode("utf-8", "replace"), args.against)
+            return changes.figures_of_page(text.decode("utf-8", "replace"), args.against), 0
     reader = answers.Reader(args, [args.against])
     over = _overview(args, reader, thresholds)
-    return whole.figures(over) if reader.read else None
+    return whole.figures(over) if reader.read else None, reader.code

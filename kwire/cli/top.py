@@ -6,6 +6,7 @@ import argparse
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Ports
@@ -23,6 +24,10 @@ __all__ = ["register"]
 
 _ROWS: Final = {"api": 14, "topic": 8, "client": 8}
 _FINDINGS: Final = 5
+_NAME, _WIDE = 20, 9
+"""Characters that a name has at least, where there is room, and those of any other column."""
+_LESS: Final = ("p50", "rec/s", "bytes/s", "out/s", "err/s", "p99")
+"""Columns that a narrow screen does without, the first first."""
 _LOOK: Final = 2.0
 """Seconds between two looks for findings."""
 SORTS: Final = ("requests", "bytes", "errors", "p99")
@@ -95,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
         seen = Live(args.seconds, findings.Thresholds.of(args.set))
     except ValueError as wrong:
         raise KwireError(str(wrong)) from None
-    shown = _Shown(seen, args, is_live(args.file, follow=args.follow))
     console = Console()
+    shown = _Shown(seen, args, is_live(args.file, follow=args.follow), lambda: console.width)
     error: KwireError | OSError | None = None
     with Screen(
         get_renderable=shown.render, console=console, refresh_per_second=2, screen=console.is_terminal, transient=True
@@ -139,9 +144,9 @@ def _read(args: argparse.Namespace, seen: Live, shown: _Shown) -> None:
 
 
 class _Shown:
-    """What is on the screen. ``lock``: held while what it shows changes."""
+    """What is on the screen. ``lock``: held while what it shows changes. ``width``: of the screen, in characters."""
 
-    def __init__(self, seen: Live, args: argparse.Namespace, live: bool) -> None:
+    def __init__(self, seen: Live, args: argparse.Namespace, live: bool, width: Callable[[], int]) -> None:
         self.lock = threading.Lock()
         self.live = live
         self.came = time.monotonic()
@@ -150,6 +155,7 @@ class _Shown:
         self._seen = seen
         self._name = "standard input" if args.file == "-" else args.file
         self._sort = args.sort
+        self._width = width
 
     def render(self) -> Group:
         """The screen."""
@@ -198,8 +204,9 @@ class _Shown:
         table.add_column(kind, ratio=1, no_wrap=True, overflow="ellipsis")
         topic = kind == "topic"
         ours = ("in/s", "out/s", "rec/s") if topic else ("req/s", "bytes/s")
-        for name in (*ours, "p50", "p99", "err/s"):
-            table.add_column(name, justify="right", width=9)
+        shown = self._fitting((*ours, "p50", "p99", "err/s"))
+        for name in shown:
+            table.add_column(name, justify="right", width=_WIDE, no_wrap=True)
         for key, one in rows[: _ROWS[kind]]:
             name = key if isinstance(key, str) else " ".join(text for text in key if text is not None)
             sums = (
@@ -207,13 +214,24 @@ class _Shown:
                 if topic
                 else [_rate(one.requests / seconds), bytes_text(one.bytes / seconds)]
             )
-            waits = [ms_text(one.latencies.quantile(part)) for part in (0.5, 0.99)]
-            errors = Text(_rate(one.errors / seconds), "red" if one.errors else "")
-            table.add_row(Text(readable(name)), *sums, *waits, errors)
+            cells: dict[str, Any] = dict(zip(ours, sums, strict=True))
+            cells |= {word: ms_text(one.latencies.quantile(part)) for word, part in (("p50", 0.5), ("p99", 0.99))}
+            cells["err/s"] = Text(_rate(one.errors / seconds), "red" if one.errors else "")
+            table.add_row(Text(readable(name)), *(cells[word] for word in shown))
         if more > 0:
             table.add_row(Text(f"… and {more} more", "dim"))
         table.add_row()
         return table
+
+    def _fitting(self, columns: Sequence[str]) -> list[str]:
+        """Those of the columns beside which a name has room."""
+        left = [*columns]
+        for one in _LESS:
+            if self._width() - (_WIDE + 1) * len(left) >= _NAME:
+                break
+            if one in left:
+                left.remove(one)
+        return left
 
     def _by(self, one: Rates) -> float:
         if self._sort == "p99":

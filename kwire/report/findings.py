@@ -96,7 +96,7 @@ class Thresholds:
     stopped_seconds: float = 60.0
     """How long before its last heartbeat a member of a group stopped to fetch."""
     lag: int = 10_000
-    """Records between what a group has committed last and the newest high watermark."""
+    """Records between what a group has committed last and the end of the log."""
     repeated_errors: int = 20
     """The same error, of one client and API."""
 
@@ -108,7 +108,8 @@ class Thresholds:
         for change in changes:
             name, equals, text = change.partition("=")
             if not equals or name not in types:
-                raise ValueError(f"no threshold {name!r}: there are {', '.join(types)}")
+                what = f"no threshold {name!r}" if name not in types else f"{name!r} needs a number ({name}=N)"
+                raise ValueError(f"{what}: there are {', '.join(types)}")
             try:
                 values[name] = types[name](text)
             except ValueError:
@@ -1620,14 +1621,14 @@ class Finder:
                 rule.commits = commits
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
-        """How far what groups committed last is behind the newest high watermark, where both are known: group, topic,
+        """How far what groups committed last is behind the end of the log, where both are known: group, topic,
         partition, records."""
         for rule in self._rules:
             if isinstance(rule, _Lag):
                 yield from rule.lags()
 
     def newest(self) -> dict[tuple[str | None, int | None], int]:
-        """The newest high watermark of each topic and partition."""
+        """The end of each topic and partition, as far as it is known."""
         return next((rule.newest for rule in self._rules if isinstance(rule, _Lag)), {})
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:

@@ -212,7 +212,7 @@ _TOPICS: Final = (
     _text("topic"), _count("partitions"), *_MOVED, _count("batches written", "written_batches"),
     _bytes("a batch", "mean"), _count("errors"),
 )  # fmt: skip
-_PARTITIONS: Final = (_text("topic"), _count("partition"), *_MOVED, _count("high watermark", "newest"))
+_PARTITIONS: Final = (_text("topic"), _count("partition"), *_MOVED, _count("end of the log", "newest"))
 _CLIENTS: Final = (
     _text("client"), _text("client_id"), _text("software"), _count("requests"), _count("with errors", "errors"),
     _bytes("sent", "request_bytes"), _bytes("answered", "response_bytes"), *_MOVED,
@@ -472,7 +472,7 @@ class _Page:
                     "generation": max((values[1] for values in line.values()), default=None),
                 }
             )  # fmt: skip
-        said = "Lag: the newest high watermark less what was committed last, where the capture has both."
+        said = "Lag: the end of the log less what was committed last, where the capture has both."
         return part.table("Groups", _GROUPS, rows, len(over.groups) - len(rows), said)
 
     def _lineage(self) -> _Part:

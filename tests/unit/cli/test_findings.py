@@ -38,6 +38,8 @@ def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["--set", "lag"], ["--set", "no=1"], ["--rule", "none"]):
         assert main(["findings", CAPTURE, *wrong]) == 2
         assert "there are" in capsys.readouterr().err
+    assert main(["findings", CAPTURE, "--set", "lag"]) == 2
+    assert "needs a number (lag=N)" in capsys.readouterr().err
     assert main(["findings", "no such file"]) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,11 @@ def test_what_could_be_read_is_reported(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["report", good, "-o", str(page), "--set", "none=1"]) == 2
     assert main(["report", good, "-o", str(page), "--target", "0.1"]) == 2
     assert list(tmp_path.glob("*.html")) == [tmp_path / "other.html"]
-    for wrong in ([], [good, "--against", "-"]):
+    # The page is there, and the exit code says that it is held against less.
+    assert main(["report", good, "-o", str(page), "--against", str(cut)]) == 2
+    assert "What changed" in page.read_text()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for wrong in ([], [good, "--against", "-"], [good, "--against", str(pipe)]):
         with pytest.raises(SystemExit):
             main(["report", *wrong])

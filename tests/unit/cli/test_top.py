@@ -34,6 +34,21 @@ def test_the_last_seconds_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Metadata" in said.out
 
 
+@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 500])
+def test_names_have_room_on_a_narrow_screen(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(exchange(Connection().open(), 5).packets))
+    assert main(["top", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width for line in lines)
+    if width >= 40:
+        (row,) = (line.split() for line in lines if line.startswith("Metadata "))
+        assert row[1] == "0.5"
+
+
 def test_a_pipe_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     read, write = os.pipe()
     data = pcap(exchange(Connection().open(), 3).packets)
