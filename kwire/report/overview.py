@@ -98,7 +98,9 @@ class Overview:
         self.apis = Top(6, 1_000)
         """By API: requests, responses, bytes of each, responses with errors, frames that are not ``ok``."""
         self.versions = Top(1)
-        """By API, version, host and client_id: requests."""
+        """By API and version: requests."""
+        self.users = Top(1)
+        """By API, version and client_id: requests."""
         self.brokers = Top(5)
         """By host and port: requests, responses, bytes of each, responses with errors."""
         self.clients = Top(5)
@@ -211,7 +213,8 @@ class Overview:
             self.brokers.add(_end(broker, port), requests, responses, sent, got, bad)
             self.clients.add((host, client), size, requests, responses, bad, sent)
             if asked and version is not None:
-                self.versions.add((api, version, host, client), count)
+                self.versions.add((api, version), count)
+                self.users.add((api, version, client), count)
             if odd:
                 self.statuses[status, api] += count
         for direction, api, bucket, count, size, bad in grouped(

@@ -437,20 +437,17 @@ class _Page:
 
     def _versions(self) -> _Part:
         part = _Part("versions", "Versions in use")
-        rows = [
-            {"api": api, "version": version, "requests": sum(who.values()), "who": _names(who)}
-            for (api, version), who in sorted(self._used().items())
-        ]
-        return part.table("Versions of APIs", _VERSIONS, rows, self.over.versions.dropped)
-
-    def _used(self) -> dict[tuple[str, int], dict[str, int]]:
-        """The requests of each version, by client_id."""
+        over = self.over
         used: dict[tuple[str, int], dict[str, int]] = {}
-        for (api, version, _, client), (count,) in self.over.versions.largest(10_000):
+        for (api, version, client), (count,) in over.users.sums.items():
             who = used.setdefault((api, version), {})
             name = "-" if client is None else client
             who[name] = who.get(name, 0) + count
-        return used
+        rows = [
+            {"api": api, "version": version, "requests": count, "who": _names(used.get((api, version), {}))}
+            for (api, version), (count,) in sorted(over.versions.largest(MOST_ROWS))
+        ]
+        return part.table("Versions of APIs", _VERSIONS, rows, len(over.versions) - len(rows))
 
     def _groups(self) -> _Part:
         over = self.over
@@ -641,6 +638,7 @@ def _figures(page: _Page) -> dict[str, Any]:
     told: dict[str, int] = {}
     for (_, error, _, _), (count,) in over.errors.sums.items():
         told[error] = told.get(error, 0) + count
+    by_error = [(name, {"errors": count}) for name, count in list(told.items())[:_MOST_FIGURES]]
     found_by: dict[str, int] = {}
     for one in page.found:
         who = [text for text in (one.client_host, one.client_id, one.group_id, one.topic) if text is not None]
@@ -650,7 +648,9 @@ def _figures(page: _Page) -> dict[str, Any]:
         f"{one.verdict}: {one.host} {', '.join(name or '-' for name in one.client_ids)}": one.requests
         for one in page.judged.clients
     }
-    used = {f"{api} v{version}": sum(who.values()) for (api, version), who in page._used().items()}
+    used = [
+        (f"{api} v{version}", {"requests": count}) for (api, version), (count,) in over.versions.largest(_MOST_FIGURES)
+    ]
     clients = [
         (client(*key), {"requests": sums[1], "bytes": sums[0], "errors": sums[3]})
         for key, sums in over.clients.largest(_MOST_FIGURES)
@@ -669,10 +669,10 @@ def _figures(page: _Page) -> dict[str, Any]:
             "findings": counted(found_by, "count"),
             "verdicts": counted(judged, "requests"),
             "apis": part(apis, len(over.apis)),
-            "errors": counted(told, "errors"),
+            "errors": part(by_error, len(told) + over.errors.dropped),
             "clients": part(clients, len(over.clients)),
             "topics": part(topics, len(over.topics)),
-            "versions": counted(used, "requests"),
+            "versions": part(used, len(over.versions)),
         },
     }
 

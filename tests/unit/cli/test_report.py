@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_captures import exchange
-from packets import Connection, pcap
+from packets import Connection, metadata, metadata_answer, pcap
 
 from kwire.cli import main
 
@@ -70,3 +70,17 @@ def test_what_could_be_read_is_reported(tmp_path: Path, capsys: pytest.CaptureFi
     for wrong in ([], [good, "--against", "-"], [good, "--against", str(pipe)]):
         with pytest.raises(SystemExit):
             main(["report", *wrong])
+
+
+def test_requests_of_a_version_are_those_of_all_clients(tmp_path: Path) -> None:
+    # More clients than are told apart.
+    made = Connection().open()
+    for number in range(8_100):
+        made.send(metadata(number, f"client-{number}")).answer(metadata_answer(number))
+    path, page = tmp_path / "x.pcap", tmp_path / "x.html"
+    path.write_bytes(pcap(made.packets))
+    assert main(["report", str(path), "-o", str(page)]) == 0
+    assert figures(page)["parts"]["versions"] == {"whole": True, "rows": {"Metadata v0": {"requests": 8_100}}}
+    of_versions = page.read_text().split("<h3>Versions of APIs")[1].split("</section>")[0]
+    assert "8,100" in of_versions
+    assert " more." not in of_versions
