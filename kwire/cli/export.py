@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Names, Ports
@@ -135,17 +135,31 @@ def _exchanges(args: argparse.Namespace, file: str, only: Filter, keys: Any) -> 
 
     spans = Spans()
     name = "standard input" if file == "-" else file
+    notes: list[str] = []
+    rows = 0
     try:
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in read(
                 stream, TABLES, ports=args.port, vxlan_ports=args.vxlan_port, name=name, progress=progress,
-                limits=args.limits, keys=keys, only=only,
+                limits=args.limits, keys=keys, only=only, on_note=notes.append,
             ):  # fmt: skip
+                rows += batch.num_rows
                 yield from spans.add(table, batch)
     except CaptureError:
         yield from spans.rest()
         raise
     yield from spans.rest()
+    _say(name, notes, bool(rows), only)
+
+
+def _say(name: str, notes: Sequence[str], found: bool, only: Filter) -> None:
+    """Says what was left out of a capture. Raises ``CaptureError`` where nothing was found that was not filtered."""
+    from kwire.cli import say
+
+    if not found and not only:
+        raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
+    for note in notes:
+        say(f"{name}: note: {note}")
 
 
 # --- packets ----------------------------------------------------------------------------------------------------------
@@ -162,10 +176,11 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
         for name in args.files:
             keys = opened_keylog(args.keylog)
             wanted: set[int] = set()
+            notes: list[str] = []
             try:
                 # A capture that is damaged says so in the second pass.
                 with contextlib.suppress(CaptureError):
-                    _connections(args, name, only, keys, wanted)
+                    _connections(args, name, only, keys, wanted, notes)
                 connections += len(wanted)
                 with opened(name) as (stream, size), progress_bar(name, size) as progress:
                     for packet in packets_of(
@@ -176,6 +191,9 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
                             only.end is None or packet.time < only.end
                         ):
                             writer.write(packet)
+                if args.otlp is None:
+                    # Else it has been said with the spans.
+                    _say(name, notes, bool(wanted), only)
             except (KwireError, OSError) as error:
                 report(error, name)
                 code = BAD_INPUT
@@ -183,8 +201,11 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
     return code
 
 
-def _connections(args: argparse.Namespace, name: str, only: Filter, keys: Any, wanted: set[int]) -> None:
-    """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found."""
+def _connections(
+    args: argparse.Namespace, name: str, only: Filter, keys: Any, wanted: set[int], notes: list[str]
+) -> None:
+    """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found, and what was
+    left out to ``notes``."""
     from kwire.capture.parts import Part
     from kwire.tables.reading import read
 
@@ -192,5 +213,6 @@ def _connections(args: argparse.Namespace, name: str, only: Filter, keys: Any, w
         for _, batch in read(
             stream, {"frames": ("connection",)}, ports=args.port, vxlan_ports=args.vxlan_port, name=name,
             progress=progress, limits=args.limits, keys=keys, only=only, part=Part(),
+            on_note=notes.append,
         ):  # fmt: skip
             wanted.update(batch.column(0).to_pylist())

@@ -97,3 +97,17 @@ def test_wireshark_opens_what_is_written(tmp_path: Path) -> None:
     # All packets, and connections without holes.
     assert len(some) == len(packets_of(out.read_bytes()))
     assert said(out, "-Y", "tcp.analysis.lost_segment") == []
+
+
+@pytest.mark.parametrize("outputs", [["--otlp"], ["--pcapng"], ["--otlp", "--pcapng"]])
+def test_what_was_left_out_is_said_once(outputs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    to = [word for number, one in enumerate(outputs) for word in (one, str(tmp_path / str(number)))]
+    other = tmp_path / "other.pcap"
+    other.write_bytes(pcap(Connection(broker=("10.0.0.2", 80)).open().send_raw(b"GET / HTTP/1.1\r\n\r\n").packets))
+    assert main(["export", str(other), *to]) == 2
+    assert capsys.readouterr().err.count("no Kafka traffic") == 1
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(pcap(exchange(Connection().open(), 3).packets, snaplen=74))
+    assert main(["export", str(cut), *to]) == 0
+    assert capsys.readouterr().err.count("cut off by the snapshot length") == 1
+    assert main(["export", str(cut), *to, "--client-id", "nobody"]) == 0
