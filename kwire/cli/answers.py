@@ -20,6 +20,7 @@ from kwire.cli.decode import Ports
 from kwire.cli.reading import (
     add_keylog,
     add_limits,
+    add_output,
     add_topic_ids,
     check_outputs,
     named_topics,
@@ -54,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> No
 def add_captures(parser: argparse.ArgumentParser) -> None:
     """Adds the captures, how they are read, and ``-o``."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
+    add_output(parser)
     for name, text in (
         ("--port", "ports of the brokers (default: found out from the traffic)"),
         ("--vxlan-port", "ports of UDP where VXLAN is spoken, besides 4789 and 8472"),

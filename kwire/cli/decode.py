@@ -20,6 +20,7 @@ from kwire import tables
 from kwire.cli.reading import (
     add_keylog,
     add_limits,
+    add_output,
     add_secrets,
     add_topic_ids,
     check_outputs,
@@ -153,7 +154,7 @@ def register(subparsers: Any) -> None:
         "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (see docs/)"
     )
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to this file, not to standard output")
+    add_output(parser)
     parser.add_argument(
         "--port",
         action=Ports,

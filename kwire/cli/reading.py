@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_keylog",
     "add_limits",
+    "add_output",
     "add_secrets",
     "add_topic_ids",
     "check_outputs",
@@ -76,6 +77,17 @@ def _limits(text: str) -> Limits:
         return Limits.parse(text)
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Adds ``-o``; ``output`` is then a path, or None for standard output."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=lambda text: None if text == "-" else text,
+        metavar="OUT",
+        help="write to this file, not to standard output",
+    )
 
 
 def add_keylog(parser: argparse.ArgumentParser) -> None:

@@ -35,6 +35,9 @@ def test_a_table_json_a_page_and_parquet(tmp_path: Path, capsys: pytest.CaptureF
 def test_thresholds_and_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["findings", CAPTURE, "--rule", "sasl-failures", "--set", "sasl_failures=4"]) == 0
     assert capsys.readouterr().out == "No findings.\n"
+    assert main(["findings", CAPTURE, "--rule", "lag", "-o", "-"]) == 0
+    assert capsys.readouterr().out == "No findings.\n"
+    assert not Path("-").exists()
     for wrong in (["--set", "lag"], ["--set", "no=1"], ["--rule", "none"]):
         assert main(["findings", CAPTURE, *wrong]) == 2
         assert "there are" in capsys.readouterr().err
