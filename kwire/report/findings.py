@@ -115,7 +115,7 @@ class Thresholds:
             except ValueError:
                 raise ValueError(f"{name}: {text!r} is no number") from None
             if not values[name] >= 0:
-                raise ValueError(f"{name}: {text!r} is less than 0")
+                raise ValueError(f"{name}: {text!r} is {'less than 0' if values[name] < 0 else 'no number'}")
         return cls(**values)
 
 

@@ -389,6 +389,8 @@ def test_thresholds_can_be_changed_one_by_one() -> None:
     for wrong, said in (("lags=7", "no threshold 'lags'"), ("lag=x", "'x' is no number"), ("lag=-1", "less than 0")):
         with pytest.raises(ValueError, match=said):
             Thresholds.of([wrong])
+    with pytest.raises(ValueError, match="'nan' is no number"):
+        Thresholds.of(["skew=nan"])
 
 
 def test_rules_can_be_chosen_and_read_what_they_need_only() -> None:
