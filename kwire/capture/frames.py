@@ -247,6 +247,10 @@ class Frames:
         off, length = self._names[number].tolist()
         return text_of(self._pool[off : off + length].tobytes())
 
+    def longest_client(self) -> int:
+        """How many bytes the longest client_id has, of those that the capture has had so far."""
+        return int(self._names["len"].max(initial=0))
+
     def client_sizes(self, numbers: Array) -> Array:
         """How many bytes the client_ids with these numbers have; 0 for -1."""
         if not len(numbers):

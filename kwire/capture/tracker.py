@@ -69,6 +69,7 @@ from kwire.kernels.numbers import grown
 from kwire.kernels.packets import Count
 from kwire.kernels.programs import MAX_DEPTH, registers_of
 from kwire.protocol.facts import facts
+from kwire.records.rooms import ROOMS
 from kwire.tls import KeyLog
 
 __all__ = ["PART_BITS", "STATE", "Connection", "Packets", "Tracker"]
@@ -265,6 +266,8 @@ class Tracker:
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
         """Hosts and ports of brokers, and the packet that told it."""
+        self._noted: Array = np.zeros(0, bool)
+        """By slot: whether its broker is among them."""
 
     # -- bytes in, frames out
 
@@ -274,7 +277,7 @@ class Tracker:
         before = len(self._held) + len(self._rest)
         if len(self._buffer) < before + size:
             # More may be left over by the next window.
-            self._buffer = np.empty(before + size + (before + size) // 8, np.uint8)
+            self._buffer = ROOMS.take(before + size + (before + size) // 8)
         return memoryview(self._buffer)[before : before + size]
 
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
@@ -303,7 +306,7 @@ class Tracker:
         start = len(self._held)
         size = start + len(self._rest) + len(fresh)
         if len(self._buffer) < size:
-            self._buffer = np.empty(size, np.uint8)
+            self._buffer = ROOMS.take(size)
         # The same memory for each window: nothing of it is kept, and new memory would cost as much as reading packets.
         buf = self._buffer[:size]
         behind = size - len(fresh)
@@ -327,22 +330,21 @@ class Tracker:
     def _nothing(self) -> Frames:
         return self._given(np.empty(0, FRAME), np.empty(0, np.int64), np.empty(0, np.uint8))
 
-    def _given(self, rows: Array, place: Array, data: Array) -> Frames:
+    def _given(self, rows: Array, place: Array, data: Array, first_order: int = 0, packets: int = 0) -> Frames:
         """The frames of a part, numbered by when they were known and sorted by time; ``place`` says in which order they
-        are where that is the same."""
+        are where that is the same. ``first_order`` and ``packets``: the number of the first packet, and how many there
+        were."""
         names = self._client_ids
-        order = rows["order"][place]
-        by_order = np.argsort(order, kind="stable")
-        order, by_order = order[by_order], place[by_order]
-        time = rows["time"][by_order]
         numbers = np.arange(self._frames, self._frames + len(rows))
         self._frames += len(rows)
-        if ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (order[1:] == order[:-1]))).all():
+        in_order = np.empty(len(rows), np.int64)
+        ends = np.empty(packets + 2, np.int64)
+        if choose(0)(framing.by_order)(rows, place, first_order, ends, in_order):
             # By time is the same as by order, nearly always.
-            rows = _in_order(rows, by_order)
+            rows = _in_order(rows, in_order)
             rows["number"] = numbers
         else:
-            rows["number"][by_order] = numbers
+            rows["number"][in_order] = numbers
             rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
@@ -400,7 +402,6 @@ class Tracker:
             n_segments = len(segments)
             room = segments if segments.base is None else segments.base
         fresh = segments[len(self._segments) :]
-        fresh["clock"] = clock[fresh["order"] - first_order]
         connections, table = self._known.connections, self._known.streams
         if self._part is not None:
             began = slice(known_before, self._known.n_connections)
@@ -431,6 +432,7 @@ class Tracker:
             ration,
             final,
             engine,
+            ROOMS.take,
         )
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         rows, place = self._read(window, engine)
@@ -439,7 +441,7 @@ class Tracker:
         self._held, self._segments = streams.keep(
             buf, segments, data, pieces, order, active, connections, table, final, engine, self._held
         )
-        return self._given(rows, place, data)
+        return self._given(rows, place, data, first_order, len(clock))
 
     def _note_closed(self, clock: Array, first_order: int) -> None:
         """Finds out with which packet connections that were reset are over."""
@@ -513,7 +515,14 @@ class Tracker:
 
     def _note_brokers(self, slots: Array) -> None:
         """Remembers the brokers of those connections that told their role themselves."""
+        if len(self._noted) < len(self._known.connections):
+            self._noted = np.append(self._noted, np.zeros(len(self._known.connections) - len(self._noted), bool))
+        slots = slots[~self._noted[slots]]
+        if not len(slots):
+            return
         rows = self._known.connections.take(slots)
+        self._noted[slots] = (rows["role"] == Role.A_REQUESTS) | (rows["role"] == Role.B_REQUESTS)
+        self._noted[slots] &= rows["by_broker"] == 0
         for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
             told = rows[(rows["role"] == role) & (rows["by_broker"] == 0)]
             ends = zip(*(told[f"{broker}_{name}"].tolist() for name in ("high", "low", "port")), strict=True)

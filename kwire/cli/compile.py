@@ -74,6 +74,8 @@ def _records() -> None:
 
     from kwire import log
     from kwire.kernels.engine import MACHINE
+    from kwire.kernels.framing import with_body_of
+    from kwire.kernels.layouts import FRAME
     from kwire.kernels.names import NameTable, fill_lookup
     from kwire.kernels.partitions import count_records, int_lists
     from kwire.kernels.programs import JOB, ProgramSet, locate
@@ -91,6 +93,7 @@ def _records() -> None:
     locate(nothing, np.zeros(1, JOB), np.zeros(1, ProgramSet({}, 1).code.dtype), 1, MACHINE)
     MACHINE(count_records)(nothing, none, none, none.copy(), none.copy(), none.copy())
     MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))
+    MACHINE(with_body_of)(np.zeros(0, FRAME), np.zeros(1, np.uint8), np.zeros(0, np.uint8))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))
     headers(nothing)
     for _ in log.read(io.BytesIO(bytes(64)), name="0/00000000000000000000.log"):

@@ -62,7 +62,16 @@ from kwire.kernels.streams import first_from
 from kwire.kernels.tracking import FARTHEST_AHEAD, MOST_WINDOW
 from kwire.schema.keys import ApiKey
 
-__all__ = ["Capture", "Scratch", "by_stream", "frames_and_pairs", "settle_all", "tell_the_rest"]
+__all__ = [
+    "Capture",
+    "Scratch",
+    "by_order",
+    "by_stream",
+    "frames_and_pairs",
+    "settle_all",
+    "tell_the_rest",
+    "with_body_of",
+]
 
 HTTPS: Final = 443
 """TLS to this port is not reported unless the caller names the port."""
@@ -667,7 +676,10 @@ def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratc
             while last + 1 < way.after and pieces[last + 1].order <= now:
                 last += 1
             stop = pieces[last].off + pieces[last].len
-            looks = stop - inner >= 8 and 4 <= i32(data, inner) <= LARGEST_FRAME
+            looks = stop - inner >= 8
+            if looks:
+                head = pieces[p].head if pieces[p].len >= 4 else i32(data, inner)
+                looks = 4 <= head <= LARGEST_FRAME
             if looks and way.response == 0:
                 looks = plausible_request(data, inner, stop, facts.apis) == YES and (
                     client < 0 or _is_of_client(window, capture, way, inner, stop)
@@ -947,14 +959,14 @@ def _end_lost(window: Window, capture: Capture, way: Any) -> None:
 @inlined
 def _only_grows(window: Window, way: Any) -> bool:
     """Whether what has come adds to the frame that is waited for, and to nothing else; then it is a part of the run."""
-    data, pieces = window.data, window.pieces
+    pieces = window.pieces
     if way.needs < 0 or way.reading == 0 or way.over == 1:
         return False
     end = way.run_end
     after = way.after
     while after < way.seen:
         piece = pieces[after]
-        if piece.off < 0 or piece.pos != end or piece.len < 4 or 4 <= i32(data, piece.off) <= LARGEST_FRAME:
+        if piece.off < 0 or piece.pos != end or piece.len < 4 or 4 <= piece.head <= LARGEST_FRAME:
             return False
         end += piece.len
         after += 1
@@ -1009,16 +1021,70 @@ def _read_way(
 
 
 @inlined
+def _grow(window: Window, capture: Capture, way: Any, other: Any, until: int) -> None:
+    """Lets be seen what comes before packet ``until`` and the next of the other direction, as long as it does no more
+    than ``_only_grows`` finds: packet by packet, as a large frame comes, this is nearly all that happens."""
+    pieces = window.pieces
+    if (
+        way.needs < 0
+        or way.reading == 0
+        or way.over == 1
+        or way.fresh == 1
+        or way.blocked == 1
+        or way.after != way.seen
+        or other.fresh == 1
+        or other.blocked == 1
+        or capture.streams[way.stream].end >= 0
+        or capture.streams[other.stream].synced != 1
+    ):
+        return
+    if other.seen < other.end_piece:
+        until = min(until, pieces[other.seen].order)
+    p = way.seen
+    end = way.run_end
+    while p < way.end_piece:
+        piece = pieces[p]
+        if (
+            piece.order >= until
+            or piece.off < 0
+            or piece.pos != end
+            or end + piece.len >= way.needs
+            or piece.len < 4
+            or 4 <= piece.head <= LARGEST_FRAME
+            or (p + 1 < way.end_piece and pieces[p + 1].order == piece.order)
+        ):
+            break
+        end += piece.len
+        p += 1
+    if p > way.seen:
+        way.seen = p
+        way.after = p
+        way.run_end = end
+        way.now = pieces[p - 1].order
+        other.now = way.now
+
+
+@inlined
 def _following(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
     """The next packet with which something happens to a connection; NEVER if there is none in this window."""
     pieces = window.pieces
+    following = _otherwise(window, capture, asked, answered)
+    _grow(window, capture, asked, answered, following)
+    _grow(window, capture, answered, asked, following)
+    if asked.seen < asked.end_piece:
+        following = min(following, pieces[asked.seen].order)
+    if answered.seen < answered.end_piece:
+        following = min(following, pieces[answered.seen].order)
+    return following
+
+
+@inlined
+def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
+    """The next packet with which something happens to a connection but that it brings bytes; NEVER if there is none in
+    this window."""
     conn = capture.connections[asked.slot]
     now = asked.now
     following = int64(NEVER)
-    if asked.seen < asked.end_piece:
-        following = pieces[asked.seen].order
-    if answered.seen < answered.end_piece:
-        following = min(following, pieces[answered.seen].order)
     if answered.blocked == 1 and answered.wake > now:
         following = min(following, answered.wake)
     last = window.first_order + window.clock.shape[0] - 1
@@ -1176,6 +1242,49 @@ def by_stream(rows: Array, place: Array) -> None:
                 place[n] = k
                 n += 1
         begin = end
+
+
+@kernel
+def by_order(rows: Array, place: Array, first: int, ends: Array, sorted_: Array) -> bool:
+    """Fills ``sorted_`` with the numbers of the rows in the order in which they were settled, and as ``place`` has them
+    where that is the same. Returns whether they are in order of time then.
+
+    ``first`` is the number of the window's first packet: what was settled before it stands in front. ``ends`` has two
+    places more than there are packets."""
+    last = ends.shape[0] - 1
+    for k in range(ends.shape[0]):
+        ends[k] = 0
+    for k in range(rows.shape[0]):
+        ends[min(max(rows[k].order - first + 1, int64(0)), last)] += 1
+    total = int64(0)
+    for k in range(ends.shape[0]):
+        count = ends[k]
+        ends[k] = total
+        total += count
+    for k in range(rows.shape[0]):
+        at = min(max(rows[place[k]].order - first + 1, int64(0)), last)
+        sorted_[ends[at]] = place[k]
+        ends[at] += 1
+    for k in range(1, rows.shape[0]):
+        one = rows[sorted_[k - 1]]
+        two = rows[sorted_[k]]
+        if two.time < one.time or (two.time == one.time and two.order != one.order):
+            return False
+    return True
+
+
+@kernel
+def with_body_of(rows: Array, kinds: Array, there: Array) -> None:
+    """``there`` becomes 1 for the rows of a kind that is wanted whose body, or a part of it, the capture has, else 0.
+
+    ``kinds`` says which are wanted, by twice the API key, one more for responses; of those behind its end none is."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        kind = 2 * row.api + row.response
+        status = row.status
+        in_part = (status == Status.CUT_OFF or status == Status.GAP) and row.off >= 0
+        wanted = 0 <= kind < kinds.shape[0] and kinds[kind] == 1
+        there[k] = 1 if wanted and (status == Status.OK or in_part) else 0
 
 
 @kernel

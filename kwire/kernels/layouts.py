@@ -405,6 +405,9 @@ class Piece(Row):
     """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
     since: int
     """Since which packet segments had been waiting behind a hole then; AT_THE_END if none had."""
+    head: int
+    """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
+    not wait for the bytes."""
 
 
 class Active(Row):

@@ -17,12 +17,15 @@ import numpy as np
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_bytes
 from kwire.kernels.layouts import NAME, NAMES_USED
-from kwire.kernels.numbers import grown
+from kwire.kernels.numbers import grown, int64, load64
 
 __all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
 
 LONGEST_NAME: Final = 0x7FFF
 """Bytes: lengths of names are int16, or stand in a frame that is no longer than its size."""
+
+RECENT: Final = 256
+"""A power of 2."""
 
 Array = Any
 
@@ -30,9 +33,16 @@ Array = Any
 @kernel
 def same_bytes(one: Array, at: int, other: Array, where: int, length: int) -> bool:
     """Whether two ranges, which the caller has checked, hold the same."""
+    if length >= 8 and 0 <= at <= one.shape[0] - length and 0 <= where <= other.shape[0] - length:
+        same: bool = load64(one, at + length - 8) == load64(other, where + length - 8)
+        k = int64(0)
+        while same and k + 8 < length:
+            same = load64(one, at + k) == load64(other, where + k)
+            k += 8
+        return same
     same = True
-    for k in range(length):
-        same = same and one[at + k] == other[where + k]
+    for i in range(length):
+        same = same and one[at + i] == other[where + i]
     return same
 
 
@@ -77,19 +87,31 @@ def intern_all(
     pool: Array,
     lookup: Array,
     used: Array,
+    recent: Array,
 ) -> int:
     """``intern`` for many names from ``begin`` on; where a length is negative, the number is -1.
 
-    ``used`` has one row of NAMES_USED. Returns how far it came: less than all where the tables are full.
+    ``recent`` (RECENT places, -1 at first) remembers numbers by length and last byte: the same few names come again and
+    again, and hashing takes longer than comparing. ``used`` has one row of NAMES_USED. Returns how far it came: less
+    than all where the tables are full.
     """
     for k in range(begin, offsets.shape[0]):
-        if lengths[k] < 0:
+        length = lengths[k]
+        if length < 0:
             numbers[k] = -1
-        elif k > begin and offsets[k] == offsets[k - 1] and lengths[k] == lengths[k - 1]:
+            continue
+        if k > begin and offsets[k] == offsets[k - 1] and length == lengths[k - 1]:
             # What many things stand within is not read again for each of them.
             numbers[k] = numbers[k - 1]
+            continue
+        last = int64(buf[offsets[k] + length - 1]) if length > 0 else int64(0)
+        spot = (length ^ last << 2) & (RECENT - 1)
+        known = recent[spot]
+        if known >= 0 and names[known].len == length and same_bytes(buf, offsets[k], pool, names[known].off, length):
+            numbers[k] = known
         elif has_room(used[0], names, pool, lookup, lengths[k]):
             numbers[k] = intern(buf, offsets[k], lengths[k], names, pool, lookup, used[0])
+            recent[spot] = numbers[k]
         else:
             return k
     return offsets.shape[0]
@@ -115,6 +137,7 @@ class NameTable:
         self.lookup: Array = np.full(256, -1, np.int64)
         self.used: Array = np.zeros(1, NAMES_USED)
         self.used["key_a"], self.used["key_b"] = fresh_key()
+        self._recent: Array = np.full(RECENT, -1, np.int64)
         self._values: list[bytes] = []
 
     def __len__(self) -> int:
@@ -138,8 +161,9 @@ class NameTable:
         done = 0
         while True:
             done = engine(intern_all)(
-                data, offsets, lengths, done, numbers, self.names, self.pool, self.lookup, self.used
-            )
+                data, offsets, lengths, done, numbers, self.names, self.pool, self.lookup, self.used,
+                self._recent,
+            )  # fmt: skip
             if done == len(offsets):
                 return numbers
             self.make_room(int(lengths[done]), engine)

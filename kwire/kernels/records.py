@@ -121,11 +121,13 @@ _LONG: Final = int64(10)
 
 
 class Wanted(NamedTuple):
-    """Which of the outputs that cost a copy are asked for."""
+    """Which of the outputs that cost something are asked for."""
 
     key: bool
     value: bool
     headers: bool
+    crc: bool
+    """Whether checksums are compared; else all are taken for right."""
 
 
 class Columns(NamedTuple):
@@ -186,15 +188,17 @@ def _report(problems: Array, state: Row, record_set: int, position: int, code: i
 
 
 @kernel
-def _read_batch(data: Array, pos: int, after: int, batch: Row) -> None:
-    """Magic 2: ``batch`` from its header, which is there."""
+def _read_batch(data: Array, pos: int, after: int, check: bool, batch: Row) -> None:
+    """Magic 2: ``batch`` from its header, which is there. ``check``: whether its checksum is of interest."""
     attributes = i16(data, pos + 21)
     batch.arena = 0
     batch.body = pos + 61
     batch.attributes = attributes
     batch.count = i32(data, pos + 57)
     crc = u32(data, pos + 17)
-    if crc32c_keeps_up(after - pos):
+    if not check:
+        batch.crc = 1
+    elif crc32c_keeps_up(after - pos):
         batch.crc = int64(crc32c_of(data, pos + 21, after) == crc)
     else:
         batch.crc = crc + 2
@@ -268,13 +272,14 @@ def scan(
     table: Array,
     problems: Array,
     consumed: Array,
+    check: bool,
     states: Array,
 ) -> int:
     """Writes the batch table of the record sets ``data[starts[i] : starts[i] + lengths[i]]``.
 
     ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level
     above, whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to
-    the entry that is cut off (or behind which the framing is lost).
+    the entry that is cut off (or behind which the framing is lost). ``check``: whether checksums are of interest.
 
     Returns ``FULL`` when ``table`` or ``problems`` is full.
     """
@@ -352,7 +357,7 @@ def scan(
             batch.first_row = 0
             batch.rows = 0
             if magic == 2:
-                _read_batch(data, start, pos, batch)
+                _read_batch(data, start, pos, check, batch)
             else:
                 batch.body = body
                 batch.origin = where
@@ -799,7 +804,7 @@ def _read_entry(
             where = base + i64(source, pos)
             if own_time:
                 when = i64(source, pos + 18)
-            if crc32_of(source, pos + 16, after) != u32(source, pos + 12):
+            if wanted.crc and crc32_of(source, pos + 16, after) != u32(source, pos + 12):
                 row_right = False
             failed, key, key_size, value, value_size = _message(source, pos + 18 + 8 * magic, after)
             if failed == ProblemCode.KEY:

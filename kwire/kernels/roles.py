@@ -191,13 +191,14 @@ def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array
         segment = segments[k]
         at = segment.off
         begins[k] = False
-        if segment.len < HELLO or at < 0 or buf[at] != 22:
+        # The bytes last: nobody has looked at them yet, and it takes a while until they are there.
+        stream = streams[segment.stream]
+        first = segment.pos == stream.start if stream.start >= 0 else stream.next < 0
+        if not first or segment.len < HELLO or at < 0 or buf[at] != 22:
             continue
         if buf[at + 1] != 3 or buf[at + 2] > 4 or not 1 <= buf[at + 5] <= 2:
             continue
-        stream = streams[segment.stream]
-        first = segment.pos == stream.start if stream.start >= 0 else stream.next < 0
-        if first and connections[segment.stream >> 1].role != Role.OTHER:
+        if connections[segment.stream >> 1].role != Role.OTHER:
             begins[k] = True
             found = True
     return found

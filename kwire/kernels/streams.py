@@ -30,13 +30,14 @@ what the receiver had first. A receiver may decide otherwise where copies differ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
-from kwire.kernels.numbers import SLACK, copy, int64
+from kwire.kernels.numbers import SLACK, copy, i32, int64
 
 __all__ = ["first_from", "keep", "place"]
 
@@ -238,9 +239,11 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
     piece.order = now.order
     piece.clock = now.clock
     piece.since = now.since
+    piece.head = 0
     if segment.off >= 0:
         piece.off = now.at
         copy(buf, segment.off + now.cursor - segment.pos, data, now.at, length)
+        piece.head = i32(data, now.at) if length >= 4 else int64(0)
         now.at += length
     now.n_pieces += 1
     now.cursor = end
@@ -359,9 +362,11 @@ def _come_again(
             piece.order = segment.order
             piece.clock = segment.clock
             piece.since = AT_THE_END
+            piece.head = 0
             if segment.off >= 0:
                 piece.off = now.at
                 copy(buf, segment.off, data, now.at, segment.len)
+                piece.head = i32(data, now.at) if segment.len >= 4 else int64(0)
                 now.at += segment.len
             now.n_pieces += 1
         else:
@@ -507,6 +512,10 @@ def _place(
     return made
 
 
+def _fresh(size: int) -> Array:
+    return np.empty(size, np.uint8)
+
+
 def place(
     buf: Array,
     segments: Array,
@@ -519,19 +528,20 @@ def place(
     ration: int,
     final: bool,
     engine: Engine,
+    room: Callable[[int], Array] = _fresh,
 ) -> tuple[Array, Array, Array, Array]:
     """Orders segments and joins their bytes: (data, pieces, active, order).
 
     The first ``n_held`` segments are what ``keep`` gave for the window before. ``clock`` and ``first_order`` are as for
     ``first_from``, ``ration`` is how many bytes of a stream may wait behind a hole (if less than ``MOST_WAITING``),
-    ``final`` that no packet will follow. ``order`` holds the numbers of the segments by stream. ``data`` ends with
-    ``SLACK`` bytes that mean nothing.
+    ``final`` that no packet will follow. ``room`` gives an array of so many bytes. ``order`` holds the numbers of the
+    segments by stream. ``data`` ends with ``SLACK`` bytes that mean nothing.
     """
     begins = np.zeros(n_streams + 1, np.int64)
     n_segments, n_bytes, n_active = engine(_count)(segments, connections, begins)
     order = np.empty(n_segments, np.int64)
     engine(_by_stream)(segments, connections, begins.copy(), order)
-    data = np.empty(n_bytes + SLACK, np.uint8)
+    data = room(n_bytes + SLACK)
     data[n_bytes:] = 0
     # A piece ends where a segment ends, or where one begins that was captured earlier.
     pieces = np.empty(2 * n_segments + n_active, PIECE)
@@ -584,12 +594,17 @@ def _choose(
         conn = connections[row.stream >> 1]
         if final or conn.closed_order < AT_THE_END or not _wanted(conn):
             continue
-        for p in range(row.first, row.end):
+        # Pieces follow each other: what is not consumed is the last of them.
+        first = row.end
+        while first > row.first and pieces[first - 1].pos + pieces[first - 1].len > stream.next:
+            first -= 1
+        for p in range(first, row.end):
             # Whole, since it counts where a piece begins.
-            if pieces[p].pos + pieces[p].len > stream.next:
-                waits[n] = 0
-                n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, pieces[p], pieces[p].off, int64(0))
-                n += 1
+            waits[n] = 0
+            n_bytes = _keep_row(kept, source, n, n_bytes, row.stream, pieces[p], pieces[p].off, int64(0))
+            n += 1
+        if row.waiting == 0:
+            continue
         for k in range(row.seg_first, row.seg_end):
             segment = segments[order[k]]
             # What is in doubt waits where it stands.

@@ -581,12 +581,11 @@ def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> b
 
 @kernel
 def _note_segment(
-    segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, doubt: int,
+    segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, now: int, doubt: int,
     counts: Array,
 ) -> int:  # fmt: skip
-    """Writes the row of a segment, and one of what the capture lacks of it. Returns how many rows there are then.
-
-    Its ``clock`` is still its own time."""
+    """Writes the row of a segment, captured when the clock showed ``now``, and one of what the capture lacks of it.
+    Returns how many rows there are then."""
     captured = header.captured
     missing = header.length - captured
     if captured > 0:
@@ -597,7 +596,7 @@ def _note_segment(
         segment.off = header.off
         segment.time = time
         segment.order = order
-        segment.clock = time
+        segment.clock = now
         segment.doubt = doubt
         n_segments += 1
     if missing > 0:
@@ -609,14 +608,14 @@ def _note_segment(
         segment.off = -1
         segment.time = time
         segment.order = order
-        segment.clock = time
+        segment.clock = now
         segment.doubt = 0
         n_segments += 1
     return n_segments
 
 
 @kernel
-def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, time: int, order: int) -> int:
+def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, time: int, order: int, now: int) -> int:
     """Writes a row that says up to where a stream was acknowledged. Returns how many rows there are then."""
     segment = segments[n_segments]
     segment.stream = stream
@@ -625,7 +624,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     segment.off = ACKNOWLEDGED
     segment.time = time
     segment.order = order
-    segment.clock = time
+    segment.clock = now
     segment.doubt = 0
     return n_segments + 1
 
@@ -748,7 +747,9 @@ def _take(
                 own.over_order = order
             continue  # what an RST carries is a text about the reason, not data of the stream
         if other.holed == 1 and other.acked > acked:
-            n_segments = _note_acknowledged(segments, n_segments, 2 * slot + 1 - side, other.acked, packet.time, order)
+            n_segments = _note_acknowledged(
+                segments, n_segments, 2 * slot + 1 - side, other.acked, packet.time, order, now
+            )
         if header.length == 0:
             if conn.summed == 0 and conn.role != Role.OTHER:
                 _in_doubt(buf, packet, header, conn, own)
@@ -763,8 +764,10 @@ def _take(
             if (doubt == 1 or pos > reached >= 0) and own.holed == 0:
                 # A hole begins here: from now on it counts when what is acknowledged.
                 own.holed = 1
-                n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order)
-            n_segments = _note_segment(segments, n_segments, stream, pos, header, packet.time, order, doubt, counts)
+                n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order, now)
+            n_segments = _note_segment(
+                segments, n_segments, stream, pos, header, packet.time, order, now, doubt, counts
+            )
     return k, n_segments, n_connections, False
 
 

@@ -161,7 +161,7 @@ _PACKED: Final = ["body", "end", "magic", "attributes"]
 _CHECKED: Final = ["pos", "end", "magic", "crc"]
 _NO_CONTROL: Final = -100_000
 
-FEW: Final = 4096
+FEW: Final = 1 << 15
 """Rows of a batch table up to which its columns are compared all together."""
 MOST_ROWS_TOGETHER: Final = 1 << 25
 """Rows of one batch where it cannot be cut. With the longest text that is the same for all of them (64 bytes; the words
@@ -430,7 +430,7 @@ def _opened(
     if budget is not None:
         budget.more(int(lengths.sum()))
     window = _Window(buffer, starts, lengths, limits, Budget(limits) if budget is None else budget)
-    window.find(check=not headers_only, unpack=unpack)
+    window.find(check=not headers_only and "crc_ok" in names, unpack=unpack)
     return window, names
 
 
@@ -542,7 +542,7 @@ class _Window:
 
     def find(self, *, check: bool = True, unpack: bool = True) -> None:
         """``check``: checksums are looked at; ``unpack``: what is compressed is decompressed."""
-        table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed)
+        table = self._scan(self.buffer, self.starts, self.lengths, _NO_TABLE, self.consumed, check)
         self.top, self.stored = table, _sizes(table)
         if not unpack:
             return
@@ -575,7 +575,7 @@ class _Window:
                 break
             data = self.arena
             parents = table.take(wrappers)
-            table = self._scan(data, starts, lengths, parents, np.zeros(wrappers.size, np.int64))
+            table = self._scan(data, starts, lengths, parents, np.zeros(wrappers.size, np.int64), check)
             _relative(parents, table)
             which = table["parent"]
             path = [*(one[wrappers][which] for one in path), np.arange(len(table))]
@@ -586,7 +586,7 @@ class _Window:
         if self.arena.size <= _Scratch.KEPT:
             _scratch.arena = self.arena
 
-    def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints) -> Table:
+    def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints, check: bool) -> Table:
         size = int(lengths.sum())
         run = choose(size)(scan)
         states = np.zeros(1, READING)
@@ -596,7 +596,7 @@ class _Window:
         rows = 2 * starts.size + size // 1024 + 16
         table = np.empty(rows, BATCH)
         problems = np.empty(16, PROBLEM)
-        while run(data, starts, lengths, parents, table, problems, consumed, states) != DONE:
+        while run(data, starts, lengths, parents, table, problems, consumed, check, states) != DONE:
             if state.entries >= len(table):
                 table = grown(table)
             if state.problems >= len(problems):
@@ -791,7 +791,7 @@ class _Columns:
         with as many records."""
         window, names = self.window, self.names
         self.first, self.rows, self.table = first, rows, table
-        self._uniform = _uniform(table)
+        self._uniform: dict[str, int] | None = None
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         problems, window.problems = sorted(window.problems, key=lambda one: one[:2]), []
         return RecordColumns(batch, self._spread("record_set", np.int32), problems, window.consumed)
@@ -807,7 +807,7 @@ class _Columns:
         """Makes the outputs for ``rows`` records in ``size`` bytes; those of headers and keys as large as they were per
         byte in the window before."""
         names, table = self.names, self.table
-        self.wanted = Wanted("key" in names, "value" in names, "headers" in names)
+        self.wanted = Wanted("key" in names, "value" in names, "headers" in names, "crc_ok" in names)
         controls = "control_type" in names and bool((table["attributes"] & CONTROL).any())
         timestamp_valid, crc_ok, key_valid, value_valid = np.full((4, (rows + 7) // 8), 0xFF, np.uint8)
         expected = [min(int(share * 1.05 * size), size) + 16 for share in _scratch.shares]
@@ -982,6 +982,8 @@ class _Columns:
 
     def _same(self, column: str) -> bool:
         """Whether a column of the batch table has one value only. There is a batch."""
+        if self._uniform is None:
+            self._uniform = _uniform(self.table)
         found = self._uniform.get(column)
         if found is None:
             values = self.table[column]

@@ -26,8 +26,9 @@ LEAST: Final = 1 << 20
 """Bytes from which on an array is kept: the allocator keeps smaller ones itself."""
 MOST: Final = 16 << 20
 """Bytes up to which it is."""
-KEPT: Final = 4
-"""Arrays that are kept: the joined bytes and the values of a window, and of the one before, which somebody may have."""
+KEPT: Final = 5
+"""Arrays that are kept: what is read, the joined bytes and the values of a window, and the last two of the one before,
+which somebody may have."""
 _ALONE: Final = 2
 """References to an array that nobody has: in the list, and as the argument of the question."""
 

@@ -33,6 +33,7 @@ __all__ = [
     "numbers",
     "over",
     "pick",
+    "picked",
     "repeated",
     "spread",
     "status_words",
@@ -50,14 +51,18 @@ def filled(schema: pa.Schema, make: Callable[[str], pa.Array]) -> pa.RecordBatch
 def distinct(values: Array) -> tuple[Array, Array]:
     """What ``np.unique`` gives with ``return_inverse``: the values that occur, in order, and for each which of them it
     is. Numbers from -1 on that are not much larger than there are values are not sorted for it."""
-    most = int(values.max()) + 2 if len(values) else 0
-    if not 0 < most <= 4 * len(values) + 1024 or values.min() < -1:
+    values = np.ascontiguousarray(values)
+    least, most = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if least == most:
+        # As of the clients, nearly always.
+        return values[:1].copy(), np.zeros(len(values), np.int64)
+    if least < -1 or most > 4 * len(values) + 1024:
         used, index = np.unique(values, return_inverse=True)
         return used, index
-    there = np.zeros(most, bool)
-    there[values + 1] = True
+    shifted = values - least
+    there = np.bincount(shifted) > 0
     place = np.cumsum(there) - 1
-    return np.flatnonzero(there) - 1, place[values + 1]
+    return np.flatnonzero(there) + least, place.take(shifted)
 
 
 def constant(value: str | None, n: int) -> pa.Array:
@@ -81,6 +86,13 @@ def pick(values: Sequence[str | None], numbers_: Array, counts: Array | None = N
     if len(numbers_) and numbers_.min() == numbers_.max():
         return constant(values[int(numbers_[0])], len(numbers_) if counts is None else int(counts.sum()))
     return pa.array(values, pa.string()).take(pa.array(over(np.ascontiguousarray(numbers_), counts)))
+
+
+def picked(texts: pa.Array, index: Array) -> pa.Array:
+    """The text that each row has, of the few that occur."""
+    if len(texts) == 1:
+        return constant(texts[0].as_py(), len(index))
+    return texts.take(pa.array(index))
 
 
 def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
@@ -117,8 +129,11 @@ def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:
 
 def milliseconds(nanoseconds: Array) -> pa.Array:
     """A latency in milliseconds, null where ABSENT; not less than 0, whatever the order of capture."""
-    absent = nanoseconds == ABSENT
-    return pa.array(np.maximum(np.where(absent, 0, nanoseconds), 0) / 1e6, mask=absent)
+    nanoseconds = np.ascontiguousarray(nanoseconds)
+    there = nanoseconds != ABSENT
+    made, nulls = np.maximum(nanoseconds, 0) / 1e6, len(there) - int(np.count_nonzero(there))
+    valid = pa.py_buffer(np.packbits(there, bitorder="little")) if nulls else None
+    return pa.Array.from_buffers(pa.float64(), len(made), [valid, pa.py_buffer(made)], nulls)
 
 
 class Texts:

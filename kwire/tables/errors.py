@@ -47,8 +47,10 @@ def column(frames: Frames, first: int, readable: Array) -> pa.Array:
     row, codes = row[kept], codes[kept]
     if not len(row):
         # No errors, as in most windows.
-        nothing = pa.array(np.zeros(len(readable) + 1, np.int32))
-        return pa.ListArray.from_arrays(nothing, pa.array([], pa.string()), type=TYPE, mask=pa.array(~there))
+        nulls = len(there) - int(np.count_nonzero(there))
+        valid = pa.py_buffer(np.packbits(there, bitorder="little")) if nulls else None
+        ends = pa.py_buffer(np.zeros(len(there) + 1, np.int32))
+        return pa.Array.from_buffers(TYPE, len(there), [valid, ends], nulls, children=[pa.array([], pa.string())])
     # Each code once for each row, where it stands first.
     _, place = np.unique(row << 16 | codes & 0xFFFF, return_index=True)
     place.sort()

@@ -108,6 +108,8 @@ _WITH_BODY: Final = np.isin(np.arange(len(Status)), (Status.OK, Status.TRAILING,
 
 _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
+_SHORT_TEXT: Final = 64
+"""Bytes of a client_id up to which it does not matter which of a few a frame has."""
 
 
 class Capture:
@@ -134,7 +136,11 @@ class Capture:
 
 def text_sizes(capture: Capture, frames: Frames) -> Array:
     """About how many bytes of text the row of each frame has, in all columns."""
-    return frames.client_sizes(frames["client"]) + (_OTHER_TEXT + text_size(capture.name))
+    other = _OTHER_TEXT + text_size(capture.name)
+    longest = frames.longest_client()
+    if longest <= _SHORT_TEXT:
+        return np.full(len(frames), longest + other)
+    return frames.client_sizes(frames["client"]) + other
 
 
 class FrameColumns:
@@ -178,11 +184,6 @@ class FrameColumns:
         return self._frames[name][self._rows]
 
     @cached_property
-    def _by_a(self) -> Array:
-        """Whether A is the client."""
-        return self._of("client_side") == 0
-
-    @cached_property
     def _connections(self) -> tuple[Array, Array]:
         """The slots that occur, and for each frame which of them it has."""
         return columns.distinct(self._of("slot"))
@@ -195,13 +196,23 @@ class FrameColumns:
         both = (self._capture.hosts(self._frames, *one) for one in zip(used.tolist(), numbers, strict=True))
         return pa.array([host for hosts in both for host in hosts], pa.string())
 
-    def _hosts(self, side: Array) -> pa.Array:
-        return self._all_hosts.take(pa.array(self._connections[1] * 2 + side))
+    @cached_property
+    def _clients(self) -> tuple[Array, Array]:
+        """The ends that are clients: twice the place of a slot among those that occur, one more for its end B; and for
+        each frame which of them it is of."""
+        return columns.distinct(self._connections[1] * 2 + self._of("client_side"))
 
-    def _ports(self, is_a: Array) -> pa.Array:
-        used, index = self._connections
-        a, b = (self._frames.of_connections(name, used).astype(np.int32)[index] for name in ("a_port", "b_port"))
-        return pa.array(np.where(is_a, a, b))
+    def _hosts(self, ends: Array) -> pa.Array:
+        texts = self._all_hosts.take(pa.array(ends))
+        if len(texts) and len(texts.unique()) == 1:
+            # Of brokers, as a rule: clients have several connections to one.
+            return columns.constant(texts[0].as_py(), self._count)
+        return texts.take(pa.array(self._clients[1]))
+
+    def _ports(self, ends: Array) -> pa.Array:
+        used = self._connections[0]
+        both = np.stack([self._frames.of_connections(name, used) for name in ("a_port", "b_port")], 1).astype(np.int32)
+        return pa.array(both.reshape(-1)[ends].take(self._clients[1]))
 
     # The columns, by their names.
 
@@ -222,23 +233,25 @@ class FrameColumns:
         return columns.pick(DIRECTIONS, self._of("response"))
 
     def client_host(self) -> pa.Array:
-        return self._hosts(~self._by_a)
+        return self._hosts(self._clients[0])
 
     def client_port(self) -> pa.Array:
-        return self._ports(self._by_a)
+        return self._ports(self._clients[0])
 
     def broker_host(self) -> pa.Array:
-        return self._hosts(self._by_a)
+        return self._hosts(self._clients[0] ^ 1)
 
     def broker_port(self) -> pa.Array:
-        return self._ports(~self._by_a)
+        return self._ports(self._clients[0] ^ 1)
 
     def api_key(self) -> pa.Array:
         return columns.numbers(self._of("api"), pa.int16(), -0x8000, 0x7FFF)
 
     def api_name(self) -> pa.Array:
-        api, names = self._of("api"), self._capture.api_names
-        return names.take(pa.array(np.clip(api, -1, len(names) - 1), mask=(api < 0) | (api >= len(names))))
+        names = self._capture.api_names
+        used, index = columns.distinct(self._of("api"))
+        known = pa.array(np.where(used < len(names), used, -1), mask=(used < 0) | (used >= len(names)))
+        return columns.picked(names.take(known), index)
 
     def api_version(self) -> pa.Array:
         return columns.numbers(self._of("version"), pa.int16(), -0x8000, 0x7FFF)
@@ -249,7 +262,7 @@ class FrameColumns:
     def client_id(self) -> pa.Array:
         used, index = columns.distinct(self._of("client"))
         texts = [self._frames.client_id(number) for number in used.tolist()]
-        return pa.array(texts, pa.string()).take(pa.array(index))
+        return columns.picked(pa.array(texts, pa.string()), index)
 
     def size(self) -> pa.Array:
         return pa.array(np.ascontiguousarray(self._of("size")))
@@ -264,7 +277,7 @@ class FrameColumns:
         reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason).tolist()
         if not wrong and not self._more:
-            return pa.nulls(self._count, pa.string())
+            return columns.constant(None, self._count)
         texts: list[str | None] = [None] * self._count
         for row in wrong:
             texts[row] = sentence(int(reason[row]), int(detail[row]))

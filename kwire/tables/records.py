@@ -19,13 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire import schema
 from kwire.capture.frames import Frames
+from kwire.kernels.engine import choose
+from kwire.kernels.framing import with_body_of
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
@@ -35,6 +39,7 @@ from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
+from kwire.schema.model import ByIdentity
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
@@ -319,13 +324,16 @@ def _runs(set_index: Array) -> tuple[Array, Array | None]:
     return of_set, None if len(ends) == len(set_index) else np.diff(ends, prepend=-1)
 
 
+_KINDS: Final = np.zeros(2 * ApiKey.SHARE_FETCH + 2, np.uint8)
+"""1 for the kinds of frames that hold records, as ``with_body_of`` takes them."""
+_KINDS[[2 * ApiKey.PRODUCE, 2 * ApiKey.FETCH + 1, 2 * ApiKey.SHARE_FETCH + 1]] = 1
+
+
 def _with_records(frames: Frames) -> Array:
     """Which frames may hold records: those of the right kind, as far as the capture has them."""
-    api, response, status = frames["api"], frames["response"], frames["status"]
-    wanted = (api == ApiKey.PRODUCE) & (response == 0)
-    wanted |= ((api == ApiKey.FETCH) | (api == ApiKey.SHARE_FETCH)) & (response == 1)
-    in_part = ((status == Status.CUT_OFF) | (status == Status.GAP)) & (frames["off"] >= 0)
-    return wanted & ((status == Status.OK) | in_part)
+    there = np.empty(len(frames), np.uint8)
+    choose(0)(with_body_of)(frames.table, _KINDS, there)
+    return there.view(bool)
 
 
 _NAME: Final = np.frombuffer(METADATA_TOPIC.encode(), np.uint8)
@@ -403,6 +411,12 @@ class Place:
 
 
 def _set_program(api: int, response: int, version: int) -> Program | None:
+    message = schema.response(api) if response else schema.request(api)
+    return None if message is None else _program_of(ByIdentity(message), api, response, version)
+
+
+@lru_cache(maxsize=256)
+def _program_of(_message: ByIdentity, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None

@@ -124,14 +124,17 @@ class Topics:
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both; those that are new, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
-        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(frames["api"], frames["response"]))
+        self._learnt = []
+        api = frames["api"]
+        if api.max(initial=0) <= ApiKey.FETCH:
+            return []
+        rows = np.flatnonzero((frames["status"] == Status.OK) & _names_topics(api, frames["response"]))
         of_job, pairs, _ = self._pairs.run(frames, rows)
         data = frames.data
         number = frames.numbers[of_job[job_column(pairs)]]
         order = np.argsort(number, kind="stable")
         found = (number, value_column(pairs, R_NAME), length_column(pairs, R_NAME), value_column(pairs, R_ID))
         latest: dict[bytes, str] = {}
-        self._learnt = []
         for since, name_off, name_length, id_off in zip(*(one[order].tolist() for one in found), strict=True):
             id_ = data[id_off : id_off + 16].tobytes()
             if name_length > 0 and id_ != _METADATA_ID:

@@ -12,8 +12,8 @@ from joined import Run, connection, directions, scratch, state, window
 from packets import metadata, metadata_answer, request, response, sized
 
 from kwire.kernels.engine import Engine
-from kwire.kernels.framing import Capture, frames_and_pairs, tell_the_rest
-from kwire.kernels.layouts import ABSENT, FRAME, Reason, Role, Status
+from kwire.kernels.framing import Capture, by_order, frames_and_pairs, tell_the_rest, with_body_of
+from kwire.kernels.layouts import ABSENT, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.pairing import move_lookup
@@ -269,3 +269,25 @@ def test_the_rest_is_told_in_a_table_that_grows(engine: Engine) -> None:
     found = rows[: int(capture.room["frames"][0])]
     assert found["size"].tolist() == list(range(1, 40))
     assert found["response"].tolist() == [k & 1 for k in range(1, 40)]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_rows_are_put_in_the_order_in_which_they_were_settled(engine: Engine, late: bool) -> None:
+    rows = np.zeros(6, FRAME)
+    rows["order"] = [104, 100, 104, AT_THE_END, 7, 101]
+    rows["time"] = [40, 10, 40, 50, 5, 41 if late else 11]
+    place = np.array([2, 0, 1, 4, 5, 3])
+    found = np.empty(6, np.int64)
+    assert engine(by_order)(rows, place, 100, np.empty(5 + 2, np.int64), found) is not late
+    assert found.tolist() == [4, 1, 5, 2, 0, 3]
+
+
+def test_frames_of_a_kind_that_the_capture_has_a_body_of(engine: Engine) -> None:
+    rows = np.zeros(7, FRAME)
+    rows["api"] = [0, 0, 1, 1, ABSENT, 9, 1]
+    rows["response"] = [0, 1, 1, 1, 0, 0, 1]
+    rows["status"] = [Status.OK, Status.OK, Status.GAP, Status.CUT_OFF, Status.OK, Status.OK, Status.MALFORMED]
+    rows["off"] = [4, 4, -1, 4, 4, 4, 4]
+    there = np.full(7, 9, np.uint8)
+    engine(with_body_of)(rows, np.array([1, 0, 0, 1], np.uint8), there)
+    assert there.tolist() == [1, 0, 0, 1, 0, 0, 0]

@@ -148,3 +148,12 @@ def test_a_table_that_grew_keeps_the_numbers_of_its_names(engine: Engine) -> Non
         table.make_room(length, engine)
         assert engine(has_room)(table.used[0], table.names, table.pool, table.lookup, length)
         assert numbers(engine, table, [b"f", b"a", b"c"]) == [5, 0, 2]
+
+
+def test_names_that_come_again_are_told_from_others_of_their_length_and_last_byte(engine: Engine) -> None:
+    names: list[bytes | None] = [b"orders-1", b"alerts-1", b"orders-1", b"s" * 9, b"orders-1", b"alerts-1", b"", b"1"]
+    table = NameTable()
+    for _ in range(2):
+        assert numbers(engine, table, names) == [0, 1, 0, 2, 0, 1, 3, 4]
+    longer: list[bytes | None] = [b"a longer name, of 24 bys", b"a longer name: of 24 bys", b"a longer name, of 24 bys"]
+    assert numbers(engine, table, longer) == [5, 6, 5]

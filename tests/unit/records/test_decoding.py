@@ -218,6 +218,7 @@ def test_a_wrong_checksum_is_seen_and_loses_nothing() -> None:
         bad[bad.rindex(b"value")] ^= 1
         data = good + bytes(bad) + good
         assert to_arrow(data, columns=["crc_ok"]).column(0).to_pylist() == [True, False, True]
+        assert to_arrow(data, columns=["offset", "value"]).equals(to_arrow(data).select(["offset", "value"]))
         assert [each.crc_ok for each in decode(data)] == [True, False, True]
         with pytest.raises(CorruptRecordError) as caught:
             list(decode(data, verify_crc=True))
