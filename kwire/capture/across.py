@@ -85,18 +85,20 @@ EDGES: Final = pa.schema(
     [
         pa.field("ends", pa.binary(), nullable=False),
         pa.field("began", pa.bool_(), nullable=False),
+        pa.field("reset", pa.bool_(), nullable=False),
         pa.field("head", _HEAD, nullable=False),
         pa.field("agreed", pa.binary()),
-        pa.field("a_next", pa.int64(), nullable=False),
-        pa.field("b_next", pa.int64(), nullable=False),
+        pa.field("a_seen", pa.int64(), nullable=False),
+        pa.field("b_seen", pa.int64(), nullable=False),
         *STATE,
     ]
 )
 """What ``scan`` knows of a connection of one file.
 
 ``ends``: what it is called in all files (``parts.ends``). ``began``: its first packet here was the SYN of the end that
-opens it. ``head``: its packets up to where its state had the digest ``agreed`` (null: no head was kept); there
-``a_next`` and ``b_next`` were the positions up to which its streams, A to B and B to A, had been read. The other
+opens it; ``reset``: it was an RST, which belongs to no connection unless a file before has it. ``head``: its packets up
+to where its state had the digest ``agreed`` (null: no head was kept); there
+``a_seen`` and ``b_seen`` were the highest positions seen of its streams, A to B and B to A (-1: none). The other
 columns are its state at the end of the file.
 """
 
@@ -118,13 +120,14 @@ class _Head:
 
     slot: int
     began: bool = False
+    reset: bool = False
     only: bool = True
     """Whether these ports were used once in this file."""
     packets: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
     open: bool = True
     agreed: bytes | None = None
-    next: tuple[int, int] = (-1, -1)
+    seen: tuple[int, int] = (-1, -1)
 
 
 def scan(
@@ -147,6 +150,7 @@ def scan(
         source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, window=window, part=Part(left=None, split=split)
     )
     tracker = reading.tracker
+    tracker.let_resets_begin()
     heads: dict[bytes, _Head] = {}
     of_slot: list[_Head] = []
     try:
@@ -170,10 +174,11 @@ def scan(
     columns = {
         "ends": pa.array(keys_, pa.binary()),
         "began": pa.array([one.began for one in found], pa.bool_()),
+        "reset": pa.array([one.reset for one in found], pa.bool_()),
         "head": pa.array([one.packets for one in found], _HEAD),
         "agreed": pa.array([one.agreed for one in found], pa.binary()),
-        "a_next": pa.array([one.next[0] for one in found], pa.int64()),
-        "b_next": pa.array([one.next[1] for one in found], pa.int64()),
+        "a_seen": pa.array([one.seen[0] for one in found], pa.int64()),
+        "b_seen": pa.array([one.seen[1] for one in found], pa.int64()),
     }
     made = [columns[name] if name in columns else state.column(name).combine_chunks() for name in EDGES.names]
     return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), reading.over)
@@ -187,7 +192,8 @@ def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_
     rows, streams = tracker.rows()
     first_new = len(of_slot)
     for slot, (key, _) in enumerate(ends(rows[first_new:]), first_new):
-        head = _Head(slot, began=_began(rows[slot], streams[2 * slot : 2 * slot + 2]))
+        both = streams[2 * slot : 2 * slot + 2]
+        head = _Head(slot, began=_began(rows[slot], both), reset=_is_reset(rows[slot], both))
         if key in heads:
             # Another connection on the same ports. What became of the one before is not asked any more.
             head.open = heads[key].open = head.only = False
@@ -240,6 +246,11 @@ def _began(row: Any, streams: Array) -> bool:
     return bool(row["opener"] == 0 and streams["start"][0] >= 0)
 
 
+def _is_reset(row: Any, streams: Array) -> bool:
+    """Whether the first packet was an RST."""
+    return bool(streams["over_order"][0] == row["first_order"] != streams["end_order"][0])
+
+
 def _is_over(tracker: Tracker, head: _Head, slot: int) -> bool:
     """Whether a connection began and ended in this file: no other file needs to know of it."""
     rows, streams = tracker.rows()
@@ -258,7 +269,7 @@ def _agree(tracker: Tracker, slots: Iterable[int], of_slot: list[_Head]) -> None
         head = of_slot[slot]
         head.open = False
         head.agreed = _digest(row)
-        head.next = row["a_to_b"]["next"], row["b_to_a"]["next"]
+        head.seen = row["a_to_b"]["reference"], row["b_to_a"]["reference"]
 
 
 # --- whether two states are the same to what follows ------------------------------------------------------------------
@@ -267,6 +278,8 @@ _END: Final = ("high", "low", "port")
 _SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUESTS): int(Role.A_REQUESTS)}
 _READABLE: Final = tuple(_SWAPPED)
 _SEQUENCE: Final = (1 << 32) - 1
+_POSITIONS: Final = ("reference", "start", "next", "end", "acked", "reached", "placed", "heard")
+_HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
 _WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
 
@@ -294,13 +307,16 @@ def _essence(row: Mapping[str, Any]) -> Any:
     if role == Role.UNKNOWN:
         opener = connection["opener"]
         known += [1 - opener if swap and opener >= 0 else opener, *(_wrapped(one["start"]) for one in streams)]
+        # With which packet it is looked at again.
+        known += [connection["looks"], connection["next_look"]]
     ways = [
         (
             one["synced"],
             max(0, one["skipped"]),
+            one["holed"],
             # What was acknowledged says which holes will not be filled: none is left before ``next``.
-            _wrapped(one["acked"] if one["acked"] > one["next"] else -1),
-            *(_wrapped(one[name]) for name in ("reference", "next", "end", "placed")),
+            *(_wrapped(one[name] if one[name] > one["next"] else -1) for name in ("acked", "heard")),
+            *(_wrapped(one[name]) for name in ("reference", "next", "end", "reached", "placed")),
             *(one[name] for name in ("time", "latest", "clock", "sums")),
         )
         for one in streams
@@ -377,7 +393,10 @@ class Chain:
             true = self._gone_on(place, edges, given, common, again, split)
         states = edges.select(STATE.names)
         base = place << PART_BITS
-        true |= self._told_by_brokers(place, edges, before, common)
+        reset = self._begun_by_resets(edges, before)
+        if reset:
+            true |= self._read_again(place, given, reset, common, again, split)
+        true |= self._told_by_brokers(place, edges, [*before, *reset], common)
         new = []
         for key, row in zip(names, _rows(states, [key not in true for key in names]), strict=True):
             if row is not None:
@@ -389,6 +408,17 @@ class Chain:
         self._known = pa.concat_tables([old, pa.Table.from_pylist([row for _, row in kept], STATE)]).combine_chunks()
         self._place_of = {key: self._place_of[key] for key in going} | {key: place for key, _ in kept}
         return link
+
+    def _begun_by_resets(self, edges: pa.Table, before: list[bytes]) -> list[bytes]:
+        """Connections that no file before had, of which this one has more than the RST with which the scan took them
+        to begin: they begin behind it, as something else."""
+        known = set(before)
+        return [
+            row["ends"]
+            for row in edges.filter(edges.column("reset")).to_pylist()
+            if row["ends"] not in known
+            and any(row[way]["packets"] > row[way]["resets"] for way in ("a_to_b", "b_to_a"))
+        ]
 
     def _told_by_brokers(
         self, place: int, edges: pa.Table, before: list[bytes], common: Mapping[str, Any]
@@ -604,24 +634,27 @@ def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> d
     end = {name: edge[name] for name in STATE.names}
     connection, before = dict(end["connection"]), true["connection"]
     streams = [dict(end["a_to_b"]), dict(end["b_to_a"])]
-    nexts = [edge["a_next"], edge["b_next"]]
+    seen = [edge["a_seen"], edge["b_seen"]]
     turned = [before[f"a_{name}"] for name in ("high", "low", "port")] != [
         connection[f"a_{name}"] for name in ("high", "low", "port")
     ]
     if turned:
         streams.reverse()
-        nexts.reverse()
+        seen.reverse()
         connection["role"] = _SWAPPED.get(connection["role"], connection["role"])
         if connection["opener"] >= 0:
             connection["opener"] = 1 - connection["opener"]
         for name in ("high", "low", "port"):
             connection[f"a_{name}"], connection[f"b_{name}"] = connection[f"b_{name}"], connection[f"a_{name}"]
     shifts = []
-    for one, way, at in zip(streams, ("a_to_b", "b_to_a"), nexts, strict=True):
-        shift = true[way]["next"] - at if at >= 0 <= true[way]["next"] else 0
-        shift -= shift & _SEQUENCE
-        for name in ("reference", "start", "next", "end", "acked", "placed"):
+    for one, way, at in zip(streams, ("a_to_b", "b_to_a"), seen, strict=True):
+        here = true[way]["reference"]
+        # The same sequence number, or nearly, where a connection that is not read was let go.
+        shift = (here - at + _SEQUENCE // 2) & ~_SEQUENCE if at >= 0 <= here else 0
+        for name in _POSITIONS:
             one[name] += shift if one[name] >= 0 else 0
+        for name in _HOLES:
+            one[name] += shift if one[name] > 0 else 0
         if one["start"] < 0:
             one["start"] = true[way]["start"]
         shifts.append(shift)

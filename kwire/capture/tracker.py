@@ -656,6 +656,11 @@ class Tracker:
         if fragments is not None:
             self._fragments.restore(fragments)
 
+    def let_resets_begin(self) -> None:
+        """A connection may begin with an RST here, before anything is fed: it may be that of a part before, of which
+        nothing is known yet."""
+        self._known.finder["resets_begin"] = 1
+
     def common(self) -> dict[str, Any]:
         """What is known besides connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
         return {

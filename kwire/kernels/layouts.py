@@ -535,6 +535,8 @@ class Finder(Row):
     key_b: int
     latest: int
     """Slot of the connection that was found last, which the next packet mostly belongs to; -1 for none."""
+    resets_begin: int
+    """1 where an RST may begin a connection (``Tracker.let_resets_begin``), else it belongs to none."""
 
 
 class Name(Row):

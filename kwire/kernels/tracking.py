@@ -659,7 +659,7 @@ def _connection(
         if not _begins_another(header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], now):
             return slot, side
         _take_over(connections[slot], order)
-    if header.control & Flag.RST:
+    if header.control & Flag.RST and finder.resets_begin == 0:
         return int64(-1), side
     slot = int64(n_connections)
     lookup[place] = slot

@@ -15,6 +15,7 @@ from kwire.capture.parts import Part
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
+from kwire.tables.topics import Topics
 
 Row = dict[str, Any]
 Piece = tuple[bytes, Split | None]
@@ -34,10 +35,20 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
     pieces = [(one, None) if isinstance(one, bytes) else one for one in files]
     scans: list[Scan | None] = []
     over = False
+    # Names of topics: what was said before, or else what is said first behind that.
+    topics, said = Topics(), []
     for data, split in pieces:
-        found = scan(io.BytesIO(data), split=split, **options)
+        names: dict[bytes, str] = {}
+        found = scan(io.BytesIO(data), split=split, seen=partial(_learn, topics, names), **options)
+        said.append(names)
         scans.append(None if split is not None and over else found)
         over = over or (split is not None and found.over)
+    later: dict[bytes, str] = {}
+    for names in reversed(said):
+        later.update(names)
+    known: list[dict[bytes, str]] = [{}]
+    for names in said:
+        known.append({**known[-1], **names})
     chain = Chain(**options)
     links, common = [], {}
     seen: list[Any] = []
@@ -46,7 +57,7 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
         if one is None:
             links.append(None)
             continue
-        links.append(chain.add(place, one.edges, common, partial(_opened, data), split))
+        links.append(chain.add(place, one.edges, common, partial(opened, data), split))
         common = together(common, one.common)
     left: list[set[bytes]] = [set() for _ in files]
     for link in filter(None, links):
@@ -55,13 +66,24 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
     made = [
         None
         if link is None
-        else Part(place=place, state=link.state, left=frozenset(left[place]), common=seen[place], split=split)
+        else Part(
+            place=place,
+            state=link.state,
+            left=frozenset(left[place]),
+            common=seen[place],
+            split=split,
+            topics={**later, **known[place]},
+        )
         for place, (link, (_, split)) in enumerate(zip(links, pieces, strict=True))
     ]
     return made, chain
 
 
-def _opened(data: bytes) -> contextlib.closing[io.BytesIO]:
+def _learn(topics: Topics, names: dict[bytes, str], frames: Any) -> None:
+    names.update(topics.learn(frames))
+
+
+def opened(data: bytes) -> contextlib.closing[io.BytesIO]:
     return contextlib.closing(io.BytesIO(data))
 
 

@@ -145,6 +145,43 @@ def test_ports_may_be_used_again_in_a_later_file() -> None:
         check(data, [at])
 
 
+def test_a_file_may_begin_with_an_rst_of_a_connection_of_another() -> None:
+    """It says what was lost behind the last bytes, and that the connection is over; else it belongs to none."""
+    first = exchange(count=2)
+    at = len(first.packets)
+    first.send(metadata(3)).answer(metadata_answer(3))
+    del first.packets[-1]
+    first.reset()
+    later = Connection(time=first.time)
+    later.reset()
+    later.send(metadata(1)).answer(metadata_answer(1)).send(metadata(2)).answer(metadata_answer(2))
+    data = pcap(first.packets)
+    assert [row["status"] for row in uncut(data, "frames")].count("gap") == 1
+    count = len(first.packets)
+    for cuts in ([count - 1], [at], [at + 1, count - 1]):
+        check(data, cuts)
+    alone = pcap(later.packets)
+    check(alone, [1])
+    check(alone, [2])
+    nothing = pcap(exchange(Connection(client=("10.0.0.7", 7), time=later.time - 10**9), 1).packets)
+    files = [*cut(nothing, []), *cut(alone, [])]
+    assert compared(rows_of(files, "frames")) == compared([*uncut(nothing, "frames"), *uncut(alone, "frames")])
+
+
+def test_positions_go_on_where_sequence_numbers_wrap_around() -> None:
+    """What was acknowledged, and where holes are, is counted from the first file on."""
+    connection = Connection(client_isn=(1 << 32) - 300, broker_isn=(1 << 32) - 200).open()
+    for number in range(1, 30):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    for lost in (20, 31, 40):
+        some = [one for k, one in enumerate(connection.packets) if k not in (lost, lost + 3)]
+        data = pcap(some)
+        expected = uncut(data, "frames")
+        assert "gap" in [row["status"] for row in expected]
+        for at in range(1, len(some), 7):
+            check(data, [at, *([at + 5] if at + 5 < len(some) else [])], expected=expected)
+
+
 def test_what_is_no_capture_or_damaged_leaves_the_others_as_they_are() -> None:
     connection = exchange(count=6)
     files = cut(pcap(connection.packets), [10])
