@@ -427,7 +427,7 @@ PULSAR_SERVER = """
             await server.serve_forever()
     asyncio.run(main())
 """
-"""What a client of Pulsar needs of a broker to write and read: PulsarApi.proto of Pulsar 4.0 says which field is
+"""What a client of Pulsar needs of a broker to write and read: PulsarApi.proto says which field is
 which. That of a command has the number of its kind."""
 
 
