@@ -53,6 +53,7 @@ from kwire.kernels.roles import (
     YES,
     Facts,
     Window,
+    is_kerberos,
     is_not_readable,
     let_go,
     plausible_request,
@@ -287,6 +288,13 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
                 answer = plausible_request(data, at, stop, facts.apis)
                 if answer == YES:
                     answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
+                elif touching and conn.first_id < 0:
+                    # The handshake before it is missing.
+                    token = is_kerberos(data, at, stop)
+                    if token == YES:
+                        conn.raw_tokens = 1
+                    if token != NO:
+                        answer = token
             else:
                 until = pieces[piece].clock + DISORDER
                 answer = plausible_response(

@@ -7,8 +7,9 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 
 - The request header has no client_id in ControlledShutdown v0 [3]; elsewhere client_id follows the correlation id as a
   string with an int16 length in every header version [4], so no header version needs to be known.
-- A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. TLS is recognised
-  by its record header; nothing can be read after it.
+- A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]; ``framing`` finds
+  the token again, since the role may be told by something else. TLS is recognised by its record header; nothing can be
+  read after it.
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
   when another one follows it, or when the other direction has its answer. So it is with a response whose id makes it a
   Produce request, client_id and all, where the beginning was not captured.
@@ -24,6 +25,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from kwire.kernels.engine import kernel
 from kwire.kernels.judging import (
@@ -52,6 +55,7 @@ __all__ = [
     "Facts",
     "Window",
     "begin_hellos",
+    "is_kerberos",
     "is_not_readable",
     "let_go",
     "plausible_request",
@@ -66,6 +70,8 @@ HELLO: Final = 6
 """Bytes of a record of TLS, its header included, that tell that it may hold a hello."""
 SHORTEST_TOKEN: Final = 12
 """Bytes of a GSSAPI token, with its size, that are needed to recognise it."""
+KERBEROS: Final = np.frombuffer(bytes.fromhex("06092a864886f712010202"), np.uint8)
+"""The object identifier of Kerberos V5, 1.2.840.113554.1.2.2, in DER."""
 LONGEST_CLIENT_ID: Final = 4096
 UNDECIDED: Final = 64 << 10
 """Bytes of one direction that are held while it is not known whether a connection is Kafka."""
@@ -217,6 +223,34 @@ def is_gssapi(buf: Array, at: int, end: int) -> bool:
     oid = at + 6 if first < 128 else at + 6 + (first & 127)
     found: bool = oid < end and oid <= at + 9 and buf[oid] == 6
     return found
+
+
+@kernel
+def is_kerberos(buf: Array, at: int, end: int) -> int:
+    """Whether the first raw token of Kerberos (RFC 4121, 4.1) with its size begins at ``at``, where the boundary is not
+    known: YES, NO or NEED_MORE. Its length has to lead to its end, and the mechanism be the one that there is for SASL
+    (RFC 4752, 1)."""
+    if end - at < 6:
+        return NEED_MORE if end - at < 5 or buf[at + 4] == 0x60 else NO
+    size = i32(buf, at)
+    if size < 8 or size > LARGEST_TOKEN or buf[at + 4] != 0x60:
+        return NO
+    first = int64(buf[at + 5])
+    count = first & 127 if first >= 128 else int64(0)
+    if count > 3:
+        return NO
+    oid = at + 6 + count
+    if end - oid < KERBEROS.shape[0]:
+        return NEED_MORE
+    length = int64(0) if count > 0 else first
+    for k in range(at + 6, oid):
+        length = length << 8 | int64(buf[k])
+    if oid + length != at + 4 + size:
+        return NO
+    for k in range(KERBEROS.shape[0]):
+        if buf[oid + k] != KERBEROS[k]:
+            return NO
+    return YES
 
 
 @kernel
@@ -452,10 +486,9 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
 @kernel
 def _requesting_side(
     window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, b: int, now: int, over: bool
-) -> tuple[int, bool]:
-    """Which side sends requests, by what is there with packet ``now``: (-1 if that cannot be told, whether it begins
-    with a GSSAPI token). Both directions are rows ``a`` and ``b``, the same where there is one. ``over``: nothing more
-    will come."""
+) -> int:
+    """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be told. Both directions are
+    rows ``a`` and ``b``, the same where there is one. ``over``: nothing more will come."""
     looks_a, looks_b = int64(NO), int64(NO)
     opened = conn.opener >= 0 and conn.opener_order <= now
     alone = int64(-1)
@@ -475,9 +508,9 @@ def _requesting_side(
             begins = p < other.seen and window.pieces[p].pos == answers.start and answers.start_order <= now
             if begins and _is_telling(window, facts, scratch, other, p):
                 conn.role = Role.UNKNOWN
-                return side, False
+                return side
         if conn.role != Role.UNKNOWN:
-            return int64(-1), False
+            return int64(-1)
         if side == 0:
             looks_a = look
         else:
@@ -488,14 +521,14 @@ def _requesting_side(
         # A frame that may be a request does not tell that it is a response.
         tells = over and max(looks_a, looks_b) == NO
         if not (opened and conn.opener == side) and _looks_like_responses(window, facts, scratch, one, tells):
-            return int64(1) - side, False
+            return int64(1) - side
     winner = int64(-1)
     if looks_a >= STRONG and looks_b >= STRONG:
         # The lower port is taken for the broker's.
         winner = int64(0) if conn.a_port >= conn.b_port else int64(1)
     elif max(looks_a, looks_b) >= STRONG:
         winner = int64(0) if looks_a > looks_b else int64(1)
-    return winner, (looks_b if winner == 1 else looks_a) == TOKEN
+    return winner
 
 
 @kernel
@@ -642,26 +675,13 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
         over = conn.closed_order <= now or now >= AT_THE_END
         if complete or crowded or over or conn.looks >= conn.next_look:
             conn.next_look = conn.looks + 1 if conn.looks < OFTEN else 2 * conn.looks
-            winner, token = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over)
+            winner = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over)
             if winner >= 0:
                 conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
             if conn.role != Role.UNKNOWN:
                 conn.settled_order = now
-                if token:
-                    _begin_with_token(window, streams, conn, winner, a, end)
                 return
         for x in range(a, end):
             if _too_many(pieces, window.active[x]):
                 _let_some_go(pieces, window.active[x])
         now = _next_packet(window, conn, a, b, now)
-
-
-@kernel
-def _begin_with_token(window: Window, streams: Array, conn: Any, winner: int, a: int, end: int) -> None:
-    """Notes that the requests of a connection begin with a raw token."""
-    conn.raw_tokens = 1
-    for x in range(a, end):
-        one = window.active[x]
-        if one.stream & 1 == winner and one.look < one.seen:
-            streams[one.stream].next = window.pieces[one.look].pos
-            streams[one.stream].synced = 1

@@ -140,3 +140,31 @@ def test_few_tokens_wait_for_their_answer():
     assert [row["status"] for row in rows[2:8]] == ["sasl"] * 6
     assert [row["latency_ms"] is None for row in rows[2:8]] == [True, False] * 3
     assert [row["status"] for row in rows[8:]] == ["sasl"] * 100
+
+
+def test_a_token_of_kerberos_is_one_behind_a_hole_too():
+    token = b"\x60\x28" + bytes.fromhex("06092a864886f712010202") + bytes(29)
+
+    def captured(mss: int) -> bytes:
+        # The broker is known before this connection has anything to tell.
+        told = Connection(step=1000).open().send(request(18, 0, 1, b"")).answer(struct.pack(">i", 1) + bytes(6))
+        made = Connection(client=("10.0.0.9", 40001), time=told.time, step=30_000_000, mss=mss).open()
+        made.send(request(17, 0, 1, b"\0\x06GSSAPI"))
+        lost = len(made.packets)
+        made.answer(struct.pack(">i", 1) + b"\0\0\0\0\0\1\0\x06GSSAPI").send(token).answer(b"\x60" + bytes(20))
+        made.send(b"abcd").send(request(18, 0, 2, b"")).answer(struct.pack(">i", 2) + bytes(6))
+        return pcap(told.packets + made.packets[:3] + made.packets[lost:])
+
+    for mss in (1, 3, 5, 20, 1460):
+        data = captured(mss)
+        for engine in (MACHINE, PYTHON):
+            with using(engine):
+                rows = _rows("frames", data)
+                asked = [row for row in rows if row["connection"] == 1 and row["direction"] == "request"]
+                assert [(row["status"], row["size"]) for row in asked] == [
+                    ("gap", 26), ("sasl", 42), ("sasl", 4), ("ok", 14),
+                ]  # fmt: skip
+                answered = [row for row in rows if row["connection"] == 1 and row["direction"] == "response"]
+                assert [row["status"] for row in answered] == ["unpaired", "sasl", "ok"]
+        for window in range(40, 900, 60) if mss == 1460 else (70,):
+            assert _rows("frames", data, window=window) == rows

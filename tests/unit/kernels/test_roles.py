@@ -20,6 +20,7 @@ from kwire.kernels.roles import (
     NO,
     UNDECIDED,
     YES,
+    is_kerberos,
     is_not_readable,
     let_go,
     plausible_request,
@@ -254,16 +255,35 @@ def test_tls_is_seen_on_ports_that_were_asked_for_too(engine: Engine) -> None:
 
 def test_a_gssapi_token_in_front_makes_tokens_of_what_follows(engine: Engine) -> None:
     for known in (connection(), connection(opener=0)):
-        streams = directions(start=0)
-        assert settled(engine, known, [(0, GSSAPI)], [(0, ANSWER)], streams=streams) == Role.A_REQUESTS
+        assert settled(engine, known, [(0, GSSAPI)], [(0, ANSWER)], streams=directions(start=0)) == Role.A_REQUESTS
+        assert readable(engine, known, [(0, GSSAPI)], start=0)
         assert known["raw_tokens"][0] == 1
-    known = connection(role=Role.A_REQUESTS)
-    assert readable(engine, known, [(0, GSSAPI)], start=0)
-    assert known["raw_tokens"][0] == 1
-    # The token of an end that asks begins a frame, wherever the capture begins.
-    streams = directions(start=0)
-    assert settled(engine, connection(), [(100, GSSAPI)], streams=streams) == Role.A_REQUESTS
-    assert (streams["next"][0], streams["synced"][0]) == (100, 1)
+    # The token of an end that asks tells the role wherever the capture begins.
+    assert settled(engine, connection(), [(100, GSSAPI)], streams=directions(start=0)) == Role.A_REQUESTS
+
+
+KERBEROS = bytes.fromhex("06092a864886f712010202")
+
+
+def test_a_token_of_kerberos_tells_itself_where_no_boundary_is_known(engine: Engine) -> None:
+    def said(data: bytes) -> int:
+        return int(engine(is_kerberos)(np.frombuffer(data, np.uint8), 0, len(data)))
+
+    for body in (b"", bytes(40), bytes(200), bytes(600), bytes(70_000)):
+        rest = KERBEROS + body
+        size = len(rest).to_bytes(3, "big").lstrip(b"\0")
+        length = size if len(rest) < 128 else bytes([0x80 | len(size)]) + size
+        token = sized(b"\x60" + length + rest)
+        assert said(token) == YES
+        assert said(token + b"more") == YES
+        head = len(token) - len(body)
+        assert [said(token[:n]) for n in range(head)] == [NEED_MORE] * head
+        for at in range(head):
+            damaged = bytearray(token)
+            damaged[at] ^= 1
+            assert said(bytes(damaged)) == NO, at
+    assert said(GSSAPI) == NO
+    assert said(b"\0\0\0\x0d\x60\x84\0\0\0\x0b" + KERBEROS) == NO
 
 
 def test_a_token_of_the_broker_is_none_where_ports_were_given(engine: Engine) -> None:
