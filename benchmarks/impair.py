@@ -11,7 +11,7 @@ traffic. Each run is read in one window, and in a small one. One line per kind:
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
 - differing: rows that are missing or others: where nothing was lost than those of the original, else in small windows
   than in one; of one run the larger of both numbers.
-- invented: rows with the status ``ok`` of what was never sent.
+- invented: rows with the status ``ok`` or ``trailing`` of what was never sent.
 - unseen: frames that are gone, though bytes of them are there, and no row stands for those.
 - intact, missed: frames all of whose bytes are there; of those, the ones that are not given out.
 - behind: whole frames passed over behind a loss, until one was recognised: median, 99th percentile, most.

@@ -10,6 +10,7 @@ Rules kept here:
 - What is right is known without the parser's help: from the original, and from which bytes of it are in the impaired
   capture.
 - A frame is recognised if all of its bytes are given out as one frame, whether or not its request is known.
+- Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
 - Where bytes are in the capture and no frame is given out, rows that are no frames (gaps, frames that are cut off)
   must stand for at least as many bytes, between the same two frames.
 """
@@ -25,7 +26,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from kwire.capture.frames import Frames, sentence
+from kwire.capture.frames import Frames
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, Reason, Status
@@ -38,6 +39,8 @@ _SEQUENCES: Final = 1 << 32
 _FARTHEST: Final = 1 << 28
 _RIGHT: Final = 1
 _WRONG: Final = 2
+_SENT: Final = ("ok", "trailing")
+"""Statuses of what is said to have been sent as it is shown."""
 _NO_FRAME: Final = (Reason.SIZE, Reason.NO_FRAME)
 """Of rows that stand for a size alone."""
 
@@ -86,6 +89,8 @@ def _rows(frames: Frames, hosts: dict[tuple[int, int], tuple[End, End]], clients
         return []
     columns: dict[str, list[Any]] = {name: frames[name].tolist() for name in frames.table.dtype.names}
     connections = frames.of_connections("number", frames["slot"]).tolist()
+    statuses = frames.statuses.tolist()
+    errors = dict(frames.errors(frames.statuses.nonzero()[0]))
     made = []
     for k, connection in enumerate(connections):
         row = {name: column[k] for name, column in columns.items()}
@@ -108,9 +113,9 @@ def _rows(frames: Frames, hosts: dict[tuple[int, int], tuple[End, End]], clients
                 id=known[2],
                 client_id=clients[row["client"]],
                 size=0 if row["reason"] in _NO_FRAME else row["size"],
-                status=Status(row["status"]).name.lower(),
-                error=sentence(row["reason"], row["detail"]) if row["reason"] else None,
-                skipped=row["reason"] in (Reason.SKIPPED, *_NO_FRAME) or row["status"] == Status.ENCRYPTED,
+                status=Status(statuses[k]).name.lower(),
+                error=errors.get(k),
+                skipped=row["reason"] in (Reason.SKIPPED, *_NO_FRAME) or statuses[k] == Status.ENCRYPTED,
                 digest=_digest(frames.bytes_of(k)),
                 time=row["time"],
                 latency=known[3],
@@ -200,7 +205,7 @@ class Original:
                     self.streams[side].places = places
                     break
             else:
-                self.unplaced += sum(row.status == "ok" for row in own)
+                self.unplaced += sum(row.status in _SENT for row in own)
 
 
 def _placed(own: Sequence[Row], stream: _Stream) -> list[_Place] | None:
@@ -232,7 +237,7 @@ class Verdict:
     was asked for.
     """
     invented: list[Row] = field(default_factory=list)
-    """Rows with the status ``ok`` of what was never sent."""
+    """Rows with the status ``ok`` or ``trailing`` of what was never sent."""
     unseen: list[Row] = field(default_factory=list)
     """Frames that are not given out, though bytes of them are in the capture, and no row stands for those bytes."""
     intact: int = 0
@@ -263,7 +268,7 @@ def judge(
     if found is None:
         found = rows(impaired.data, window=window)
     found = [_as_before(row, account) for row in found]
-    verdict = Verdict(frames=sum(row.status == "ok" for row in original.rows))
+    verdict = Verdict(frames=sum(row.status in _SENT for row in original.rows))
     if Grade.LOSSY in grades:
         _judge_lossy(original, impaired, found, verdict)
         if at_once is not None:
@@ -355,8 +360,8 @@ def _key(row: Row) -> tuple[Any, ...]:
 def _invented(
     original: Original, found: Sequence[Row], left: dict[Side, tuple[bytearray, bytearray]], altered: bool
 ) -> list[Row]:
-    """Rows that say ``ok`` of what is not in the original, or more often than it is."""
-    known = Counter(_key(row) for row in original.rows if row.status == "ok")
+    """Rows that say ``ok`` or ``trailing`` of what is not in the original, or more often than it is."""
+    known = Counter(_key(row) for row in original.rows if row.status in _SENT)
     loose: set[tuple[Any, ...]] = set()
     if altered:
         # Between its borders, a frame with wrong bytes is what it is now; so is what its response says of it.
@@ -375,7 +380,7 @@ def _invented(
         whose[_key(row._replace(client_id=None))].append(row.client_id)
     made_up = []
     for row in found:
-        if row.status != "ok":
+        if row.status not in _SENT:
             continue
         key = _key(row)
         if row.client_id is None:

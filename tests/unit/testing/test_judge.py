@@ -71,8 +71,9 @@ def test_connections_that_are_there_again_must_be_there_again(original: Original
 def test_a_frame_that_was_never_sent_is_invented(original: Original) -> None:
     found, place = _unharmed(original)
     other = found[place]._replace(api=99)
-    said = judge(original, impair(original.capture, "snaplen-1024"), found=[*found, found[place], other])
-    assert said.invented == [found[place], other]
+    trailing = other._replace(status="trailing")
+    said = judge(original, impair(original.capture, "snaplen-1024"), found=[*found, found[place], other, trailing])
+    assert said.invented == [found[place], other, trailing]
 
 
 def test_a_frame_that_is_gone_without_a_row_is_unseen(original: Original) -> None:
@@ -128,3 +129,24 @@ def test_altered_frames_may_be_as_they_are_now(original: Original) -> None:
 def test_content_of_its_own_is_no_impairment(original: Original) -> None:
     with pytest.raises(ValueError, match="an original of its own"):
         judge(original, impair(original.capture, "values-are-frames"))
+
+
+def test_a_row_is_judged_by_the_status_that_users_see() -> None:
+    """A response of eight bytes that Produce v2 cannot have: the frame that follows it is right, its body is not."""
+    name = "kafka-3.9-zk-kerberos/gssapi.pcap"
+    original = Original((CAPTURE.parents[1] / name).read_bytes())
+    impaired = impair(original.capture, "false-sizes", seed=40)
+    found = rows(impaired.data)
+    (place,) = [k for k, row in enumerate(found) if row.status == "malformed" and row.size == 8]
+    assert found[place].error == "the body is not what version 2 says"
+    assert judge(original, impaired, found=found).good
+    # The same row is an invention where it says that it was sent so, and its bytes are missed where it is gone.
+    for status in ("ok", "trailing"):
+        planted = found[place]._replace(status=status)
+        said = judge(original, impaired, found=[*found[:place], planted, *found[place + 1 :]])
+        assert said.invented == [planted]
+        assert not said.unseen
+    lost = max((k for k, row in enumerate(found) if row.status == "ok"), key=lambda k: found[k].size)
+    said = judge(original, impaired, found=[*found[:lost], *found[lost + 1 :]])
+    assert [row.digest for row in said.unseen] == [found[lost].digest]
+    assert not said.invented
