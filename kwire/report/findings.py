@@ -1,9 +1,9 @@
 """What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
 
-Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic, and
-says at the end what it found. Batches are reduced by Arrow (``_grouped``) before Python sees them, so that what is done
-for single rows is little. What counts as too much stands in ``Thresholds``, each with a default that the traffic of
-clients in their default settings does not reach.
+Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic
+(``kwire.report.tallies``, which keeps columns), and says at the end what it found. What is done for single rows in
+Python is little. What counts as too much stands in ``Thresholds``, each with a default that the traffic of clients in
+their default settings does not reach.
 
 Rules kept here:
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -25,22 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.sums import dicts, runs, tuples
+from kwire.report.sums import runs, tuples
+from kwire.report.tallies import Behind, Rows, Tallies, Tally, Where, among, firsts, numbers
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
 __all__ = ["RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds", "needed", "summary"]
-
-MOST_EVIDENCE: Final = 10
-"""Frames or connections that a finding names."""
-_STEP: Final = 10_000_000
-_STEPS: Final = 6
-"""Times are counted by steps of ten seconds; six of them are a minute, wherever it begins."""
-_CLOSE: Final = 1 << 31
-"""Numbers that are no larger are keys as they are."""
-_MOST_NUMBERS: Final = 1 << 62
-"""Products of how many values columns have stay below."""
-_MOST_STEPS: Final = 8640
 
 SEVERITIES: Final = ("high", "medium", "low")
 
@@ -156,8 +146,6 @@ SCHEMA: Final = pa.schema(
 connection and frame (null: the connection)."""
 
 Array = Any
-Where = tuple[str, int, int | None]
-"""Capture, connection, frame."""
 
 
 @dataclass(slots=True)
@@ -187,157 +175,6 @@ class Finding:
             for capture, connection, frame in self.evidence
         ]
         return made
-
-
-@dataclass(slots=True)
-class _Tally:
-    """How often something was seen, when, and where."""
-
-    count: int = 0
-    amount: float = 0
-    first: int | None = None
-    last: int | None = None
-    where: tuple[Where, ...] = ()
-    step: int = 0
-    """The step in which all of it was, as long as that is one:"""
-    steps: dict[int, int] | None = None
-    """else how much was in each. There may be a tally for each client, and most are short."""
-
-    def add(self, row: Mapping[str, Any], *, count: int = 1, amount: float = 0) -> None:
-        """Takes a row, or a group of rows: ``time`` to ``until`` (microseconds) and ``frame`` say when and where."""
-        time, until = row["time"], row.get("until", row["time"])
-        self._count(time // _STEP, count)
-        self.amount += amount
-        self.first = time if self.first is None else min(self.first, time)
-        self.last = until if self.last is None else max(self.last, until)
-        room = MOST_EVIDENCE - len(self.where)
-        if room:
-            each = row.get("each") or [(row["connection"], row.get("frame"))]
-            self.where += tuple((row["capture"], connection, frame) for connection, frame in each[:room])
-
-    def _count(self, step: int, count: int) -> None:
-        if self.steps is None:
-            if self.first is None or step == self.step:
-                self.step = step
-                self.count += count
-                return
-            self.steps = {self.step: self.count}
-        self.count += count
-        self.steps[step] = self.steps.get(step, 0) + count
-        if len(self.steps) > _MOST_STEPS:
-            del self.steps[next(iter(self.steps))]
-
-    def join(self, other: _Tally) -> None:
-        """Takes what another one has."""
-        if other.first is None or other.last is None:
-            return
-        for step, count in other.in_steps().items():
-            self._count(step, count)
-        # Of very long ones not all steps are known.
-        self.count += other.count - sum(other.in_steps().values())
-        self.amount += other.amount
-        self.first = other.first if self.first is None else min(self.first, other.first)
-        self.last = other.last if self.last is None else max(self.last, other.last)
-        self.where += other.where[: MOST_EVIDENCE - len(self.where)]
-
-    def in_steps(self) -> dict[int, int]:
-        """How much was in each step."""
-        return {self.step: self.count} if self.steps is None else self.steps
-
-    @property
-    def busiest(self) -> int:
-        """The most in a minute."""
-        most = now = first = 0
-        steps = self.in_steps()
-        order = sorted(steps)
-        for step in order:
-            now += steps[step]
-            while order[first] <= step - _STEPS:
-                now -= steps[order[first]]
-                first += 1
-            most = max(most, now)
-        return most
-
-    def seen(self) -> dict[str, Any]:
-        """What a finding says of it."""
-        return {"first_seen": self.first, "last_seen": self.last, "evidence": list(self.where)}
-
-
-_Tallies = dict[tuple[Any, ...], _Tally]
-
-
-def _grouped(
-    table: pa.Table, keys: Sequence[str], sums: Sequence[str] = (), *, each: bool = False
-) -> Iterator[dict[str, Any]]:
-    """The rows of a table added up by ``keys`` and the step: ``count``, ``time`` and ``until``, where the first of
-    them stands, and the sum of each column of ``sums``; ``each``: where the first ``MOST_EVIDENCE`` of them stand."""
-    if not table.num_rows:
-        return
-    clock = "frame_timestamp" if "frame_timestamp" in table.column_names else "timestamp"
-    times = table[clock].cast(pa.int64())
-    table = table.append_column("_time", times).append_column("_step", pc.divide(times, _STEP))
-    all_keys = list(dict.fromkeys(["capture", *keys, "_step"]))
-    wanted = [("_time", "min"), ("_time", "max"), ("frame", "min"), ("connection", "min"), ([], "count_all")]
-    if each:
-        wanted += [("connection", "list"), ("frame", "list")]
-    made = table.group_by(all_keys, use_threads=False).aggregate([*wanted, *((name, "sum") for name in sums)])
-    for name in ("connection_list", "frame_list") if each else ():
-        at = made.column_names.index(name)
-        made = made.set_column(at, name, pc.list_slice(made[name], 0, MOST_EVIDENCE))
-    for row in dicts(made):
-        row["time"], row["until"] = row["_time_min"], row["_time_max"]
-        row["frame"], row["connection"] = row["frame_min"], row["connection_min"]
-        row["count"] = row["count_all"]
-        if each:
-            row["each"] = list(zip(row["connection_list"], row["frame_list"], strict=True))
-        for name in sums:
-            row[name] = row[f"{name}_sum"] or 0
-        yield row
-
-
-class _Rows:
-    """A batch of a table, and the parts of it that rules ask for: several ask for the same."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self._masks: dict[Any, Array] = {}
-        self._parts: dict[Any, pa.Table] = {}
-        self._errors: pa.Table | None = None
-
-    def where(self, *, columns: tuple[str, ...] | None = None, **wanted: Any) -> pa.Table:
-        """The rows in which columns have a value, or one of a tuple of values; ``columns``: these of them only."""
-        key = (columns, tuple(wanted.items()))
-        found = self._parts.get(key)
-        if found is None:
-            mask = None
-            for each in wanted.items():
-                one = self._mask(*each)
-                mask = one if mask is None else pc.and_(mask, one)
-            table = self.table if columns is None else self.table.select(list(columns))
-            found = self._parts[key] = table.filter(mask)
-        return found
-
-    def _mask(self, name: str, value: Any) -> Array:
-        found = self._masks.get((name, value))
-        if found is None:
-            column = self.table[name]
-            if isinstance(value, tuple):
-                found = pc.is_in(column, value_set=pa.array(value).cast(column.type))
-            else:
-                found = pc.equal(column, value)
-            self._masks[name, value] = found
-        return found
-
-    @property
-    def errors(self) -> pa.Table:
-        """A row for each error of a response of ``frames``, with the column ``error``."""
-        if self._errors is None:
-            table = self.table
-            wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
-            flat = wrong.select([*_FRAME, "timestamp", *_CLIENT, "api_name"])
-            flat = flat.take(pc.list_parent_indices(wrong["errors"]))
-            self._errors = flat.append_column("error", pc.list_flatten(wrong["errors"]))
-        return self._errors
 
 
 # --- rules ------------------------------------------------------------------------------------------------------------
@@ -379,21 +216,18 @@ class _Rule:
     tables: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Tables that tell more, where they are read."""
+    keys: tuple[str, ...] = ()
+    """What it adds up by."""
+    largest = False
+    """Whether amounts are the largest of all and not their sum."""
     severity = "medium"
     advice = ""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self.limits = thresholds
-        self.tallies: _Tallies = {}
+        self.tallies = Tallies(*self.keys, largest=self.largest)
 
-    def tally(self, *key: Any) -> _Tally:
-        """What is added up under a key."""
-        found = self.tallies.get(key)
-        if found is None:
-            found = self.tallies[key] = _Tally()
-        return found
-
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         """Takes rows of one of its tables."""
         raise NotImplementedError
 
@@ -401,7 +235,7 @@ class _Rule:
         """What it has found."""
         raise NotImplementedError
 
-    def found(self, summary: str, tally: _Tally, *, count: int | None = None, **who: Any) -> Finding:
+    def found(self, summary: str, tally: Tally, *, count: int | None = None, **who: Any) -> Finding:
         """A finding of this rule."""
         return Finding(
             self.name,
@@ -419,17 +253,16 @@ class _TinyBatches(_Rule):
 
     name = "tiny-batches"
     tables = ("partitions",)
+    keys = (*_CLIENT, "topic")
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         sent = rows.where(api_name="Produce", direction="request", status="ok")
-        sent = sent.filter(pc.and_(pc.is_valid(sent["batches"]), pc.is_valid(sent["records"])))
-        for row in _grouped(sent, (*_CLIENT, "topic"), ("batches", "records")):
-            one = self.tally(row["client_host"], row["client_id"], row["topic"])
-            one.add(row, count=row["batches"], amount=row["records"])
+        sent = sent[rows.valid("batches", "records")[sent]]
+        self.tallies.add(rows, sent, count=rows.values("batches")[sent], amount=rows.values("records")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, topic), one in self.tallies.items():
+        for (host, client, topic), one in self.tallies.items(self.tallies.totals().count >= self.limits.tiny_batches):
             if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
                 said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client, topic=topic)
@@ -440,18 +273,18 @@ class _Uncompressed(_Rule):
 
     name = "no-compression"
     tables = ("partitions",)
+    keys = ("topic",)
     severity = "low"
     advice = "set compression.type (lz4 or zstd) at the producers"
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         sent = rows.where(api_name="Produce", direction="request", status="ok", compression="none")
-        for row in _grouped(sent, ("topic", *_CLIENT), ("record_bytes",)):
-            self.tally(row["topic"]).add(row, count=row["count"], amount=row["record_bytes"])
+        self.tallies.add(rows, sent, amount=rows.values("record_bytes")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        for (topic,), one in self.tallies.items():
-            if one.amount >= self.limits.uncompressed_bytes:
-                yield self.found(f"{int(one.amount)} bytes of records without compression", one, topic=topic)
+        much = self.tallies.totals().amount >= self.limits.uncompressed_bytes
+        for (topic,), one in self.tallies.items(much):
+            yield self.found(f"{int(one.amount)} bytes of records without compression", one, topic=topic)
 
 
 class _MixedAcks(_Rule):
@@ -459,18 +292,30 @@ class _MixedAcks(_Rule):
 
     name = "mixed-acks"
     tables = ("calls",)
+    keys = _CLIENT
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _grouped(rows.where(api_name="Produce", acks=(0, -1)), (*_CLIENT, "acks")):
-            self.tally(row["client_host"], row["client_id"], row["acks"]).add(row, count=row["count"])
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._all = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="Produce", acks=0))
+        self._all.add(rows, rows.where(api_name="Produce", acks=-1))
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, acks), one in self.tallies.items():
-            other = self.tallies.get((host, client, -1))
-            if acks == 0 and other is not None and min(one.count, other.count) >= self.limits.mixed_acks:
-                said = f"{one.count} Produce requests with acks=0 and {other.count} with acks=all"
-                yield self.found(said, one, client_host=host, client_id=client)
+        # Without acknowledgement is rare: with all of them is looked up for these.
+        none, of_all = self.tallies.totals(), _counts(self.tallies, self._all)
+        enough = np.minimum(none.count, of_all) >= max(self.limits.mixed_acks, 1)
+        for ((host, client), one), many in zip(self.tallies.items(enough), of_all[enough].tolist(), strict=True):
+            said = f"{one.count} Produce requests with acks=0 and {many} with acks=all"
+            yield self.found(said, one, client_host=host, client_id=client)
+
+
+def _counts(tallies: Tallies, others: Tallies) -> Array:
+    """For each key how often it is in other tallies."""
+    known = among(tallies.totals().keys, others.totals().keys)
+    return np.append(others.totals().count, 0)[known]
 
 
 class _Metadata(_Rule):
@@ -478,36 +323,34 @@ class _Metadata(_Rule):
 
     name = "metadata-storm"
     tables = ("frames",)
+    keys = _CLIENT
     advice = "look for topics that do not exist, clients that are made anew, and a metadata.max.age.ms that is too low"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _grouped(rows.where(api_name="Metadata", direction="request"), _CLIENT):
-            self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="Metadata", direction="request"))
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items():
-            if one.busiest >= self.limits.metadata_requests:
+        limit = self.limits.metadata_requests
+        for (host, client), one in self.tallies.items(self.tallies.totals().count >= limit):
+            if one.busiest >= limit:
                 said = f"{one.count} Metadata requests, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client)
 
 
-def _client_id(row: Mapping[str, Any]) -> str | None:
-    ids: list[str] = row["client_ids"]
-    return ids[0] if ids else None
-
-
-def _connections(table: pa.Table, *, opened: bool = False) -> Iterator[dict[str, Any]]:
+def _connections(rows: Rows, *, opened: bool = False) -> Array:
     """Those that may be Kafka; ``opened``: whose beginning was captured. The others were there before, and the same one
     is in each of several captures that follow each other."""
-    for row in dicts(table.filter(pc.is_valid(table["opened_by"])) if opened else table):
-        if row["status"] in ("ok", "encrypted"):
-            row["time"] = _micros(row["first_seen"])
-            row["until"] = _micros(row["last_seen"])
-            yield row
+    found = rows.where(status=("ok", "encrypted"))
+    return found[rows.valid("opened_by")[found]] if opened else found
 
 
-def _micros(time: Any) -> int:
-    return int(time.timestamp()) * 1_000_000 + int(time.microsecond)
+def _with_client(table: pa.Table) -> pa.Table:
+    """``connections`` with ``client_id``: the first of theirs."""
+    ids = table["client_ids"].combine_chunks()
+    some = pc.greater(pc.fill_null(pc.list_value_length(ids), 0), 0)
+    first = pc.list_flatten(pc.list_slice(ids.filter(some), 0, 1))
+    of = pc.if_else(some, pc.subtract(pc.cumulative_sum(some.cast(pa.int64())), 1), None)
+    return table.append_column("client_id", first.take(of))
 
 
 class _Churn(_Rule):
@@ -515,15 +358,16 @@ class _Churn(_Rule):
 
     name = "connection-churn"
     tables = ("connections",)
+    keys = _CLIENT
     advice = "keep one client and its connections for the life of the program"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _connections(rows.table, opened=True):
-            self.tally(row["client_host"], _client_id(row)).add(row)
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, _connections(rows, opened=True), each=True)
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items():
-            if one.busiest >= self.limits.connections:
+        limit = self.limits.connections
+        for (host, client), one in self.tallies.items(self.tallies.totals().count >= limit):
+            if one.busiest >= limit:
                 said = f"{one.count} connections, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client)
 
@@ -533,19 +377,27 @@ class _ProducerPerMessage(_Rule):
 
     name = "producer-per-message"
     tables = ("connections",)
+    keys = _CLIENT
     severity = "high"
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _connections(rows.table, opened=True):
-            if sum(use["requests"] for use in row["apis"] if use["api_name"] == "Produce") == 1:
-                self.tally(row["client_host"], _client_id(row)).add(row)
+    def take(self, name: str, rows: Rows) -> None:
+        opened = _connections(rows, opened=True)
+        uses = rows.table["apis"].combine_chunks()
+        use = pc.list_flatten(uses)
+        produce = pc.fill_null(pc.equal(pc.struct_field(use, "api_name"), "Produce"), False).to_numpy(
+            zero_copy_only=False
+        )
+        requests = pc.struct_field(use, "requests").to_numpy()
+        of = pc.list_parent_indices(uses).to_numpy()[produce]
+        sent = np.zeros(rows.table.num_rows, np.int64)
+        np.add.at(sent, of, requests[produce])
+        self.tallies.add(rows, opened[sent[opened] == 1], each=True)
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items():
-            if one.count >= self.limits.single_produces:
-                said = f"{one.count} connections with one Produce request each"
-                yield self.found(said, one, client_host=host, client_id=client)
+        for (host, client), one in self.tallies.items(self.tallies.totals().count >= self.limits.single_produces):
+            said = f"{one.count} connections with one Produce request each"
+            yield self.found(said, one, client_host=host, client_id=client)
 
 
 class _Rebalances(_Rule):
@@ -553,7 +405,18 @@ class _Rebalances(_Rule):
 
     name = "rebalance-loop"
     tables = ("calls",)
+    keys = ("group_id",)
     severity = "high"
+    _COLUMNS = (
+        "capture",
+        "connection",
+        "correlation_id",
+        "direction",
+        "api_name",
+        "client_id",
+        "group_id",
+        "generation",
+    )
     advice = (
         "see why members come and go: time between polls (max.poll.interval.ms), missed heartbeats, restarts; use "
         "static membership (group.instance.id) and cooperative assignment"
@@ -566,31 +429,35 @@ class _Rebalances(_Rule):
         self._joined: dict[str, Counter[str]] = {}
         self._left: Counter[str] = Counter()
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in dicts(rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")):
-            at = (row["capture"], row["connection"], row["correlation_id"])
-            if row["direction"] == "request":
-                group = row["group_id"]
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")
+        hits: dict[int, str] = {}
+        """Rows of responses that begin a generation, and of which group."""
+        for row, values in zip(told.tolist(), tuples(rows.part(self._COLUMNS, told)), strict=True):
+            capture, connection, correlation, direction, api, client, group, generation = values
+            at = (capture, connection, correlation)
+            if direction == "request":
                 if group is None:
                     continue
-                if row["api_name"] == "LeaveGroup":
+                if api == "LeaveGroup":
                     self._left[group] += 1
                     continue
-                self._joined.setdefault(group, Counter())[row["client_id"] or "-"] += 1
+                self._joined.setdefault(group, Counter())[client or "-"] += 1
                 self._asked[at] = group
                 if len(self._asked) > 1 << 16:
                     del self._asked[next(iter(self._asked))]
-            elif row["api_name"] == "JoinGroup":
+            elif api == "JoinGroup":
                 group = self._asked.pop(at, None)
-                generation = row["generation"]
-                if group is None or generation is None or generation <= self._latest.get(group, 0):
-                    continue
-                self._latest[group] = generation
-                row["time"] = _micros(row["frame_timestamp"])
-                self.tally(group).add(row)
+                if group is not None and generation is not None and generation > self._latest.get(group, 0):
+                    self._latest[group] = generation
+                    hits[row] = group
+        if hits:
+            made = rows.part(("capture", "connection", "frame", "frame_timestamp"), np.array(list(hits)))
+            made = made.append_column("group_id", pa.array(list(hits.values())))
+            self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
 
     def findings(self) -> Iterator[Finding]:
-        for (group,), one in self.tallies.items():
+        for (group,), one in self.tallies.items(self.tallies.totals().count >= self.limits.rebalances):
             if one.busiest >= self.limits.rebalances:
                 who = ", ".join(f"{client} ({count})" for client, count in self._joined[group].most_common(5))
                 left = self._left[group]
@@ -598,46 +465,10 @@ class _Rebalances(_Rule):
                 yield self.found(said, one, group_id=group)
 
 
-def _numbered(table: pa.Table, columns: Sequence[str]) -> tuple[Array, list[tuple[Any, ...]]]:
-    """A number for each row, the same where ``columns`` have the same values, and the values of each number."""
-    numbers = _numbers(table, columns)
-    first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    # Of rows with the same number the one that is written last stays: the first one.
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    kept = table.select(list(columns)).take(pa.array(first))
-    return numbers, list(tuples(kept))
-
-
-def _numbers(table: pa.Table, columns: Sequence[str]) -> Array:
-    """A number for each row, the same where ``columns`` have the same values; as small as can be."""
-    numbers = np.zeros(table.num_rows, np.int64)
-    many = 1
-    for name in columns:
-        of, more = _codes(table[name])
-        if more == 1:
-            continue
-        if many * more >= _MOST_NUMBERS:
-            # Numbers of what there is, so that products stay small.
-            made = pa.array(numbers).dictionary_encode()
-            numbers, many = made.indices.to_numpy().astype(np.int64), len(made.dictionary)
-        numbers = numbers * more + of
-        many *= more
-    return pa.array(numbers).dictionary_encode().indices.to_numpy()
-
-
-def _codes(values: pa.ChunkedArray) -> tuple[Array, int]:
-    """A number for each value, the same for those that are the same, and how many numbers there may be."""
-    if pa.types.is_integer(values.type):
-        # What lies close together needs no dictionary.
-        ends = pc.min_max(values).as_py()
-        least, most = ends["min"], ends["max"]
-        if least is not None and -_CLOSE <= least <= most < _CLOSE:
-            return pc.fill_null(values.cast(pa.int64()), most + 1).to_numpy() - least, most - least + 2
-    encoded = values.combine_chunks().dictionary_encode()
-    many = len(encoded.dictionary)
-    if many == 1 and not encoded.null_count:
-        return np.zeros(len(encoded), np.int64), 1
-    return pc.fill_null(encoded.indices, many).to_numpy().astype(np.int64), many + 1
+def _keys(rows: Rows, columns: Sequence[str], at: Array) -> tuple[Array, list[tuple[Any, ...]]]:
+    """A number for each of some rows, the same where ``columns`` are the same, and the values of each number."""
+    of = rows.numbers(columns, at)
+    return of, list(tuples(rows.part(columns, at[firsts(of)])))
 
 
 class _LateHeartbeats(_Rule):
@@ -645,8 +476,9 @@ class _LateHeartbeats(_Rule):
 
     name = "late-heartbeats"
     tables = ("calls",)
+    keys = ("client_host", "group_id", "client_id", "timeout")
+    largest = True
     severity = "high"
-    _COLUMNS = (*_FRAME, "frame_timestamp", *_CLIENT, "api_name", "group_id", "member_id", "session_timeout_ms")
     advice = "find what stops the client (long pauses, starved processors); a larger session.timeout.ms tolerates it"
 
     def __init__(self, thresholds: Thresholds) -> None:
@@ -655,18 +487,17 @@ class _LateHeartbeats(_Rule):
         """By host, group and client_id: the session timeout that was asked for last."""
         self._last: dict[tuple[Any, ...], int | None] = {}
         """By group and member: when the last heartbeat came, None if the member has joined anew since."""
-        self._gap: dict[tuple[Any, ...], int] = {}
 
-    def take(self, name: str, rows: _Rows) -> None:
-        table = rows.where(columns=self._COLUMNS, api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
-        if not table.num_rows:
+    def take(self, name: str, rows: Rows) -> None:
+        asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        if not len(asked):
             return
-        times = table["frame_timestamp"].cast(pa.int64()).to_numpy()
-        joins = pc.equal(table["api_name"], "JoinGroup").to_numpy(zero_copy_only=False)
-        clients, client_keys = _numbered(table, ("client_host", "group_id", "client_id"))
-        timeouts = self._timeouts(table, joins, clients, client_keys)
+        times = rows.times[asked]
+        joins = rows.mask("api_name", "JoinGroup")[asked]
+        clients, client_keys = _keys(rows, ("client_host", "group_id", "client_id"), asked)
+        timeouts = self._timeouts(rows.values("session_timeout_ms")[asked], joins, clients, client_keys)
         # The heartbeats and joins of a member stand together, each behind the one before.
-        members, member_keys = _numbered(table, ("group_id", "member_id"))
+        members, member_keys = _keys(rows, ("group_id", "member_id"), asked)
         order = np.argsort(members, kind="stable")
         own = members[order]
         begins = np.append(True, own[1:] != own[:-1])
@@ -683,22 +514,15 @@ class _LateHeartbeats(_Rule):
         allowed = timeouts[order] * (self.limits.heartbeat_gap * 1000)
         late = known & ~joins[order] & (gaps > 0) & (allowed > 0) & (gaps >= allowed)
         hits = np.flatnonzero(late)
-        if not len(hits):
-            return
         hits = hits[np.argsort(order[hits])]
-        numbers = clients[order[hits]]
-        told = table.take(pa.array(order[hits])).append_column("gap", pa.array(gaps[hits]))
-        told = told.append_column("timeout", pa.array(timeouts[order[hits]])).append_column("of", pa.array(numbers))
-        for row in _grouped(told, ("of", "timeout"), each=True):
-            key = (*client_keys[row["of"]], row["timeout"])
-            self.tally(*key).add(row, count=row["count"])
-        for row in dicts(told.group_by(["of", "timeout"]).aggregate([("gap", "max")])):
-            key = (*client_keys[row["of"]], row["timeout"])
-            self._gap[key] = max(row["gap_max"], self._gap.get(key, 0))
+        told = order[hits]
+        made = rows.part((*_FRAME, "frame_timestamp", *_CLIENT, "group_id"), asked[told])
+        made = made.append_column("timeout", pa.array(timeouts[told]))
+        self.tallies.add(Rows(made), np.arange(len(told)), amount=gaps[hits], each=True)
 
-    def _timeouts(self, table: pa.Table, joins: Array, clients: Array, keys: Sequence[tuple[Any, ...]]) -> Array:
+    def _timeouts(self, asked: Array, joins: Array, clients: Array, keys: Sequence[tuple[Any, ...]]) -> Array:
         """The session timeout of each row: that of the JoinGroup request before it, of the same client."""
-        asked = pc.fill_null(table["session_timeout_ms"], 0).to_numpy().astype(np.int64)
+        asked = asked.astype(np.int64)
         earlier = np.array([self._timeout.get(key, 0) for key in keys], np.int64)
         if not joins.any():
             return earlier[clients]
@@ -714,11 +538,8 @@ class _LateHeartbeats(_Rule):
         return found
 
     def findings(self) -> Iterator[Finding]:
-        for key, one in self.tallies.items():
-            host, group, client, timeout = key
-            said = (
-                f"up to {self._gap[key] / 1e6:.1f} s between heartbeats, with a session timeout of {timeout / 1000:g} s"
-            )
+        for (host, group, client, timeout), one in self.tallies.items():
+            said = f"up to {one.amount / 1e6:.1f} s between heartbeats, with a session timeout of {timeout / 1000:g} s"
             yield self.found(said, one, client_host=host, client_id=client, group_id=group)
 
 
@@ -728,6 +549,7 @@ class _LatePolls(_Rule):
 
     name = "late-polls"
     tables = ("calls",)
+    keys = (*_CLIENT, "group_id")
     severity = "high"
     advice = (
         "unless the program unsubscribes on purpose: work on fewer records between polls (max.poll.records), or raise "
@@ -736,39 +558,42 @@ class _LatePolls(_Rule):
     _MOST = 1 << 16
     """Members that have left and may come back."""
     _HEARTBEATS = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+    _COLUMNS = (
+        "capture", "connection", *_CLIENT, "group_id", "api_name", "generation", "rebalance_timeout_ms",
+    )  # fmt: skip
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
         self._left: dict[tuple[Any, ...], None] = {}
         self._allowed: dict[tuple[Any, ...], int] = {}
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         # In the newer protocols a member leaves with the epoch -1 and joins with 0.
-        both = rows.where(api_name=("JoinGroup", "LeaveGroup", *self._HEARTBEATS), direction="request", status="ok")
-        old = pc.is_in(both["api_name"], value_set=pa.array(("JoinGroup", "LeaveGroup")))
-        both = both.filter(pc.or_(old, pc.is_in(both["generation"], value_set=pa.array((-1, 0), pa.int32()))))
-        both = both.append_column("time", both["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
-        for row in dicts(both):
-            at = (row["capture"], row["connection"], row["group_id"])
-            key = (row["client_host"], row["client_id"], row["group_id"])
-            if row["api_name"] == "LeaveGroup" or (row["generation"] == -1 and row["api_name"] != "JoinGroup"):
+        old = ("JoinGroup", "LeaveGroup")
+        told = rows.where(api_name=(*old, *self._HEARTBEATS), direction="request", status="ok")
+        told = told[(rows.mask("api_name", old) | rows.mask("generation", (-1, 0)))[told]]
+        hits = []
+        for row, values in zip(told.tolist(), tuples(rows.part(self._COLUMNS, told)), strict=True):
+            capture, connection, host, client, group, api, generation, allowed = values
+            at = (capture, connection, group)
+            if api == "LeaveGroup" or (generation == -1 and api != "JoinGroup"):
                 self._left[at] = None
                 if len(self._left) > self._MOST:
                     del self._left[next(iter(self._left))]
             elif at in self._left:
                 del self._left[at]
-                self.tally(*key).add(row)
-                if (row["rebalance_timeout_ms"] or 0) > 0:
-                    self._allowed[key] = row["rebalance_timeout_ms"]
+                hits.append(row)
+                if (allowed or 0) > 0:
+                    self._allowed[host, client, group] = allowed
+        self.tallies.add(rows, np.array(hits, np.int64), each=True)
 
     def findings(self) -> Iterator[Finding]:
-        for key, one in self.tallies.items():
+        for key, one in self.tallies.items(self.tallies.totals().count >= self.limits.late_polls):
             host, client, group = key
-            if one.count >= self.limits.late_polls:
-                said = f"it left the group and joined it again {_times(one.count)}"
-                if key in self._allowed:
-                    said += f"; its max.poll.interval.ms is {self._allowed[key] / 1000:g} s"
-                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+            said = f"it left the group and joined it again {_times(one.count)}"
+            if key in self._allowed:
+                said += f"; its max.poll.interval.ms is {self._allowed[key] / 1000:g} s"
+            yield self.found(said, one, client_host=host, client_id=client, group_id=group)
 
 
 def _times(count: int) -> str:
@@ -780,30 +605,30 @@ class _EmptyFetches(_Rule):
 
     name = "empty-fetches"
     tables = ("frames", "partitions")
+    keys = _CLIENT
     advice = "let the broker wait: raise fetch.max.wait.ms and fetch.min.bytes; poll with a timeout"
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self._full: Counter[tuple[Any, ...]] = Counter()
+        self._full = Tallies(*self.keys)
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         answers = rows.where(api_name="Fetch", direction="response")
         if name == "frames":
-            for row in _grouped(answers, _CLIENT):
-                self.tally(row["client_host"], row["client_id"]).add(row, count=row["count"])
+            self.tallies.add(rows, answers)
             return
-        filled = answers.filter(pc.greater(pc.fill_null(answers["record_bytes"], 0), 0))
+        filled = answers[rows.values("record_bytes")[answers] > 0]
         # Each frame once, however many partitions it fills.
-        made = filled.group_by(["capture", *_CLIENT], use_threads=False).aggregate([("frame", "count_distinct")])
-        for row in dicts(made):
-            self._full[row["client_host"], row["client_id"]] += row["frame_count_distinct"]
+        self._full.add(rows, filled[firsts(rows.numbers(("capture", "frame", *_CLIENT), filled))])
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client), one in self.tallies.items():
-            empty = one.count - self._full[host, client]
-            if one.busiest >= self.limits.empty_fetches and empty * 10 >= one.count * 9:
-                said = f"{empty} of {one.count} Fetch responses had no records, {one.busiest} came in a minute"
-                yield self.found(said, one, count=empty, client_host=host, client_id=client)
+        all_of, limit = self.tallies.totals().count, self.limits.empty_fetches
+        empty = all_of - _counts(self.tallies, self._full)
+        much = (all_of >= limit) & (empty * 10 >= all_of * 9)
+        for ((host, client), one), count in zip(self.tallies.items(much), empty[much].tolist(), strict=True):
+            if one.busiest >= limit:
+                said = f"{count} of {one.count} Fetch responses had no records, {one.busiest} came in a minute"
+                yield self.found(said, one, count=count, client_host=host, client_id=client)
 
 
 class _Commits(_Rule):
@@ -811,16 +636,15 @@ class _Commits(_Rule):
 
     name = "over-committing"
     tables = ("calls",)
+    keys = (*_CLIENT, "group_id")
     severity = "low"
     advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        asked = rows.where(api_name="OffsetCommit", direction="request", status="ok")
-        for row in _grouped(asked, ("group_id", *_CLIENT)):
-            self.tally(row["client_host"], row["client_id"], row["group_id"]).add(row, count=row["count"])
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="OffsetCommit", direction="request", status="ok"))
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, group), one in self.tallies.items():
+        for (host, client, group), one in self.tallies.items(self.tallies.totals().count >= self.limits.commits):
             if one.busiest >= self.limits.commits:
                 said = f"{one.count} commits, {one.busiest} in a minute"
                 yield self.found(said, one, client_host=host, client_id=client, group_id=group)
@@ -830,15 +654,77 @@ _Place = tuple[str | None, str | None, int | None]
 _PLACE: Final = ("group_id", "topic", "partition")
 
 
-_Sorted = tuple[pa.Table, Array, Array]
-"""Commits; their order by place, then time; where each place begins in that order."""
+@dataclass(slots=True)
+class _InOrder:
+    """Commits in the order of places, and of time in each."""
+
+    rows: Rows
+    at: Array
+    """Their rows,"""
+    times: Array
+    offsets: Array
+    first: Array
+    """and where in these each place begins."""
+    _places: list[_Place] | None = None
+
+    @property
+    def places(self) -> list[_Place]:
+        """Which places these are."""
+        if self._places is None:
+            self._places = list(tuples(self.rows.table.select(list(_PLACE)).take(pa.array(self.at[self.first]))))
+        return self._places
+
+
+class _Last:
+    """The last commit of each place, as columns: there may be many places."""
+
+    _TEXTS = ("capture", *_CLIENT)
+
+    def __init__(self) -> None:
+        self._of: dict[_Place, int] = {}
+        self._texts: dict[tuple[Any, ...], int] = {}
+        self._columns = np.zeros((5, 0), np.int64)
+        """Offset, time, connection, frame, and which texts."""
+
+    def update(self, found: _InOrder) -> None:
+        """Takes the last commit of each place."""
+        if not len(found.at):
+            return
+        of = self._of
+        mine = np.array([of.setdefault(place, len(of)) for place in found.places])
+        if len(of) > self._columns.shape[1]:
+            more = np.zeros((5, len(of) // 2 + len(mine)), np.int64)
+            self._columns = np.concatenate([self._columns, more], axis=1)
+        final = np.append(found.first[1:], len(found.at)) - 1
+        at = found.at[final]
+        rows = found.rows
+        texts = tuples(rows.table.select(list(self._TEXTS)).take(pa.array(at)))
+        which = [self._texts.setdefault(one, len(self._texts)) for one in texts]
+        values = (found.offsets[final], found.times[final], rows.values("connection")[at], rows.values("frame")[at])
+        for k, column in enumerate((*values, which)):
+            self._columns[k, mine] = column
+
+    def known(self, places: Iterable[_Place]) -> tuple[Array, Array, Array]:
+        """Of each place whether there is a commit, its offset and its time."""
+        of = np.array([self._of.get(place, -1) for place in places], np.int64)
+        if not self._of:
+            return of >= 0, of, of
+        return of >= 0, self._columns[0, of], self._columns[1, of]
+
+    def items(self) -> Iterator[tuple[_Place, dict[str, Any]]]:
+        """The places, and their last commits."""
+        texts = list(self._texts)
+        for place, at in self._of.items():
+            offset, time, connection, frame, of = self._columns[:, at].tolist()
+            row = {"offset": offset, "time": time, "connection": connection, "frame": frame}
+            yield place, row | dict(zip(self._TEXTS, texts[of], strict=True))
 
 
 class _Transactions:
     """How transactions end. What a request commits does not name its transaction in ``partitions``, but its frame."""
 
     APIS = ("TxnOffsetCommit", "EndTxn", "InitProducerId")
-    _COLUMNS = ("capture", "frame", "frame_timestamp", "api_name", "transactional_id", "committed")
+    _COLUMNS = ("capture", "frame", "api_name", "transactional_id", "committed")
     _MOST = 1 << 16
     """Commits and transactional ids that are remembered,"""
     _ENDS = 256
@@ -850,12 +736,14 @@ class _Transactions:
         self._ends: dict[str, list[tuple[int, bool]]] = {}
         """By transactional id: when transactions ended, and whether they were committed."""
 
-    def take(self, rows: _Rows) -> None:
+    def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
-        told = rows.where(columns=self._COLUMNS, api_name=self.APIS, direction="request", status="ok")
-        told = told.filter(pc.is_valid(told["transactional_id"]))
-        told = told.set_column(2, "time", told["frame_timestamp"].cast(pa.int64()))
-        for capture, frame, time, api, name, committed in tuples(told):
+        told = rows.where(api_name=self.APIS, direction="request", status="ok")
+        told = told[rows.valid("transactional_id")[told]]
+        times = rows.times[told].tolist()
+        for time, (capture, frame, api, name, committed) in zip(
+            times, tuples(rows.part(self._COLUMNS, told)), strict=True
+        ):
             if api == "TxnOffsetCommit":
                 self._of[capture, frame] = name
                 if len(self._of) > self._MOST:
@@ -910,163 +798,160 @@ class _Committed:
         self.transactions = _Transactions()
         self._open: pa.Table | None = None
         """Commits in transactions that have not ended."""
-        self._rows: _Rows | None = None
-        self._calls: _Rows | None = None
-        self._found: _Sorted | None = None
+        self._rows: Rows | None = None
+        self._calls: Rows | None = None
+        self._found: _InOrder | None = None
         self._waiting: pa.Table | None = None
         """Requests of the batch before without a response."""
-        self._last: dict[_Place, dict[str, Any]] = {}
+        self._last = _Last()
 
-    def of(self, rows: _Rows) -> _Sorted:
+    def of(self, rows: Rows) -> _InOrder:
         """The commits of a batch."""
         if self._found is None or self._rows is not rows:
             self._settle()
-            names = ("OffsetCommit", "TxnOffsetCommit")
             self._rows = rows
-            made = self._accepted(rows.where(columns=self.COLUMNS, api_name=names, status="ok"))
-            self._found = _sorted(self._ended(made))
+            made = rows.where(api_name=("OffsetCommit", "TxnOffsetCommit"), status="ok")
+            self._found = _sorted(*self._ended(*self._accepted(rows, made)))
         return self._found
 
-    def of_transactions(self, rows: _Rows) -> None:
+    def of_transactions(self, rows: Rows) -> None:
         """Takes rows of ``calls``, once."""
         if self._calls is not rows:
             self._calls = rows
             self.transactions.take(rows)
 
-    def rest(self) -> _Sorted | None:
+    def rest(self) -> _InOrder | None:
         """The commits that wait for responses still, or for the end of a transaction that will not be known."""
         self._settle()
         waiting = [one for one in (self._waiting, self._open) if one is not None]
         if not waiting:
             return None
-        made = pa.concat_tables(waiting)
+        rows = Rows(pa.concat_tables(waiting))
+        at = np.arange(rows.table.num_rows)
         counts = [
             verdict or (verdict is None and not self.transactions.seen(capture, frame))
             for verdict, (capture, frame) in zip(
-                self._verdicts(made), tuples(made.select(["capture", "frame"])), strict=True
+                self._verdicts(rows, at), tuples(rows.table.select(["capture", "frame"])), strict=True
             )
         ]
-        made = made.filter(pa.array(counts, pa.bool_()))
-        return _sorted(made.filter(self._not_late(made)))
+        at = at[np.array(counts, bool)]
+        return _sorted(rows, at[self._not_late(rows, at)])
 
-    def before(self, place: _Place) -> dict[str, Any] | None:
-        """The last commit of a place before the batch that ``of`` was asked for."""
-        return self._last.get(place)
+    def before(self, places: Iterable[_Place]) -> tuple[Array, Array]:
+        """Of each place whether there was a commit before the batch that ``of`` was asked for, and the last offset."""
+        return self._last.known(places)[:2]
 
-    def last(self) -> dict[_Place, dict[str, Any]]:
+    def last(self) -> Iterator[tuple[_Place, dict[str, Any]]]:
         """The last commit of each place, those that wait among them."""
         rest = self.rest()
-        return self._last if rest is None else self._last | _last_of(rest)
+        late = _Last()
+        if rest is not None:
+            late.update(rest)
+        also = dict(late.items())
+        for place, row in self._last.items():
+            yield place, also.pop(place, row)
+        yield from also.items()
 
     def _settle(self) -> None:
         if self._found is not None:
-            self._last.update(_last_of(self._found))
+            self._last.update(self._found)
             self._found = None
 
-    def _accepted(self, made: pa.Table) -> pa.Table:
+    def _accepted(self, rows: Rows, at: Array) -> tuple[Rows, Array]:
         """The requests among rows of both directions that were not refused, those of the batch before among them.
         Requests that have no response yet wait."""
-        known = pc.or_(pc.is_valid(made["correlation_id"]), pc.equal(made["direction"], "request"))
-        known = pc.and_(known, pc.or_(pc.equal(made["direction"], "response"), pc.is_valid(made["partition"])))
-        made = made if pc.all(known).as_py() else made.filter(known)
+        asked = rows.mask("direction", "request")
+        at = at[np.where(asked, rows.valid("partition"), rows.valid("correlation_id"))[at]]
         old = 0
         if self._waiting is not None:
             old = self._waiting.num_rows
-            made = pa.concat_tables([self._waiting, made])
+            rows = Behind(Rows(self._waiting), rows, self.COLUMNS)
+            at = np.append(np.arange(old), at + old)
+            asked = rows.mask("direction", "request")
             self._waiting = None
-        if not made.num_rows:
-            return made
-        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)
-        rows = np.arange(made.num_rows)
-        requests = _numbers(made, self._REQUEST)
+        if not len(at):
+            return rows, at
+        asked = asked[at]
+        order = np.arange(len(at))
+        requests = rows.numbers(self._REQUEST, at)
         # An id is used again when it was answered: what stands behind its last response waits.
         answered = np.full(int(requests.max()) + 1, -1)
-        answered[requests[~asked]] = rows[~asked]
-        waits = asked & (rows >= old) & (answered[requests] < rows)
-        waits &= pc.is_valid(made["correlation_id"]).to_numpy(zero_copy_only=False)
-        kept = asked & ~waits & ~self._refused(made, requests, asked)
+        answered[requests[~asked]] = order[~asked]
+        waits = asked & (order >= old) & (answered[requests] < order)
+        waits &= rows.valid("correlation_id")[at]
+        kept = asked & ~waits & ~self._refused(rows, at, requests, asked)
         if waits.any():
-            self._waiting = made.filter(pa.array(waits))
+            self._waiting = rows.part(self.COLUMNS, at[waits])
         before = np.flatnonzero(kept[:old])
-        kept[before] = self._not_late(made.take(pa.array(before))).to_numpy(zero_copy_only=False)
-        return made.filter(pa.array(kept))
+        kept[before] = self._not_late(rows, at[before])
+        return rows, at[kept]
 
-    def _ended(self, made: pa.Table) -> pa.Table:
+    def _ended(self, rows: Rows, at: Array) -> tuple[Rows, Array]:
         """Accepted commits, without those whose transaction has not ended, and those of before whose has."""
-        inside = pc.equal(made["api_name"], "TxnOffsetCommit")
-        if self._open is None and not pc.any(inside).as_py():
-            return made
-        mine = made.filter(inside)
+        inside = rows.mask("api_name", "TxnOffsetCommit")[at]
+        if self._open is None and not inside.any():
+            return rows, at
+        parts = [rows.part(self.COLUMNS, at[inside])]
         if self._open is not None:
-            mine = pa.concat_tables([self._open, mine])
-        verdicts = self._verdicts(mine)
+            parts.insert(0, self._open)
+        mine = Rows(pa.concat_tables(parts))
+        whole = np.arange(mine.table.num_rows)
+        verdicts = self._verdicts(mine, whole)
         many = sum(one is None for one in verdicts)
-        for at, one in enumerate(verdicts):
+        for k, one in enumerate(verdicts):
             if many > self._MOST_OPEN and one is None:
                 # Nobody will know any more.
-                verdicts[at], many = True, many - 1
-        self._open = mine.filter(pa.array([one is None for one in verdicts], pa.bool_())) if many else None
-        done = mine.filter(pa.array([one is True for one in verdicts], pa.bool_()))
-        return pa.concat_tables([made.filter(pc.invert(inside)), done.filter(self._not_late(done))])
+                verdicts[k], many = True, many - 1
+        waits = np.array([one is None for one in verdicts], bool)
+        self._open = mine.part(self.COLUMNS, whole[waits]) if many else None
+        done = whole[np.array([one is True for one in verdicts], bool)]
+        done = done[self._not_late(mine, done)]
+        made = pa.concat_tables([rows.part(self.COLUMNS, at[~inside]), mine.part(self.COLUMNS, done)])
+        return Rows(made), np.arange(made.num_rows)
 
-    def _verdicts(self, made: pa.Table) -> list[bool | None]:
+    def _verdicts(self, rows: Rows, at: Array) -> list[bool | None]:
         """Which commits took effect: all that are in no transaction. None: it is not decided."""
-        times = made["frame_timestamp"].cast(pa.int64())
-        told = made.select(["capture", "frame", "api_name"]).append_column("time", times)
         return [
             self.transactions.committed(capture, frame, time) if api == "TxnOffsetCommit" else True
-            for capture, frame, api, time in tuples(told)
+            for time, (capture, frame, api) in zip(
+                rows.times[at].tolist(), tuples(rows.part(("capture", "frame", "api_name"), at)), strict=True
+            )
         ]
 
-    def _refused(self, made: pa.Table, requests: Array, asked: Array) -> Array:
+    def _refused(self, rows: Rows, at: Array, requests: Array, asked: Array) -> Array:
         """Which rows are followed by a response that says that what they ask was not done. Where nothing of a request
         was refused, which is mostly so, its parts are not looked at."""
-        refused = np.zeros(made.num_rows, bool)
-        wrong = ~asked & pc.not_equal(pc.fill_null(made["error"], "NONE"), "NONE").to_numpy(zero_copy_only=False)
+        refused = np.zeros(len(at), bool)
+        wrong = ~asked & (rows.valid("error") & ~rows.mask("error", "NONE"))[at]
         if wrong.any():
             some = np.zeros(int(requests.max()) + 1, bool)
             some[requests[wrong]] = True
-            rows = np.flatnonzero(some[requests])
+            there = np.flatnonzero(some[requests])
             # Rows of one part of a request stand in the order of time.
-            parts = _numbers(made.take(pa.array(rows)), self._PART)
+            parts = rows.numbers(self._PART, at[there])
             order = np.argsort(parts, kind="stable")
             same = np.diff(parts[order]) == 0
-            rows = rows[order]
-            refused[rows[:-1]] = same & wrong[rows[1:]]
+            there = there[order]
+            refused[there[:-1]] = same & wrong[there[1:]]
         return refused
 
-    def _not_late(self, made: pa.Table) -> pa.Array:
+    def _not_late(self, rows: Rows, at: Array) -> Array:
         """Which of the commits that waited are not followed by one of their place that did not."""
-        times = made["frame_timestamp"].cast(pa.int64()).to_pylist()
-        places = zip(*(made[name].to_pylist() for name in _PLACE), strict=True)
-        known = (self._last.get(place) for place in places)
-        said = [one is None or one["time"] <= time for one, time in zip(known, times, strict=True)]
-        return pa.array(said, pa.bool_())
+        known, _, times = self._last.known(tuples(rows.part(_PLACE, at)))
+        return ~known | (times <= rows.times[at])
 
 
-def _sorted(made: pa.Table) -> _Sorted:
-    if made["offset"].null_count:
-        made = made.filter(pc.is_valid(made["offset"]))
-    if not made.num_rows:
-        return made, np.zeros(0, np.int64), np.zeros(0, np.int64)
-    places, keys = _numbered(made, _PLACE)
-    # Few numbers are sorted by their digits.
-    places = places.astype(np.uint16) if len(keys) < 1 << 16 else places
-    times = made["frame_timestamp"].cast(pa.int64()).to_numpy()
+def _sorted(rows: Rows, at: Array) -> _InOrder:
+    at = at[rows.valid("offset")[at]]
+    times = rows.times[at]
+    places = rows.numbers(_PLACE, at)
+    if len(at) and places.max() < 1 << 16:
+        places = places.astype(np.uint16)  # sorted by digits
     in_order = bool((times[1:] >= times[:-1]).all())
     order = np.argsort(places, kind="stable") if in_order else np.lexsort((times, places))
-    own = places[order]
-    return made, order, np.flatnonzero(np.append(True, own[1:] != own[:-1]))
-
-
-def _last_of(found: _Sorted) -> dict[_Place, dict[str, Any]]:
-    made, order, first = found
-    if not made.num_rows:
-        return {}
-    final = np.append(first[1:], len(order)) - 1
-    told = made.take(pa.array(order[final]))
-    told = told.append_column("time", told["frame_timestamp"].cast(pa.int64())).drop_columns("frame_timestamp")
-    return {(row["group_id"], row["topic"], row["partition"]): row for row in dicts(told)}
+    at, own = at[order], places[order]
+    first = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(at) else at
+    return _InOrder(rows, at, times[order], rows.values("offset")[at], first)
 
 
 class _Offsets(_Rule):
@@ -1079,13 +964,13 @@ class _Offsets(_Rule):
         super().__init__(thresholds)
         self.commits = _Committed()
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
             self.commits.of_transactions(rows)
         else:
             self.take_partitions(rows)
 
-    def take_partitions(self, rows: _Rows) -> None:
+    def take_partitions(self, rows: Rows) -> None:
         """Takes rows of ``partitions``."""
         raise NotImplementedError
 
@@ -1094,48 +979,45 @@ class _OffsetsBack(_Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
+    keys = (*_PLACE, *_CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
-    def take_partitions(self, rows: _Rows) -> None:
+    def take_partitions(self, rows: Rows) -> None:
         self._judge(self.commits.of(rows), self.tallies)
 
-    def _judge(self, found: _Sorted, tallies: _Tallies) -> None:
-        made, order, first = found
-        if not made.num_rows:
+    def _judge(self, found: _InOrder, tallies: Tallies) -> None:
+        if not len(found.at):
             return
-        offsets = made["offset"].to_numpy()[order]
+        offsets, first = found.offsets, found.first
         before = np.append(offsets[:1], offsets[:-1])
-        begins = tuples(made.select(list(_PLACE)).take(pa.array(order[first])))
-        for at, place in zip(first.tolist(), begins, strict=True):
-            known = self.commits.before(place)
-            before[at] = offsets[at] if known is None else known["offset"]
-        back = offsets < before
-        if not back.any():
-            return
+        known, last = self.commits.before(found.places)
+        before[first] = np.where(known, last, offsets[first])
+        back = np.flatnonzero(offsets < before)
+        back = back[np.argsort(found.at[back])]
         # In floating point: offsets of 64 bits may be farther apart than these hold.
-        by = pa.array(before[back].astype(np.float64) - offsets[back])
-        told = made.take(pa.array(order[back])).append_column("back", by)
-        for row in _grouped(told, (*_PLACE, *_CLIENT), ("back",), each=True):
-            one = tallies.setdefault(tuple(row[key] for key in (*_PLACE, *_CLIENT)), _Tally())
-            one.add(row, count=row["count"], amount=row["back"])
+        by = before[back].astype(np.float64) - offsets[back]
+        tallies.add(found.rows, found.at[back], amount=by, each=True)
 
     def findings(self) -> Iterator[Finding]:
         # What waits is judged as it stands, and once more when more was read.
+        more = Tallies(*self.keys)
         rest = self.commits.rest()
-        more: _Tallies = {}
         if rest is not None:
             self._judge(rest, more)
-        for key in self.tallies | more:
-            one = _Tally()
-            for each in (self.tallies.get(key), more.get(key)):
-                if each is not None:
-                    one.join(each)
-            group, topic, partition, host, client = key
-            if one.count >= self.limits.offsets_back:
-                said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
-                yield self.found(
-                    said, one, client_host=host, client_id=client, group_id=group, topic=topic, partition=partition
-                )
+        late = dict(more.items())
+        for key, one in self.tallies.items():
+            one.join(late.pop(key, Tally()))
+            yield from self._said(key, one)
+        for key, one in late.items():
+            yield from self._said(key, one)
+
+    def _said(self, key: tuple[Any, ...], one: Tally) -> Iterator[Finding]:
+        group, topic, partition, host, client = key
+        if one.count >= self.limits.offsets_back:
+            said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
+            yield self.found(
+                said, one, client_host=host, client_id=client, group_id=group, topic=topic, partition=partition
+            )
 
 
 _Log = tuple[str | None, int | None]
@@ -1147,8 +1029,6 @@ class _Lag(_Offsets):
 
     name = "lag"
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
-    _PRODUCE = ("capture", "connection", "direction", "topic", "partition", "offset", "records")
-
     _MOST_ASKED = 1_000
     """Produce requests of a connection and partition that wait for their responses."""
     _MOST_WAITING = 1 << 16
@@ -1161,35 +1041,35 @@ class _Lag(_Offsets):
         """By capture, connection, topic and partition: the newest batch that was written (its offset, its records), and
         the records of requests without a response."""
 
-    def take_partitions(self, rows: _Rows) -> None:
+    def take_partitions(self, rows: Rows) -> None:
         self.commits.of(rows)
         told = rows.where(api_name="Fetch", direction="response", status="ok")
-        self._told(told, "high_watermark")
+        self._told(rows, told, "high_watermark")
         # No offset that a broker gives here is beyond the high watermark.
-        self._told(rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
+        self._told(rows, rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
         self._written(rows)
 
-    def _told(self, told: pa.Table, column: str) -> None:
-        told = told.filter(pc.greater_equal(pc.fill_null(told[column], -1), 0))
-        made = told.group_by(["topic", "partition"], use_threads=False).aggregate([(column, "max")])
-        for *log, most in tuples(made.select(["topic", "partition", f"{column}_max"])):
-            key = (log[0], log[1])
-            self._newest[key] = max(most, self._newest.get(key, 0))
+    def _told(self, rows: Rows, told: Array, column: str) -> None:
+        told = told[rows.values(column, -1)[told] >= 0]
+        made = rows.part(("topic", "partition", column), told).group_by(["topic", "partition"], use_threads=False)
+        made = made.aggregate([(column, "max")]).select(["topic", "partition", f"{column}_max"])
+        for topic, partition, most in tuples(made):
+            self._newest[topic, partition] = max(most, self._newest.get((topic, partition), 0))
 
-    def _written(self, rows: _Rows) -> None:
+    def _written(self, rows: Rows) -> None:
         """Produce: the response says where the batch begins, and the request how many records it has. Responses come
         in the order of requests."""
-        made = rows.where(columns=self._PRODUCE, api_name="Produce", status="ok")
-        if not made.num_rows:
+        made = rows.where(api_name="Produce", status="ok")
+        if not len(made):
             return
-        numbers, keys = _numbered(made, ("capture", "connection", "topic", "partition"))
-        asked = pc.equal(made["direction"], "request").to_numpy(zero_copy_only=False)
-        offsets = pc.fill_null(made["offset"], -1).to_numpy()
-        records = pc.fill_null(made["records"], 1).to_numpy()
-        order = np.argsort(numbers, kind="stable")
-        first = np.flatnonzero(np.append(True, np.diff(numbers[order]) != 0))
+        logs, keys = _keys(rows, ("capture", "connection", "topic", "partition"), made)
+        asked = rows.mask("direction", "request")[made]
+        offsets = rows.values("offset", -1)[made]
+        records = rows.values("records", 1)[made]
+        order = np.argsort(logs, kind="stable")
+        first = np.flatnonzero(np.append(True, np.diff(logs[order]) != 0))
         for rows_of in np.split(order, first[1:]):
-            key = keys[int(numbers[rows_of[0]])]
+            key = keys[int(logs[rows_of[0]])]
             begin, count, queue = self._waiting.pop(key, (-1, 0, _NOTHING))
             queue = np.append(queue, records[rows_of[asked[rows_of]]])
             told = offsets[rows_of[~asked[rows_of]]]
@@ -1229,19 +1109,18 @@ class _Lag(_Offsets):
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """Group, topic, partition and how many records it is behind."""
         ends = self.newest
-        for (group, topic, partition), row in self.commits.last().items():
+        for (group, topic, partition), row in self.commits.last():
             newest = ends.get((topic, partition))
             if newest is not None and group is not None and row["offset"] >= 0:
                 yield group, topic, partition, max(0, newest - row["offset"])
 
     def findings(self) -> Iterator[Finding]:
         ends = self.newest
-        for (group, topic, partition), row in self.commits.last().items():
+        for (group, topic, partition), row in self.commits.last():
             newest = ends.get((topic, partition))
             if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
                 continue
-            one = _Tally()
-            one.add(row)
+            one = Tally(1, 0, row["time"], row["time"], ((row["capture"], row["connection"], row["frame"]),))
             said = f"{newest - row['offset']} records behind: {row['offset']} committed, the log ends at {newest}"
             yield self.found(
                 said, one, count=newest - row["offset"], client_host=row["client_host"], client_id=row["client_id"],
@@ -1254,19 +1133,19 @@ class _Throttled(_Rule):
 
     name = "throttled"
     tables = ("calls",)
+    keys = (*_CLIENT, "api_name")
     advice = "raise the quota, or make the client send or fetch less"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        told = rows.table.filter(pc.greater(pc.fill_null(rows.table["throttle_ms"], 0), 0))
-        for row in _grouped(told, (*_CLIENT, "api_name"), ("throttle_ms",)):
-            one = self.tally(row["client_host"], row["client_id"], row["api_name"])
-            one.add(row, count=row["count"], amount=row["throttle_ms"])
+    def take(self, name: str, rows: Rows) -> None:
+        waits = rows.values("throttle_ms")
+        told = np.flatnonzero(waits > 0)
+        self.tallies.add(rows, told, amount=waits[told])
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, api), one in self.tallies.items():
-            if one.amount >= self.limits.throttled_ms:
-                said = f"{one.count} {api} responses told it to wait, {int(one.amount)} ms together"
-                yield self.found(said, one, client_host=host, client_id=client)
+        much = self.tallies.totals().amount >= self.limits.throttled_ms
+        for (host, client, api), one in self.tallies.items(much):
+            said = f"{one.count} {api} responses told it to wait, {int(one.amount)} ms together"
+            yield self.found(said, one, client_host=host, client_id=client)
 
 
 class _Retried(_Rule):
@@ -1274,6 +1153,7 @@ class _Retried(_Rule):
 
     name = "retried-batches"
     tables = ("records",)
+    keys = ("producer_id", "of", "partition")
     severity = "low"
     advice = (
         "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
@@ -1290,11 +1170,12 @@ class _Retried(_Rule):
         self._before: pa.Table | None = None
         """The last batches of each producer and partition."""
 
-    def take(self, name: str, rows: _Rows) -> None:
-        known = pc.fill_null(pc.greater_equal(rows.table["producer_id"], 0), False)
-        if not pc.any(known).as_py():
+    def take(self, name: str, rows: Rows) -> None:
+        known = np.flatnonzero(rows.values("producer_id", -1) >= 0)
+        if not len(known):
             return
-        sent = _Rows(rows.table.filter(known)).where(source="produce", status="ok")
+        known = known[(rows.mask("source", "produce") & rows.mask("status", "ok"))[known]]
+        sent = rows.part(rows.table.column_names, known)
         if not sent.num_rows:
             return
         sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
@@ -1306,62 +1187,54 @@ class _Retried(_Rule):
         if self._before is not None:
             old = self._before.num_rows
             sent = pa.concat_tables([self._before, sent])
-        numbers, _ = _numbered(sent, self._OF)
-        frames, _ = _numbered(sent, ("capture", "frame"))
-        order = np.argsort(numbers, kind="stable")
+        logs, frames = numbers(sent, self._OF), numbers(sent, ("capture", "frame"))
+        order = np.argsort(logs, kind="stable")
         # Rows may be cut within a batch: what goes on with one is none of its own.
-        order = order[np.append(True, (np.diff(numbers[order]) != 0) | (np.diff(frames[order]) != 0))]
-        own, frames = numbers[order], frames[order]
+        order = order[np.append(True, (np.diff(logs[order]) != 0) | (np.diff(frames[order]) != 0))]
+        own, frames = logs[order], frames[order]
         sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
         again = np.zeros(len(order), bool)
         for back in range(1, min(self._BACK, len(order) - 1) + 1):
             same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
             again[back:] |= same & (frames[back:] != frames[:-back])
         hits = np.sort(order[again & (order >= old)])
-        for row in _grouped(sent.take(pa.array(hits)), ("producer_id", "of", "partition"), each=True):
-            self.tally(row["producer_id"], row["of"], row["partition"]).add(row, count=row["count"])
+        self.tallies.add(Rows(sent), hits, each=True)
         kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
         self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
 
     def findings(self) -> Iterator[Finding]:
-        for (producer, topic, partition), one in self.tallies.items():
-            if one.count >= self.limits.retried_batches:
-                said = f"producer {producer} sent {one.count} batches again"
-                yield self.found(said, one, topic=topic, partition=partition)
+        many = self.tallies.totals().count >= self.limits.retried_batches
+        for (producer, topic, partition), one in self.tallies.items(many):
+            said = f"producer {producer} sent {one.count} batches again"
+            yield self.found(said, one, topic=topic, partition=partition)
 
 
 class _Errors(_Rule):
     """Errors in responses: what clients are told, by kind."""
 
     tables = ("frames",)
+    keys: tuple[str, ...] = (*_CLIENT, "api_name", "error")
     errors: frozenset[str] = frozenset()
 
-    def take(self, name: str, rows: _Rows) -> None:
-        flat = rows.errors
-        if not flat.num_rows:
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.errors
+        if not told.table.num_rows:
             return
         # How a client finds out which versions there are (KIP-511): it asks once more, and no harm is done.
-        asked = pc.and_(pc.equal(flat["api_name"], "ApiVersions"), pc.equal(flat["error"], "UNSUPPORTED_VERSION"))
-        flat = flat.filter(pc.invert(pc.fill_null(asked, False)))
-        for row in _grouped(flat, (*_CLIENT, "api_name", "error")):
-            if self.wanted(row["error"], row["client_id"]):
-                self.tally(row["client_host"], row["client_id"], row["api_name"], row["error"]).add(
-                    row, count=row["count"]
-                )
+        asked = told.mask("api_name", "ApiVersions") & told.mask("error", "UNSUPPORTED_VERSION")
+        self.tallies.add(told, np.flatnonzero(self.wanted(told) & ~asked))
 
-    def wanted(self, error: str, client: str | None) -> bool:
-        """Whether it is one of those that this rule is about. ``client``: the client_id."""
-        return error in self.errors
+    def wanted(self, rows: Rows) -> Array:
+        """Which of these errors this rule is about."""
+        return rows.mask("error", tuple(sorted(self.errors)))
 
     def enough(self) -> int:
         """How many are a finding."""
         raise NotImplementedError
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, api, error), one in self.tallies.items():
-            if one.count >= self.enough():
-                said = f"{error} in {one.count} {api} responses"
-                yield self.found(said, one, client_host=host, client_id=client)
+        for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
+            yield self.found(f"{error} in {one.count} {api} responses", one, client_host=host, client_id=client)
 
 
 class _StaleLeaders(_Errors):
@@ -1373,9 +1246,10 @@ class _StaleLeaders(_Errors):
         ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
     )
 
-    def wanted(self, error: str, client: str | None) -> bool:
+    def wanted(self, rows: Rows) -> Array:
         # Members of a quorum find out so who leads it.
-        return error in self.errors and not (client or "").startswith("raft-client-")
+        of_quorum = pc.fill_null(pc.starts_with(rows.table["client_id"], "raft-client-"), False)
+        return super().wanted(rows) & ~of_quorum.to_numpy()
 
     def enough(self) -> int:
         return self.limits.stale_leaders
@@ -1401,8 +1275,8 @@ class _Denied(_Errors):
 
     name = "denials"
     also = ("connections",)
-    _MOST = 1 << 14
-    """Connections whose denials are kept apart until their principal is known."""
+    # Apart by connection, since its principal is known when it ends.
+    keys: tuple[str, ...] = ("capture", "connection", *_CLIENT, "api_name", "error")
     severity = "high"
     advice = "grant what the client needs (ACLs), or stop it from asking"
     errors = frozenset(
@@ -1412,37 +1286,24 @@ class _Denied(_Errors):
 
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
-        self._of: dict[tuple[str, int], _Tallies] = {}
-        self._principals: dict[tuple[str, int], str | None] = {}
+        self._principals: dict[tuple[str, int], str] = {}
 
-    def take(self, name: str, rows: _Rows) -> None:
-        if name == "connections":
-            for capture, connection, principal in tuples(rows.table.select(["capture", "connection", "principal"])):
-                if principal is not None:
-                    self._principals[capture, connection] = principal
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            told = rows.errors
+            self.tallies.add(told, np.flatnonzero(self.wanted(told)), each=True)
             return
-        wrong = rows.errors
-        wrong = wrong.filter(pc.is_in(wrong["error"], value_set=pa.array(sorted(self.errors))))
-        for row in _grouped(wrong, ("connection", *_CLIENT, "api_name", "error"), each=True):
-            of = self._of.setdefault((row["capture"], row["connection"]), {})
-            key = (row["client_host"], row["client_id"], row["api_name"], row["error"])
-            of.setdefault(key, _Tally()).add(row, count=row["count"])
-        while len(self._of) > self._MOST:
-            self._settle(next(iter(self._of)))
-
-    def _settle(self, at: tuple[str, int]) -> None:
-        principal = self._principals.get(at)
-        for key, one in self._of.pop(at).items():
-            self.tally(*key, principal).join(one)
+        known = np.flatnonzero(rows.valid("principal"))
+        for capture, connection, principal in tuples(rows.part(("capture", "connection", "principal"), known)):
+            self._principals[capture, connection] = principal
 
     def enough(self) -> int:
         return self.limits.denials
 
     def findings(self) -> Iterator[Finding]:
-        together: dict[tuple[Any, ...], _Tally] = {}
-        parts = [((*key, self._principals.get(at)), one) for at, of in self._of.items() for key, one in of.items()]
-        for key, one in [*self.tallies.items(), *parts]:
-            together.setdefault(key, _Tally()).join(one)
+        together: dict[tuple[Any, ...], Tally] = {}
+        for (capture, connection, *key), one in self.tallies.items():
+            together.setdefault((*key, self._principals.get((capture, connection))), Tally()).join(one)
         for (host, client, api, error, principal), one in together.items():
             if one.count >= self.enough():
                 said = f"{error} in {one.count} {api} responses"
@@ -1458,8 +1319,8 @@ class _Repeated(_Errors):
         _StaleLeaders.errors | _Fenced.errors | _Denied.errors | {"MESSAGE_TOO_LARGE", "SASL_AUTHENTICATION_FAILED"}
     )
 
-    def wanted(self, error: str, client: str | None) -> bool:
-        return error not in self._OTHERS
+    def wanted(self, rows: Rows) -> Array:
+        return ~rows.mask("error", tuple(sorted(self._OTHERS)))
 
     def enough(self) -> int:
         return self.limits.repeated_errors
@@ -1470,6 +1331,7 @@ class _Skew(_Rule):
 
     name = "skewed-partitions"
     tables = ("partitions",)
+    keys = ("topic", "partition")
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
@@ -1478,29 +1340,37 @@ class _Skew(_Rule):
         self._partitions: dict[str, int] = {}
         """By topic: how many partitions it has, where metadata were asked for."""
 
-    def take(self, name: str, rows: _Rows) -> None:
-        known = rows.where(columns=("topic", "partition"), api_name="Metadata", direction="response", status="ok")
-        known = known.filter(pc.and_(pc.is_valid(known["topic"]), pc.is_valid(known["partition"])))
-        for row in dicts(known.group_by("topic", use_threads=False).aggregate([("partition", "max")])):
-            self._partitions[row["topic"]] = max(row["partition_max"] + 1, self._partitions.get(row["topic"], 0))
+    def take(self, name: str, rows: Rows) -> None:
+        known = rows.where(api_name="Metadata", direction="response", status="ok")
+        if len(known):
+            known = known[rows.valid("topic", "partition")[known]]
+            told = rows.part(("topic", "partition"), known).group_by("topic", use_threads=False)
+            for topic, most in tuples(told.aggregate([("partition", "max")]).select(["topic", "partition_max"])):
+                self._partitions[topic] = max(most + 1, self._partitions.get(topic, 0))
         sent = rows.where(api_name="Produce", direction="request", status="ok")
-        for row in _grouped(sent, ("topic", "partition"), ("record_bytes",)):
-            if row["topic"] is not None:
-                self.tally(row["topic"], row["partition"]).add(row, count=row["count"], amount=row["record_bytes"])
+        sent = sent[rows.valid("topic")[sent]]
+        self.tallies.add(rows, sent, amount=rows.values("record_bytes")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        of_topic: dict[str, list[tuple[int, _Tally]]] = {}
-        for (topic, partition), one in self.tallies.items():
-            of_topic.setdefault(topic, []).append((partition, one))
-        for topic, partitions in of_topic.items():
-            total = sum(one.amount for _, one in partitions)
-            partition, most = max(partitions, key=lambda each: each[1].amount)
-            # To some of them nothing may be written at all.
-            count = max(len(partitions), self._partitions.get(topic, 0))
-            mean = (total - most.amount) / max(1, count - 1)
-            if count >= 4 and total >= self.limits.skewed_bytes and most.amount >= self.limits.skew * mean:
-                said = f"{most.amount / total:.0%} of {int(total)} bytes go to one of {count} partitions"
-                yield self.found(said, most, count=int(most.amount), topic=topic, partition=partition)
+        totals = self.tallies.totals()
+        if not len(totals.count):
+            return
+        of = numbers(totals.keys, ("topic",))
+        order = np.lexsort((-totals.amount, of))
+        # By topic: its largest partition, and all of them.
+        largest = order[firsts(of[order])]
+        most, total = totals.amount[largest], np.bincount(of, weights=totals.amount)
+        # To some of them nothing may be written at all.
+        topics = tuples(totals.keys.select(["topic"]).take(pa.array(largest)))
+        known = np.array([self._partitions.get(topic, 0) for (topic,) in topics])
+        count = np.maximum(np.bincount(of), known)
+        mean = (total - most) / np.maximum(1, count - 1)
+        skewed = (count >= 4) & (total >= self.limits.skewed_bytes) & (most >= self.limits.skew * mean)
+        which = np.zeros(len(of), bool)
+        which[largest[skewed]] = True
+        for at, ((topic, partition), one) in zip(of[which].tolist(), self.tallies.items(which), strict=True):
+            said = f"{one.amount / total[at]:.0%} of {int(total[at])} bytes go to one of {count[at]} partitions"
+            yield self.found(said, one, count=int(one.amount), topic=topic, partition=partition)
 
 
 class _Large(_Rule):
@@ -1508,25 +1378,28 @@ class _Large(_Rule):
 
     name = "large-messages"
     tables = ("frames",)
+    keys = _CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
     _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
-    def take(self, name: str, rows: _Rows) -> None:
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._refused = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
         asked = rows.where(api_name="Produce", direction="request")
-        asked = asked.filter(pc.greater_equal(asked["size"], self.limits.large_requests))
-        for row in _grouped(asked, _CLIENT, ("size",)):
-            self.tally(row["client_host"], row["client_id"], "").add(row, count=row["count"], amount=row["size"])
+        sizes = rows.values("size")[asked]
+        large = sizes >= self.limits.large_requests
+        self.tallies.add(rows, asked[large], amount=sizes[large])
         wrong = rows.errors
-        wrong = wrong.filter(pc.is_in(wrong["error"], value_set=pa.array(self._REFUSED)))
-        for row in _grouped(wrong, _CLIENT):
-            self.tally(row["client_host"], row["client_id"], "refused").add(row, count=row["count"])
+        self._refused.add(wrong, wrong.where(error=self._REFUSED))
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, refused), one in self.tallies.items():
+        for (host, client), one in self.tallies.items():
             said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
-            if refused:
-                said = f"{one.count} requests were refused as too large"
             yield self.found(said, one, client_host=host, client_id=client)
+        for (host, client), one in self._refused.items():
+            yield self.found(f"{one.count} requests were refused as too large", one, client_host=host, client_id=client)
 
 
 class _Sasl(_Rule):
@@ -1534,20 +1407,25 @@ class _Sasl(_Rule):
 
     name = "sasl-failures"
     tables = ("connections",)
+    keys = (*_CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _connections(rows.table):
-            if row["sasl_outcome"] == "failed":
-                error = (row["sasl_error"] or "").partition(":")[0]
-                self.tally(row["client_host"], _client_id(row), row["principal"], row["sasl_mechanism"], error).add(row)
+    def take(self, name: str, rows: Rows) -> None:
+        failed = _connections(rows)
+        failed = failed[rows.mask("sasl_outcome", "failed")[failed]]
+        if not len(failed):
+            return
+        made = rows.part(("connection", "capture", "first_seen", "last_seen", *self.keys[:-1], "sasl_error"), failed)
+        # What stands behind the colon is different each time.
+        kind = pc.replace_substring_regex(pc.fill_null(made["sasl_error"], ""), "(?s):.*", "")
+        self.tallies.add(Rows(made.append_column("kind", kind)), np.arange(len(failed)), each=True)
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, principal, mechanism, error), one in self.tallies.items():
-            if one.count >= self.limits.sasl_failures:
-                said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
-                yield self.found(said, one, client_host=host, client_id=client, principal=principal)
+        many = self.tallies.totals().count >= self.limits.sasl_failures
+        for (host, client, principal, mechanism, error), one in self.tallies.items(many):
+            said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
+            yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
 class _Stopped(_Rule):
@@ -1555,26 +1433,26 @@ class _Stopped(_Rule):
 
     name = "stopped-consumers"
     tables = ("frames",)
+    keys = _CLIENT
     severity = "high"
     advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
 
-    def take(self, name: str, rows: _Rows) -> None:
-        for row in _grouped(
-            rows.where(api_name=("Fetch", "Heartbeat", "ConsumerGroupHeartbeat"), direction="request"),
-            (*_CLIENT, "api_name"),
-        ):
-            kind = "fetch" if row["api_name"] == "Fetch" else "heartbeat"
-            self.tally(row["client_host"], row["client_id"], kind).add(row, count=row["count"])
+    def __init__(self, thresholds: Thresholds) -> None:
+        super().__init__(thresholds)
+        self._beats = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="Fetch", direction="request"))
+        self._beats.add(rows, rows.where(api_name=("Heartbeat", "ConsumerGroupHeartbeat"), direction="request"))
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, kind), one in self.tallies.items():
-            beats = self.tallies.get((host, client, "heartbeat"))
-            if kind != "fetch" or beats is None or one.last is None or beats.last is None:
-                continue
-            quiet = (beats.last - one.last) / 1e6
-            if quiet >= self.limits.stopped_seconds:
-                said = f"no Fetch request in the {quiet:.0f} s before its last heartbeat"
-                yield self.found(said, one, client_host=host, client_id=client)
+        fetches, beats = self.tallies.totals(), self._beats.totals()
+        known = among(fetches.keys, beats.keys)
+        quiet = (np.append(beats.last, 0)[known] - fetches.last) / 1e6
+        stopped = (known >= 0) & (quiet >= self.limits.stopped_seconds)
+        for seconds, ((host, client), one) in zip(quiet[stopped].tolist(), self.tallies.items(stopped), strict=True):
+            said = f"no Fetch request in the {seconds:.0f} s before its last heartbeat"
+            yield self.found(said, one, client_host=host, client_id=client)
 
 
 RULES: Final[dict[str, type[_Rule]]] = {
@@ -1641,7 +1519,9 @@ class Finder:
             # A topic whose name is not known has its id.
             at = table.column_names.index("topic")
             table = table.set_column(at, "topic", pc.coalesce(table["topic"], table["topic_id"]))
-        rows = _Rows(table)
+        elif name == "connections":
+            table = _with_client(table)
+        rows = Rows(table)
         for rule in self._rules:
             if name in rule.tables or name in rule.also:
                 rule.take(name, rows)
