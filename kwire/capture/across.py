@@ -354,7 +354,8 @@ class Chain:
 
     Any choice of connections can have a chain of its own. It remembers the states of its connections (some 1 kB each,
     and what is unfinished), but not of those that have ended. ``read_again`` counts the connections whose part of a
-    file had to be.
+    file had to be. ``heard`` gets the frames that the chain comes upon: all responses to requests of earlier files are
+    among them, some frames twice.
     """
 
     def __init__(
@@ -363,8 +364,10 @@ class Chain:
         ports: Iterable[int] | None = None,
         vxlan_ports: Iterable[int] | None = None,
         keys: KeyLog | None = None,
+        heard: Callable[[Frames], None] | None = None,
     ) -> None:
         self._how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys}
+        self._heard: Callable[[Frames], None] = heard or _unheard
         self._known: pa.Table = STATE.empty_table()
         self._place_of: dict[bytes, int] = {}
         """By the ends of the connections of ``_known``, in their order: the file that each was in last."""
@@ -506,7 +509,7 @@ class Chain:
         table["off"] = np.cumsum(table["captured"]) - table["captured"]
         clock = np.array([one["clock"] for one in packets], np.int64)
         data = np.frombuffer(b"".join(one["bytes"] for one in packets), np.uint8)
-        tracker.feed_packets(Packets(data, table, clock, table["link"], 0))
+        self._heard(tracker.feed_packets(Packets(data, table, clock, table["link"], 0)))
         return _latest_states(tracker)
 
     def _read_again(
@@ -523,12 +526,16 @@ class Chain:
         with again() as source:
             reading = Reading(source, **self._how, part=part)
             try:
-                for _ in reading:
-                    pass
+                for frames in reading:
+                    self._heard(frames)
             except CaptureError:
                 pass
         states = _latest_states(reading.tracker)
         return {key: states[key] for key in doubtful}
+
+
+def _unheard(frames: Frames) -> None:
+    """Where nobody wants to know."""
 
 
 def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:

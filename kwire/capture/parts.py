@@ -36,7 +36,8 @@ class Part:
     None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
     before; ``topics``: names of topics by id, to which the tables of this part add what they learn; ``memory``: what
     tables remember of the parts before, likewise. ``split``: it is not a file but so much of one, of which the source
-    has the bytes from there on.
+    has the bytes from there on. ``answers``: what later parts answer to its requests, where a table is to know it
+    (``kwire.tables.committed.ANSWERS``).
     """
 
     place: int = 0
@@ -46,6 +47,7 @@ class Part:
     topics: dict[bytes, str] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     split: Split | None = None
+    answers: pa.Table | None = None
 
     def tracker(
         self,

@@ -79,6 +79,8 @@ OPENED_AT_ONCE: Final = 16
 
 ACCOUNT: Final = "account"
 """A table that has this column by name is filled in by what comes before (``kwire.tables.subscribed``)."""
+COMMITTED: Final = "committed_offset"
+"""A column that needs the answers of later files (``kwire.tables.committed``)."""
 _SENSOR: Final = "kwire sensor"
 _NUMBER: Final = "kwire number"
 NAMES: Final = -1
@@ -99,6 +101,7 @@ _STATES = pa.schema(
         pa.field("state", pa.binary()),
         pa.field("left", pa.list_(pa.field("element", pa.binary(), nullable=False))),
         pa.field("common", pa.string()),
+        pa.field("answers", pa.binary()),
     ]
 )
 
@@ -238,12 +241,12 @@ def read(
     sensors = {place: number for number, whole in enumerate(some) for place in whole.places}
     count = len(of_place)
     shares = buckets or max(1, min(BUCKETS, count, _at_once(spark)))
-    work = _Work(checked, of_place, sensors, shares)
     schema = spark_schema(definition, asked=True)
     if columns is not None:
         schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
     else:
         schema = type(schema)([schema[name] for name in definition.schema.names])
+    work = _Work(checked, of_place, sensors, shares, COMMITTED in schema.names)
     edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
     tasks = shares * len(some) + 1
     chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
@@ -314,6 +317,8 @@ class _Work:
     files: Mapping[int, File]
     sensors: Mapping[int, int]
     shares: int
+    answers: bool
+    """Whether files are to know what later ones answer to their Produce requests."""
 
     def _how(self) -> dict[str, Any]:
         from kwire.spark.source import keys_of
@@ -370,8 +375,10 @@ class _Work:
 
     def _chain(self, bucket: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         from kwire.capture.across import EDGES, Chain, together
+        from kwire.tables.committed import Answered
 
-        chain = Chain(**self._how())
+        answered = Answered() if self.answers else None
+        chain = Chain(**self._how(), heard=None if answered is None else answered.hear)
         common: dict[str, Any] = {}
         for row, said in self._without_none(rows):
             place = row["place"]
@@ -383,6 +390,8 @@ class _Work:
             made: list[dict[str, Any]] = [{"place": one, "left": ends} for one, ends in left.items()]
             if link.state.num_rows:
                 made.append({"place": place, "state": packed(link.state)})
+            if answered is not None:
+                made += [{"place": one, "answers": packed(some)} for one, some in answered.of(link).items()]
             if bucket == 0:
                 made.append({"place": place, "common": json.dumps({"common": common})})
             if made:
@@ -494,11 +503,14 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
     from kwire.capture.parts import Part
 
     states: list[pa.Table] = []
+    answers: list[pa.Table] = []
     left: set[bytes] = set()
     said: dict[str, Any] = {}
     for row in rows:
         if row["state"] is not None:
             states.append(unpacked(row["state"]))
+        if row["answers"] is not None:
+            answers.append(unpacked(row["answers"]))
         left.update(row["left"] or ())
         if row["common"] is not None:
             said |= json.loads(row["common"])
@@ -515,6 +527,7 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
         common=said.get("common", {}),
         topics={bytes.fromhex(id_): name for id_, name in said["topics"].items()},
         split=split,
+        answers=pa.concat_tables(answers) if answers else None,
     )
 
 

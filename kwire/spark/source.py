@@ -26,7 +26,9 @@ Rules kept here:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -594,16 +596,24 @@ class FileReader(DataSourceReader):
         begin_task()
         table = self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
+
+        def shown(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+
         try:
             if self.options.form == CAPTURE and file.is_foreign():
                 return
             with file.open() as stream:
                 for batch in _read(stream, table, file, schema.names, self.options, part, ended):
-                    columns = [batch.column(name) for name in schema.names]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                    yield shown(batch)
         except MissingExtraError:
             raise
         except (KwireError, OSError, pa.ArrowException) as error:
+            if part is not None and part.left is not None:
+                # Rows of the files before it may wait for what it says.
+                with contextlib.suppress(KwireError):
+                    for batch in _read(io.BytesIO(), table, file, schema.names, self.options, part, None):
+                        yield shown(batch)
             row = {table.file: file.name, "status": BAD_FILE, "error": " ".join(str(error).split())}
             yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
 

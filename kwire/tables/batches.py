@@ -27,9 +27,10 @@ from kwire.kernels.records import CODEC, DELETE_HORIZON
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.tables import columns, showing
+from kwire.tables.committed import COMMITTED, SET_NUMBER, first_within
 from kwire.tables.definition import CaptureTable, words
 from kwire.tables.locating import Failure
-from kwire.tables.records import R_RECORDS, SET, WORDS, Place, Records, RecordStatus
+from kwire.tables.records import ASKED, R_RECORDS, SET, WORDS, Place, Records, RecordStatus
 from kwire.tables.showing import Column
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ STATUSES: Final = {
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
-_UNPACKED: Final = ("uncompressed_size", "count", "status", "error")
+_UNPACKED: Final = ("uncompressed_size", "count", "status", "error", COMMITTED.name)
 """Columns for which what is compressed is decompressed."""
 
 
@@ -93,7 +94,7 @@ class Batches(Records):
 
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
-        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted, self._committed)
         unpack = not self._wanted.isdisjoint(_UNPACKED)
         found = decode_batches(frames.data, starts, lengths, limits=self._limits, budget=self._budget, unpack=unpack)
         rows = _rows(found, starts, of_job, [(one.row, one.sentence(frames)) for one in failures])
@@ -106,6 +107,8 @@ class Batches(Records):
             part = slice(first, last)
             made = place.columns(rows.of_set[part], rows.frame[part], unnamed[part])
             made |= {name: column.slice(first, last - first) for name, column in own.items()}
+            if self._committed is not None:
+                made[SET_NUMBER.name] = place.numbered(rows.of_set[part])
             made["status"] = columns.pick(WORDS, status[part])
             made["error"] = columns.pick(errors, said[part])
             yield columns.filled(self._schema, made.__getitem__)
@@ -229,6 +232,8 @@ def _own(found: FoundBatches, rows: _Rows, place: Place, wanted: frozenset[str])
         own = {
             name: made[name].cast(SCHEMA.field(name).type).take(sized if name == "size" else said) for name in of_header
         }
+    if COMMITTED.name in wanted:
+        own[COMMITTED.name] = first_within(found).take(pa.array(rows.number, mask=~there))
     if "batch" in wanted:
         begins = np.append(place.begins, 0)[rows.of_set]
         own["batch"] = pa.array(rows.at + begins, mask=rows.of_set < 0)
@@ -252,5 +257,11 @@ SHOWN: Final = (
 )
 
 TABLE: Final = CaptureTable(
-    name="batches", schema=SCHEMA, file="capture", statuses=words(STATUSES), maker=Batches, shown=SHOWN
+    name="batches",
+    schema=SCHEMA,
+    file="capture",
+    statuses=words(STATUSES),
+    maker=Batches,
+    shown=SHOWN,
+    asked=ASKED,
 )

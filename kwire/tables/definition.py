@@ -31,6 +31,8 @@ class Run:
     job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
     whether bodies have their record sets. ``only``: which rows are wanted. ``topics``: names of topics by their ids, as
     far as they are known. ``goes_on``: it is a part of a whole, and its connections are those of the parts before it.
+    ``later``: a part behind it is read with the same ``memory``. ``answers``: what parts behind it answer to Produce
+    requests of this one, where that is known (``committed.ANSWERS``).
     """
 
     name: str = ""
@@ -41,6 +43,8 @@ class Run:
     only: Filter | None = None
     topics: dict[bytes, str] = field(default_factory=dict)
     goes_on: bool = False
+    later: bool = False
+    answers: pa.Table | None = None
 
 
 class Maker:

@@ -104,6 +104,8 @@ def read(
         name=printable(name),
         memory=memory,
         goes_on=part is not None,
+        later=part is not None and part.left is None,
+        answers=None if part is None else part.answers,
         limits=limits,
         secrets=secrets,
         payloads=payloads,

@@ -12,14 +12,14 @@ Rules kept here:
 - Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
 - Values that hold secrets are replaced where the topic is ``__cluster_metadata``, by its name or its id.
 - What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
-  topics not learnt.
+  topics not learnt, responses to Produce requests not waited for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -41,6 +41,7 @@ from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import ByIdentity
 from kwire.tables import columns, showing
+from kwire.tables.committed import COMMITTED, NOTHING, R_ACKS, SET_NUMBER, Committed, Within
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
 from kwire.tables.locating import Failure, Programs, layouts
@@ -48,9 +49,22 @@ from kwire.tables.showing import Column
 from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Topics
 
 if TYPE_CHECKING:
+    from kwire.capture.tracker import Tracker
     from kwire.records import RecordColumns
 
-__all__ = ["R_RECORDS", "SCHEMA", "SET", "SHOWN", "STATUSES", "TABLE", "WORDS", "Place", "RecordStatus", "Records"]
+__all__ = [
+    "ASKED",
+    "R_RECORDS",
+    "SCHEMA",
+    "SET",
+    "SHOWN",
+    "STATUSES",
+    "TABLE",
+    "WORDS",
+    "Place",
+    "RecordStatus",
+    "Records",
+]
 
 Array = Any
 
@@ -146,7 +160,8 @@ _SET_FIELDS: Final = {
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
 R_PARTITION, R_RECORDS = range(2, 4)
 assert (R_TOPIC, R_TOPIC_ID) == (0, 1)
-SET_REGISTERS: Final = 4
+SET_REGISTERS: Final = R_ACKS + 1
+assert R_ACKS == 4
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
 
@@ -159,6 +174,10 @@ _OTHER_TEXT: Final = 48
 
 _SETS_AT_ONCE: Final = 1 << 18
 """Record sets that are looked at together: one frame may have millions of empty ones."""
+
+
+ASKED: Final = (COMMITTED,)
+"""Columns that are there by name only."""
 
 
 class Records(Maker):
@@ -180,15 +199,36 @@ class Records(Maker):
             self._decoded.append("crc_ok")
         if "batch" in self._wanted:
             self._decoded.append("position")
-        self._sets = Programs(_set_program, SET_REGISTERS)
+        self._committed: Committed | None = None
+        if COMMITTED.name in self._wanted:
+            self._schema = schema_.append(SET_NUMBER)
+            self._decoded += [one for one in Within.COLUMNS if one not in self._decoded]
+            # A table of its own: two that are read together both wait.
+            key = f"{COMMITTED.name} of {type(self).__name__}"
+            self._committed = run.memory.pop(key, None) or Committed(schema_)
+            self._committed.begin(run.answers)
+            if run.later:
+                run.memory[key] = self._committed
+        self._later = run.later
+        self._sets = Programs(partial(_set_program, self._committed is not None), SET_REGISTERS)
         self._topics = Topics(run.topics)
         self._only = run.only
 
     sees_all = True
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
+        if self._committed is not None:
+            yield from self._committed.hear(frames)
         for sets, of_job, failures in self._found(frames):
-            yield from self._of_sets(frames, sets, of_job, failures)
+            for batch in self._of_sets(frames, sets, of_job, failures):
+                if self._committed is None:
+                    yield batch
+                else:
+                    yield from self._committed.put(batch)
+
+    def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
+        # Those of a part wait for the next.
+        return iter(()) if self._committed is None or self._later else self._committed.rest()
 
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
@@ -196,7 +236,7 @@ class Records(Maker):
 
         starts = value_column(sets, R_RECORDS).copy()
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
-        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted)
+        place = Place(self._name, self._topics, frames, sets, of_job, self._wanted, self._committed)
         hides = _metadata_sets(frames.data, sets) if self._redacts else np.zeros(0, bool)
         decoded = self._decoded
         if hides.any() and "is_control" not in decoded:
@@ -251,6 +291,9 @@ class Records(Maker):
             own |= of_metadata(some, hides[found.set_index], control)
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
+        if self._committed is not None:
+            own[COMMITTED.name] = place.within.column(found)
+            own[SET_NUMBER.name] = place.numbered(found.set_index)
         n_rows = len(found.set_index)
         if not told and n_rows * place.most <= self._most and not place.has_long_names:
             # As good as always.
@@ -285,6 +328,7 @@ class Records(Maker):
                 said = errors[part.problems]
                 values["status"] = columns.pick(WORDS, self._statuses(frames, index[bad], row[bad], said))
                 values["error"] = said
+                values[SET_NUMBER.name] = NOTHING
                 batch = placed(batch, problem_rows(self._schema, bad.stop - bad.start, values), part.order)
             yield batch
 
@@ -356,7 +400,14 @@ class Place:
     """Where records stand: the columns of their frame and of their record set."""
 
     def __init__(
-        self, name: str, topics: Topics, frames: Frames, sets: Array, of_job: Array, wanted: frozenset[str]
+        self,
+        name: str,
+        topics: Topics,
+        frames: Frames,
+        sets: Array,
+        of_job: Array,
+        wanted: frozenset[str],
+        committed: Committed | None,
     ) -> None:
         from kwire.records.portions import text_size
 
@@ -368,6 +419,9 @@ class Place:
         """The frame of each record set."""
         self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
         """The byte of its frame at which each record set begins."""
+        if committed is not None:
+            self.within = Within(len(sets))
+            self._numbers = committed.enter(frames, sets, of_job)
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
             self._texts["topic"] = topics.names(frames.data, sets, frames.numbers[of_job])
@@ -383,6 +437,10 @@ class Place:
         self.has_long_names = bool(self.long_names.any())
         self.most = int(self._costs.max())
         """The most bytes of text that a row has."""
+
+    def numbered(self, of_set: Array) -> pa.Array:
+        """The column ``SET_NUMBER`` of things in the sets ``of_set`` (-1: in none)."""
+        return pa.array(np.append(self._numbers, NOTHING)[of_set])
 
     def costs(self, of_set: Array) -> Array:
         """The bytes of text in the rows of things in the sets ``of_set`` (-1: in none)."""
@@ -410,18 +468,19 @@ class Place:
         return {name: one() for name, one in make.items() if name in self._wanted}
 
 
-def _set_program(api: int, response: int, version: int) -> Program | None:
+def _set_program(with_acks: bool, api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), with_acks, api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, api: int, response: int, version: int) -> Program | None:
+def _program_of(_message: ByIdentity, with_acks: bool, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
-    return compile_program(found, fields, emit_after=fields[R_RECORDS])
+    # A response has no such field.
+    return compile_program(found, (*fields, "acks") if with_acks else fields, emit_after=fields[R_RECORDS])
 
 
 SHOWN: Final = (
@@ -438,5 +497,11 @@ SHOWN: Final = (
 )
 
 TABLE: Final = CaptureTable(
-    name="records", schema=SCHEMA, file="capture", statuses=words(STATUSES), maker=Records, shown=SHOWN
+    name="records",
+    schema=SCHEMA,
+    file="capture",
+    statuses=words(STATUSES),
+    maker=Records,
+    shown=SHOWN,
+    asked=ASKED,
 )

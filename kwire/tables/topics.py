@@ -31,7 +31,7 @@ from kwire.tables import columns
 from kwire.tables.locating import Programs, layouts
 from kwire.wire import uuid_text
 
-__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics"]
+__all__ = ["R_TOPIC", "R_TOPIC_ID", "Names", "Topics", "numbers_of"]
 
 Array = Any
 
@@ -55,7 +55,7 @@ class Names:
 
     def numbers(self, data: Array, rows: Array, register: int) -> Array:
         """The number of the string of each row; -1 for none."""
-        made = _numbers(self._table, data, rows, register)
+        made = numbers_of(self._table, data, rows, register)
         new = [text_of(one) for one in self._table.values()[len(self.known) :]]
         self.known += new
         self.sizes += map(text_size, new)
@@ -119,7 +119,7 @@ class Topics:
         return columns.Texts(texts, [0 if one is None else len(one) for one in texts], number)
 
     def __numbers_ids(self, data: Array, sets: Array) -> Array:
-        return _numbers(self._ids, data, sets, R_TOPIC_ID)
+        return numbers_of(self._ids, data, sets, R_TOPIC_ID)
 
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
         """Takes the pairs of names and ids in the messages of a window that have both; those that are new, in order."""
@@ -153,7 +153,7 @@ def _names_topics(api: Array, response: Array) -> Array:
     return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
 
 
-def _numbers(names: NameTable, data: Array, sets: Array, register: int) -> Array:
+def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:
     """The number of the name that stands in a register, for each record set; -1 for none."""
     offsets, lengths = value_column(sets, register), length_column(sets, register)
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from valid import valid
 
 from kwire.capture.across import Chain, Scan, scan, together
 from kwire.capture.parts import Part
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError
+from kwire.tables.committed import Answered
 from kwire.tables.reading import read
 from kwire.tables.topics import Topics
 
@@ -49,7 +51,9 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
     known: list[dict[bytes, str]] = [{}]
     for names in said:
         known.append({**known[-1], **names})
-    chain = Chain(**options)
+    answered = Answered()
+    chain = Chain(**options, heard=answered.hear)
+    answers: dict[int, list[pa.Table]] = {}
     links, common = [], {}
     seen: list[Any] = []
     for place, ((data, split), one) in enumerate(zip(pieces, scans, strict=True)):
@@ -57,7 +61,10 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
         if one is None:
             links.append(None)
             continue
-        links.append(chain.add(place, one.edges, common, partial(opened, data), split))
+        link = chain.add(place, one.edges, common, partial(opened, data), split)
+        links.append(link)
+        for asker, some in answered.of(link).items():
+            answers.setdefault(asker, []).append(some)
         common = together(common, one.common)
     left: list[set[bytes]] = [set() for _ in files]
     for link in filter(None, links):
@@ -73,6 +80,7 @@ def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part 
             common=seen[place],
             split=split,
             topics={**later, **known[place]},
+            answers=pa.concat_tables(answers[place]) if place in answers else None,
         )
         for place, (link, (_, split)) in enumerate(zip(links, pieces, strict=True))
     ]

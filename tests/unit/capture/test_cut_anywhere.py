@@ -22,12 +22,19 @@ from kwire.capture.across import Chain, _digest, scan, together
 from kwire.capture.containers import Container
 from kwire.capture.splits import Split
 from kwire.kernels.packets import Count
+from kwire.tables import table
 from kwire.tables.reading import read
 
 EXHAUSTIVE = settings.default.max_examples > 50
 SEEDS = range(1, 5) if EXHAUSTIVE else range(1, 2)
 TABLES = ("frames", "records", "messages", "partitions", "batches", "calls") if EXHAUSTIVE else ("frames", "records")
 CUTS = ("second", "200 packets", "bytes", "1 file", "7 files", "200 files")
+
+COLUMNS = {
+    "records": [*table("records").schema.names, "committed_offset"],
+    "batches": [*table("batches").schema.names, "committed_offset"],
+}
+WANTED = {name: COLUMNS.get(name) for name in TABLES}
 
 Tables = dict[str, list[str]]
 
@@ -46,7 +53,7 @@ def tables_of(pieces: Sequence[Piece | bytes]) -> Tables:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for piece, part in zip(pieces, parts, strict=True):
         data = piece if isinstance(piece, bytes) else piece[0]
-        for name, batch in read(io.BytesIO(data), dict.fromkeys(TABLES), part=part):
+        for name, batch in read(io.BytesIO(data), WANTED, part=part):
             found[name] += batch.to_pylist()
     return {name: compared(rows) for name, rows in found.items()}
 
@@ -54,7 +61,7 @@ def tables_of(pieces: Sequence[Piece | bytes]) -> Tables:
 @cache
 def uncut(seed: int, loss: float = 0.01) -> Tables:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    for name, batch in read(io.BytesIO(written(packets_of(seed, loss))), dict.fromkeys(TABLES)):
+    for name, batch in read(io.BytesIO(written(packets_of(seed, loss))), WANTED):
         found[name] += batch.to_pylist()
     return {name: compared(rows) for name, rows in found.items()}
 
