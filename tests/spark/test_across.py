@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import itertools
+import json
+import random
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import shop
+from packets import pcap
+from parted import compared
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import kwire.spark
-from kwire import capture
+from kwire import capture, tables
 from kwire.errors import KwireError
 from kwire.spark.files import find
+from kwire.spark.source import FileReader, Options, spark_schema
 from kwire.testing import packets
 
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
@@ -101,3 +110,76 @@ def test_what_cannot_be_put_together_is_refused(spark: SparkSession, folder: Pat
         kwire.spark.read(str(folder), table="connections")
     with pytest.raises(PySparkException, match="the option 'sensor' goes with 'across'"):
         spark.read.format("kwire").option("sensor", "1").load(str(folder)).schema  # noqa: B018
+
+
+# --- 64 connections ---------------------------------------------------------------------------------------------------
+
+RECORDS = [*tables.table("records").schema.names, "committed_offset"]
+
+
+@cache
+def shopped() -> tuple[str, ...]:
+    """The records of the capture of 64 connections that was not cut."""
+    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    return rows_in_order(row for batch in capture.read(data, "records", columns=RECORDS) for row in batch.to_pylist())
+
+
+def cut_into(folder: Path, count: int, seed: int = 0) -> list[str]:
+    """That capture in so many files, in any order of their names."""
+    whole = shop.capture()
+    names = [f"{k:03}.pcap" for k in range(count)]
+    random.Random(seed).shuffle(names)
+    for k, name in enumerate(names):
+        part = whole[len(whole) * k // count : len(whole) * (k + 1) // count]
+        (folder / name).write_bytes(pcap(part, nano=True))
+    return names
+
+
+@pytest.mark.parametrize(("files", "buckets"), [(7, 1), (7, 5), (60, None)])
+def test_64_connections(spark: SparkSession, tmp_path: Path, files: int, buckets: int | None) -> None:
+    cut_into(tmp_path, files, seed=files)
+    frame = kwire.spark.read(str(tmp_path), table="records", columns=RECORDS, buckets=buckets)
+    rows = frame.toArrow().to_pylist()
+    assert len({row["capture"] for row in rows}) > files / 2
+    assert rows_in_order(rows) == shopped()
+
+
+def test_64_connections_one_after_the_other(spark: SparkSession, tmp_path: Path) -> None:
+    cut_into(tmp_path, 7)
+    reader = spark.read.format("kwire").option("table", "records").option("across", "true")
+    frame = reader.option("columns", ",".join(RECORDS)).load(str(tmp_path))
+    assert rows_in_order(frame.toArrow().to_pylist()) == shopped()
+
+
+def test_a_last_file_that_is_gone_loses_no_rows_of_those_before(spark: SparkSession, tmp_path: Path) -> None:
+    """Some of them wait for what it says."""
+    names = cut_into(tmp_path, 7)
+    given = {"table": "records", "across": "true", "columns": ",".join(RECORDS), "paths": json.dumps([str(tmp_path)])}
+    options = Options.of(given)
+    definition = options.definition
+    schema = StructType([spark_schema(definition, asked=True)[name] for name in RECORDS])
+    reader = FileReader(options, schema)
+    (partition,) = reader.partitions()
+    (tmp_path / names[-1]).unlink()
+    rows = [row for batch in reader.read(partition) for row in batch.to_pylist()]
+    assert rows.pop()["status"] == "bad_file"
+    files = [io.BytesIO((tmp_path / name).read_bytes()) for name in names[:-1]]
+    alone = [row for batch in capture.read(files, "records", columns=COMPARED) for row in batch.to_pylist()]
+    found = Counter(repr({name: row[name] for name in COMPARED}) for row in rows if row["status"] == "ok")
+    assert found == Counter(repr(row) for row in alone if row["status"] == "ok")
+
+
+COMPARED = ["partition", "value", "status", "committed_offset"]
+
+
+def rows_in_order(rows: Rows) -> tuple[str, ...]:
+    """Rows without what depends on files, with times in one form."""
+    return tuple(
+        compared(
+            {
+                name: value.astimezone(datetime.UTC) if isinstance(value, datetime.datetime) else value
+                for name, value in row.items()
+            }
+            for row in rows
+        )
+    )
