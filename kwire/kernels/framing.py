@@ -105,6 +105,10 @@ PERHAPS: Final = 3
 ENOUGH: Final = 16
 """Bytes of a frame, its size included, behind which nothing tells any more that it is a token, or encrypted."""
 
+MOST_ANSWERS: Final = 3
+"""Segments inside of a response that begin with the responses to requests which were sent behind its beginning, each
+whole: so many, and its size is wrong. Its own tagged fields may say that they hold anything."""
+
 ALWAYS_COMPARED: Final = 16 << 10
 """Bytes of a frame in which each segment is looked at that may begin another: behind it, one wherever the frame's
 beginning has doubled, since all of it is judged each time."""
@@ -174,7 +178,15 @@ class Way(Row):
     after: int
     """The row behind the last piece of this run that can be seen."""
     compared: int
-    """Pieces before this row do not begin with another frame inside of the one that is read."""
+    """Pieces before this row do not begin with another frame inside of the one that is read,"""
+    around: int
+    """which begins here,"""
+    answers: int
+    """but for so many that may be responses to requests which were sent behind its beginning,"""
+    answered_order: int
+    """the last of which was known with this packet; and"""
+    first_answer: int
+    """where the first of them begins."""
     needs: int
     """Nothing new can be said before there is a byte in front of this position, unless a frame may begin with what
     comes; -1 where that is not known."""
@@ -320,10 +332,25 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
     return answer
 
 
+@inlined
+def _has_hole(window: Window, way: Any) -> bool:
+    """Whether segments of a direction wait behind a hole now."""
+    # Whatever filled that hole, or gave it up, brought the next piece.
+    since = window.pieces[way.seen].since if way.seen < way.end_piece else way.holed_since
+    holed: bool = since <= way.now
+    return holed
+
+
 @kernel
-def _resynchronise(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one, or WAITS."""
+def _resynchronise(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, way: Any, asked: Any
+) -> int:
+    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS, or BLOCKED as long
+    as requests may still come that tell responses."""
     stream = capture.streams[way.stream]
+    if way.response == 1 and way.over == 0 and _has_hole(window, asked):
+        way.wake = NEVER
+        return BLOCKED
     begin = way.pos
     answer = _search(window, capture, facts, scratch, way)
     stream.skipped = max(int64(0), stream.skipped) + way.pos - begin
@@ -530,15 +557,6 @@ def _request(
 
 
 @inlined
-def _has_hole(window: Window, way: Any) -> bool:
-    """Whether segments of a direction wait behind a hole now."""
-    # Whatever filled that hole, or gave it up, brought the next piece.
-    since = window.pieces[way.seen].since if way.seen < way.end_piece else way.holed_since
-    holed: bool = since <= way.now
-    return holed
-
-
-@inlined
 def _response(
     window: Window, capture: Capture, facts: Facts, row: Any, way: Any, asked: Any, token: bool, clock: int
 ) -> bool:
@@ -666,7 +684,7 @@ def _begins_frame(window: Window, capture: Capture, facts: Facts, way: Any, befo
 @kernel
 def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, end: int) -> bool:
     """Whether a segment inside of the frame at ``at``, which says that it ends at position ``end``, begins with another
-    frame, while this one is not what its layout says: its size is wrong then.
+    frame, while this one is not what its layout says, or ``MOST_ANSWERS`` do: its size is wrong then.
 
     Each segment is looked at once, by what there was when it came.
     """
@@ -674,6 +692,12 @@ def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratc
     client = capture.connections[way.slot].client
     p = max(way.compared, way.piece + 1)
     found = False
+    if way.around != way.pos:
+        # What was passed over in another frame may tell of this one.
+        p = way.piece + 1
+        way.around = way.pos
+        way.answers = 0
+        way.answered_order = pieces[way.piece].order
     while not found and p < way.after and pieces[p].pos < end:
         now = pieces[p].order
         inner = pieces[p].off
@@ -692,8 +716,19 @@ def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratc
                 looks = plausible_request(data, inner, stop, facts.apis) == YES and (
                     client < 0 or _is_of_client(window, capture, way, inner, stop)
                 )
-            if looks and _may_be_whole(_body_there(window, capture, facts, scratch, way, inner, stop, now)):
+            body = int64(UNFIT)
+            if looks:
+                body = _body_there(window, capture, facts, scratch, way, inner, stop, now)
+            if _may_be_whole(body):
                 found = not _may_be_whole(_body_there(window, capture, facts, scratch, way, at, stop, now))
+            if not found and body == FITS and way.response == 1:
+                asked = capture.waiting[_asked_before(window, capture, way, inner, now)].order
+                if asked > way.answered_order:
+                    way.answered_order = asked
+                    way.answers += 1
+                    if way.answers == 1:
+                        way.first_answer = pieces[p].pos
+                    found = way.answers == MOST_ANSWERS
         if not found:
             p += 1
     way.compared = p
@@ -776,7 +811,12 @@ def _next_frame(
         if no_frame == YES and (
             way.response == 0 or not whole or _asked_before(window, capture, way, at, way.now) >= 0
         ):
+            answered = way.around == way.pos and way.answers == MOST_ANSWERS
             _skip_size(window, capture, rows, way, size, int64(Reason.NO_FRAME))
+            if answered:
+                # Between them, nothing but more sizes that are none could be found.
+                stream.skipped += way.first_answer - way.pos
+                way.pos = way.first_answer
             return READ
     too_large = False
     if not whole:
@@ -897,7 +937,7 @@ def _read_run(
             if is_not_readable(window, conn, stream, side, way.piece, stop, way.now):
                 return UNREADABLE
         if stream.synced != 1:
-            said = _resynchronise(window, capture, facts, scratch, rows, way)
+            said = _resynchronise(window, capture, facts, scratch, rows, way, asked)
         else:
             said = _next_frame(window, capture, facts, scratch, rows, way, asked)
         if said != READ:
@@ -923,6 +963,7 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.holed_since = AT_THE_END
     way.reading = 0
     way.compared = 0
+    way.around = -1
     way.needs = -1
     for x in range(a, end):
         one = window.active[x]

@@ -30,6 +30,14 @@ QUICK = 50
 MEDIAN, RARELY = 2, 5
 """Frames that are passed over behind a loss: in the median, and at the 99th percentile."""
 
+MENDED = (
+    ("lost-many", "kafka-3.9-zk-kerberos/gssapi.pcap", 40),
+    ("lost-bursts", "kafka-3.9-kraft-java/admin.pcap", 2),
+    ("corrupted", "kafka-3.9-kraft-java/admin.pcap", 1),
+    ("lost-some", "kafka-3.9-kraft-kafkajs/codecs.pcap", 108),
+)
+"""Runs that were not as they should be: rows of other windows, frames that were passed over."""
+
 
 def runs(kind: str) -> list[tuple[str, int]]:
     """Captures and seeds."""
@@ -108,6 +116,17 @@ def test_frames_are_found_again_soon_behind_a_loss(kind: str) -> None:
     if behind:
         assert behind[len(behind) // 2] <= MEDIAN
         assert behind[len(behind) * 99 // 100] <= RARELY
+
+
+@pytest.mark.parametrize(("kind", "name", "seed"), MENDED)
+def test_what_was_wrong_once_is_right(kind: str, name: str, seed: int) -> None:
+    with using(MACHINE):
+        before = original(name)
+        impaired = impair(before.capture, kind, seed=seed)
+        for window in (None, *SMALL_WINDOWS, 3000):
+            verdict = judge(before, impaired, window=window)
+            assert verdict.good, window
+            assert max(verdict.behind) <= MEDIAN, window
 
 
 def test_every_frame_of_the_golden_captures_is_judged() -> None:

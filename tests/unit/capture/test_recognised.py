@@ -113,6 +113,58 @@ def test_a_false_size_costs_what_is_behind_it_and_nothing_is_lost_unseen() -> No
     assert [one[2] for one in found if one[2] != Status.OK] == [Status.MALFORMED, Status.GAP]
 
 
+@pytest.mark.parametrize("step", [3_000_000, 60_000_000])
+def test_responses_behind_a_hole_are_looked_for_when_the_requests_are_there(step: int) -> None:
+    """Of both directions the same is missing, and of requests it is given up later."""
+    packets = talk(12, connection=Connection(step=step).open()).packets
+    lost = [k for k, one in enumerate(packets) if one.payload][2:5]
+    left = [one for k, one in enumerate(packets) if k not in lost]
+    # A client acknowledges nothing by itself before it asks again; the broker acknowledges requests late.
+    acked = [replace(one, ack=min(one.ack, packets[lost[0]].seq)) if one.src[1] == 9092 else one for one in left]
+    for packets in (left, acked):
+        found = brief(windows(packets))
+        gaps = [one for one in found if one[2] != Status.OK]
+        assert [one[2] for one in gaps if one[0] == 0] == [Status.GAP]
+        assert [one for one in found if one[2] == Status.OK] == [*several(1, 1), *several(4, 12)]
+
+
+WRITE_TXN_MARKERS = request(27, 1, 5, b"\0\1\0")
+"""Version 1: no markers."""
+
+
+def tagged(data: bytes) -> bytes:
+    """The response: no markers, and one tagged field with ``data``, which has more than 127 bytes."""
+    return response(5, b"\0\1\1\5" + bytes([len(data) & 0x7F | 0x80, len(data) >> 7]) + data)
+
+
+def test_a_response_in_which_others_begin_has_a_false_size() -> None:
+    for count in range(1, 8):
+        connection = Connection(step=1_000_000).open().send(WRITE_TXN_MARKERS)
+        connection.answer_raw(struct.pack(">i", 40_000) + tagged(bytes(10_000))[:10])
+        for number in range(6, 6 + count):
+            connection.send(metadata(number)).answer(metadata_answer(number))
+        found = brief(windows(connection.packets))
+        assert [one for one in found if one[0] == 0] == [(0, number, Status.OK) for number in range(5, 6 + count)]
+        answers = [one[1:] for one in found if one[0] == 1]
+        if count < 3:
+            assert answers == [(5, Status.CUT_OFF)]
+        else:
+            told = [(number, Status.OK) for number in range(6, 6 + count)]
+            assert [one for one in answers if one[1] == Status.OK] == told
+            assert [one[1] for one in answers if one[1] != Status.OK] == [Status.MALFORMED, Status.GAP]
+
+
+def test_responses_to_what_was_sent_before_are_no_sign_of_a_false_size() -> None:
+    """What a body holds may look like responses, and clients do not wait for one before they send the next request."""
+    answers = [metadata_answer(number) for number in range(6, 16)]
+    whole = sized(tagged(b"??" + b"".join(map(sized, answers))))
+    assert whole.index(sized(answers[0])) == len(sized(answers[0]))
+    connection = Connection(step=1_000_000, mss=len(sized(answers[0]))).open().send(WRITE_TXN_MARKERS)
+    connection.send(*(metadata(number) for number in range(6, 16))).answer_raw(whole).answer(*answers)
+    found = brief(windows(connection.packets))
+    assert sorted(found) == [(way, number, Status.OK) for way in (0, 1) for number in range(5, 16)]
+
+
 def test_a_connection_to_a_known_broker_is_one_whatever_was_captured_of_it() -> None:
     known = talk(2)
     lonely = Connection(client=("10.0.0.1", 40001), time=known.time).answer(metadata_answer(9))
