@@ -10,7 +10,8 @@ package makes Spark's workers run the same Python as the driver (``kwire.spark.w
 
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
 (streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
-``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``workers`` (their Python).
+``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``sessions`` (of Fetch), ``workers`` (their
+Python).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from kwire.spark.exports import export
     from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
+    from kwire.spark.sessions import fetch_sessions
     from kwire.spark.source import KwireDataSource, schema_of, table_schema
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "decode_request",
     "decode_response",
     "export",
+    "fetch_sessions",
     "findings",
     "hono_message",
     "hono_messages",
@@ -82,6 +85,7 @@ _LAZY = {
     "decode_response": "kwire.spark.functions",
     "export": "kwire.spark.exports",
     "api_name": "kwire.spark.functions",
+    "fetch_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",

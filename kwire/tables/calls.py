@@ -57,6 +57,8 @@ _FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
     "max_wait_ms": (pa.int32(), (("max_wait_ms", "int32"),)),
     "min_bytes": (pa.int32(), (("min_bytes", "int32"),)),
     "throttle_ms": (pa.int32(), (("throttle_time_ms", "int32"),)),
+    "session_id": (pa.int32(), (("session_id", "int32"),)),
+    "session_epoch": (pa.int32(), (("session_epoch", "int32"), ("share_session_epoch", "int32"))),
 }
 """The columns that are fields of a body, with their names in the schemas: the first that the version has."""
 

@@ -1,0 +1,87 @@
+"""``fetch_sessions``: which partitions each Fetch request asks for, where it says what has changed only (KIP-227).
+
+Strategy: ``calls`` has the session and epoch of each Fetch request, ``partitions`` what it adds, changes and forgets. A
+request with an epoch of 0 begins a session on its connection, one of -1 is whole by itself; the others, in order,
+change what those before them have left. So what a session covers is a row from the request that names it to the one
+that changes it, which windows of SQL find. Nothing is collected on the driver.
+
+Rules kept here:
+
+- A broker takes what a request adds before what it forgets.
+- Requests of versions before 7 know no sessions: each is whole.
+- Where the beginning of a session, or a request of it, is not in the capture, ``complete`` says so from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kwire.errors import KwireError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["fetch_sessions"]
+
+_NEEDED: Final = ("calls", "partitions")
+
+_SQL: Final = """
+WITH asked AS (
+    SELECT capture, connection, frame, frame_timestamp, client_host, client_port, client_id, session_id,
+        coalesce(session_epoch, -1) AS epoch
+    FROM {calls} WHERE api_name = 'Fetch' AND direction = 'request' AND status = 'ok'
+), numbered AS (
+    SELECT *, row_number() OVER connections AS n,
+        coalesce(sum(if(epoch <= 0, 1, 0)) OVER connections, 0) AS session,
+        epoch > 0 AND epoch <> coalesce(if(lag(epoch) OVER connections = 2147483647, 1,
+            lag(epoch) OVER connections + 1), -1) AS misses
+    FROM asked WINDOW connections AS (PARTITION BY {of} ORDER BY frame)
+), followed AS (
+    SELECT *,
+        sum(if(misses, 1, 0)) OVER (PARTITION BY {of}, session ORDER BY frame) = 0 AS complete,
+        max(if(epoch <> 0, session_id, NULL)) OVER (PARTITION BY {of}, session) AS id,
+        max(n) OVER (PARTITION BY {of}) + 1 AS behind_all,
+        min(if(epoch <= 0, struct(n, frame, frame_timestamp), NULL)) OVER (
+            PARTITION BY {of} ORDER BY n ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next
+    FROM numbered
+), changes AS (
+    SELECT a.*, p.topic, p.topic_id, p.partition, p.offset, p.path LIKE 'forgotten%' AS forgotten
+    FROM followed AS a JOIN {partitions} AS p ON {joined} AND p.frame = a.frame
+    WHERE p.api_name = 'Fetch' AND p.direction = 'request' AND p.status = 'ok'
+), spans AS (
+    SELECT *, coalesce(lead(struct(n, frame, frame_timestamp)) OVER (
+        PARTITION BY {of}, session, coalesce(topic_id, topic), partition ORDER BY frame, forgotten), next) AS end
+    FROM changes
+)
+SELECT capture, connection, client_host, client_port, client_id, nullif(id, 0) AS session_id, topic, topic_id,
+    partition, offset, frame, frame_timestamp AS since, end.frame AS until_frame, end.frame_timestamp AS until,
+    coalesce(end.n, behind_all) - n AS requests, complete
+FROM spans WHERE NOT forgotten AND (end IS NULL OR end.n > n)
+"""
+
+
+def fetch_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> DataFrame:
+    """Which partitions Fetch requests cover, and from which offset on: a row from the request that says so (``frame``)
+    up to the one that says otherwise (``until_frame``, which is not covered any more; null: none is in the capture).
+
+    ``tables``: ``calls`` and ``partitions``, as the data source ``kwire`` gives them; ``across``: as
+    ``kwire.spark.read`` or the option ``across`` does, where connections go on from file to file. What a request covers
+    in full are the rows of its connection with ``frame`` up to it and ``until_frame`` behind it or null.
+
+    Columns: ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``; ``session_id`` (int; null
+    where the broker gave none, or no request with it was captured), ``topic``, ``topic_id``, ``partition``, ``offset``
+    (bigint: what is fetched from there on), ``frame``, ``since`` (timestamp), ``until_frame``, ``until``, ``requests``
+    (bigint: how many Fetch requests it is covered by; all but the first inherit it), ``complete`` (boolean: whether
+    all requests of the session up to there are in the capture; else there may be partitions that no row has).
+
+    Raises ``KwireError`` without one of the tables.
+    """
+    missing = [name for name in _NEEDED if name not in tables]
+    if missing:
+        raise KwireError(f"fetch sessions need the table {missing[0]}")
+    of = ("connection",) if across else ("capture", "connection")
+    calls, partitions = (tables[name] for name in _NEEDED)
+    query = _SQL.replace("{of}", ", ".join(of))
+    query = query.replace("{joined}", " AND ".join(f"p.{one} = a.{one}" for one in of))
+    return calls.sparkSession.sql(query, calls=calls, partitions=partitions)
