@@ -51,6 +51,22 @@ def test_each_way_to_bring_tokens_is_told() -> None:
 
 
 @pytest.mark.parametrize("path", [OLD, NEW], ids=["3.9", "4.3"])
+def test_no_security_layer_is_negotiated(path: Path) -> None:
+    """So that nothing behind the exchange is wrapped: the last token of each end has the layers, of which 1 is none, as
+    its first octet (RFC 4752, 3.1 and 3.2), behind 16 octets of a wrap token's header (RFC 4121, 4.2.6.2)."""
+    layers: collections.Counter[tuple[bool, int]] = collections.Counter()
+    for frame in (frame for frames in Reading(io.BytesIO(path.read_bytes())) for frame in frames):
+        raw = frame.status == Status.SASL
+        if raw or frame.api_key == ApiKey.SASL_AUTHENTICATE:
+            token = frame.data if raw else bytes(frame.body.auth_bytes)
+            if token[:2] == b"\5\4":
+                assert token[2] & 2 == 0  # not sealed: it can be read
+                layers[frame.is_response, token[16]] += 1
+    assert set(layers) == {(False, 1), (True, 1)}
+    assert layers[False, 1] == layers[True, 1] >= 4
+
+
+@pytest.mark.parametrize("path", [OLD, NEW], ids=["3.9", "4.3"])
 def test_what_follows_the_tokens_is_what_clients_say(path: Path) -> None:
     told = [json.loads(line) for line in path.with_name("gssapi.told.jsonl").read_text().splitlines()]
     for direction in ("produce", "fetch"):
