@@ -53,6 +53,7 @@ def read(
     status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
     topic_ids: Mapping[str, str] | None = ...,
+    dictionaries: bool = ...,
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
@@ -80,6 +81,7 @@ def read(
     status: Iterable[str] | None = ...,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = ...,
     topic_ids: Mapping[str, str] | None = ...,
+    dictionaries: bool = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
     source: Source | Sequence[Source],
@@ -107,6 +109,7 @@ def read(
     status: Iterable[str] | None = None,
     keylog: KeyLog | str | Path | Sequence[str | Path] | None = None,
     topic_ids: Mapping[str, str] | None = None,
+    dictionaries: bool = False,
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
@@ -132,6 +135,8 @@ def read(
     ``keylog``: the secrets of connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that
     ``SSLKEYLOGFILE`` named; such connections are decrypted. ``topic_ids``: names of topics by their ids (as text), for
     frames before the capture names them itself; ``kwire.tables.topic_names`` reads them out of files.
+    ``dictionaries``: texts of the tables ``frames``, ``partitions`` and ``calls`` are dictionaries of Arrow (pandas
+    makes categories of them), which is less to make, to hold and to group by; those of each batch have their own.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table, column, API or status;
@@ -174,6 +179,7 @@ def read(
         "direction": direction,
         "only": reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),
         "keys": KeyLog.of(keylog),
+        "dictionaries": dictionaries,
         "topic_ids": {} if topic_ids is None else {parse_uuid(id_).bytes: one for id_, one in topic_ids.items()},
     }
     if isinstance(source, (list, tuple)):

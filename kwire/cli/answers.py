@@ -132,6 +132,7 @@ class Reader:
                 on_note=notes.append,
                 limits=args.limits,
                 secrets=getattr(args, "secrets", False),
+                dictionaries=True,
                 **how,
             ):
                 if table == "connections":

@@ -133,7 +133,7 @@ def _read(args: argparse.Namespace, seen: Live, shown: _Shown) -> None:
     with opened(args.file, follow=args.follow) as (stream, _):
         for table, batch in read(
             stream, TABLES, ports=args.port, vxlan_ports=args.vxlan_port, name=args.file, live=shown.live,
-            limits=args.limits, keys=keys, on_note=shown.notes.append,
+            limits=args.limits, keys=keys, on_note=shown.notes.append, dictionaries=True,
         ):  # fmt: skip
             with shown.lock:
                 seen.add(table, batch)

@@ -10,9 +10,10 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["HEADERS", "TIMESTAMP"]
+__all__ = ["DICTIONARY", "HEADERS", "TIMESTAMP"]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
 """Every point in time. A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds)."""
 
 HEADERS: Final = pa.list_(

@@ -18,7 +18,7 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("records as columns", "capture") from missing
 
-from kwire.records.arrow_types import HEADERS
+from kwire.records.arrow_types import DICTIONARY, HEADERS
 
 __all__ = ["CONSTANTS", "Constants"]
 
@@ -36,6 +36,8 @@ class Constants:
 
     def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
         """``rows`` times ``value``; None is null, and ``()`` no headers."""
+        if value is None and kind == DICTIONARY:
+            return pa.nulls(rows, kind)
         key = kind, value
         made = self._made.get(key)
         if made is None or len(made) < rows:
@@ -66,6 +68,8 @@ def _repeated(kind: pa.DataType, value: Any, rows: int) -> pa.Array:
         # Arrow would make a scalar of each row. Lists without elements are offsets of zero.
         ends = pa.py_buffer(np.zeros(rows + 1, np.int32))
         return pa.Array.from_buffers(kind, rows, [None, ends], 0, children=[pa.array([], kind.value_type)])
+    if kind == DICTIONARY:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value], pa.string()))
     return pa.repeat(pa.scalar(value, kind), rows)
 
 

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.sums import runs, tuples
-from kwire.report.tallies import Behind, Rows, Tallies, Tally, Where, among, firsts, numbers
+from kwire.report.tallies import Behind, Rows, Tallies, Tally, Where, among, firsts, numbers, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -342,15 +342,6 @@ def _connections(rows: Rows, *, opened: bool = False) -> Array:
     is in each of several captures that follow each other."""
     found = rows.where(status=("ok", "encrypted"))
     return found[rows.valid("opened_by")[found]] if opened else found
-
-
-def _with_client(table: pa.Table) -> pa.Table:
-    """``connections`` with ``client_id``: the first of theirs."""
-    ids = table["client_ids"].combine_chunks()
-    some = pc.greater(pc.fill_null(pc.list_value_length(ids), 0), 0)
-    first = pc.list_flatten(pc.list_slice(ids.filter(some), 0, 1))
-    of = pc.if_else(some, pc.subtract(pc.cumulative_sum(some.cast(pa.int64())), 1), None)
-    return table.append_column("client_id", first.take(of))
 
 
 class _Churn(_Rule):
@@ -1068,11 +1059,11 @@ class _Lag(_Offsets):
         records = rows.values("records", 1)[made]
         order = np.argsort(logs, kind="stable")
         first = np.flatnonzero(np.append(True, np.diff(logs[order]) != 0))
-        for rows_of in np.split(order, first[1:]):
-            key = keys[int(logs[rows_of[0]])]
+        for mine in np.split(order, first[1:]):
+            key = keys[int(logs[mine[0]])]
             begin, count, queue = self._waiting.pop(key, (-1, 0, _NOTHING))
-            queue = np.append(queue, records[rows_of[asked[rows_of]]])
-            told = offsets[rows_of[~asked[rows_of]]]
+            queue = np.append(queue, records[mine[asked[mine]]])
+            told = offsets[mine[~asked[mine]]]
             if len(told):
                 latest = int(np.argmax(told))
                 if told[latest] > begin:
@@ -1248,7 +1239,7 @@ class _StaleLeaders(_Errors):
 
     def wanted(self, rows: Rows) -> Array:
         # Members of a quorum find out so who leads it.
-        of_quorum = pc.fill_null(pc.starts_with(rows.table["client_id"], "raft-client-"), False)
+        of_quorum = pc.fill_null(pc.starts_with(rows.table["client_id"].cast(pa.string()), "raft-client-"), False)
         return super().wanted(rows) & ~of_quorum.to_numpy()
 
     def enough(self) -> int:
@@ -1510,18 +1501,11 @@ class Finder:
         return next((rule.newest for rule in self._rules if isinstance(rule, _Lag)), {})
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``."""
-        self.add_table(name, pa.Table.from_batches([batch]))
+        """Takes rows of the table ``name``; texts may be dictionaries."""
+        self.add_rows(name, rows_of(name, [batch]))
 
-    def add_table(self, name: str, table: pa.Table) -> None:
+    def add_rows(self, name: str, rows: Rows) -> None:
         """The same of several batches at once."""
-        if name == "partitions":
-            # A topic whose name is not known has its id.
-            at = table.column_names.index("topic")
-            table = table.set_column(at, "topic", pc.coalesce(table["topic"], table["topic_id"]))
-        elif name == "connections":
-            table = _with_client(table)
-        rows = Rows(table)
         for rule in self._rules:
             if name in rule.tables or name in rule.also:
                 rule.take(name, rows)

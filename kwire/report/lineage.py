@@ -17,12 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.audit import OF_BROKERS
-from kwire.report.sums import dicts, runs, tuples
+from kwire.report.tallies import Rows, firsts, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -84,49 +84,42 @@ class Lineage:
         self._groups: dict[tuple[str, str | None], dict[str, None]] = {}
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``."""
-        self.add_table(name, pa.Table.from_batches([batch]))
+        """Takes rows of the table ``name``; texts may be dictionaries."""
+        self.add_rows(name, rows_of(name, [batch]))
 
-    def add_table(self, name: str, table: pa.Table) -> None:
+    def add_rows(self, name: str, rows: Rows) -> None:
         """The same of several batches at once."""
-        keys = ["client_host", "client_id", "group_id"]
-        named = table.select(keys).filter(pc.is_valid(table["group_id"]))
-        named = named.take(pa.array(runs(named, keys)))
-        for host, client, group in tuples(named.group_by(keys, use_threads=False).aggregate([]).select(keys)):
+        named = np.flatnonzero(rows.valid("group_id"))
+        for host, client, group, _ in rows.totals(named, ("client_host", "client_id", "group_id")):
             self._groups.setdefault((host, client), {})[group] = None
         if name == "partitions":
-            self._add(table)
+            self._add(rows)
 
-    def _add(self, table: pa.Table) -> None:
-        request = pc.equal(table["direction"], "request")
-        writes = pc.and_(request, pc.equal(table["api_name"], "Produce"))
-        reads = pc.and_(pc.invert(request), pc.is_in(table["api_name"], value_set=pa.array(_READS)))
-        known = pc.and_(pc.equal(table["status"], "ok"), pc.or_(writes, reads))
-        brought = pc.or_(writes, pc.greater(pc.fill_null(table["record_bytes"], 0), 0))
-        table = table.filter(pc.and_(known, brought))
-        topic = pc.coalesce(table["topic"], table["topic_id"])
-        table = table.append_column("of", topic).filter(pc.is_valid(topic))
-        if not table.num_rows:
-            return
-        times = table["frame_timestamp"].cast(pa.int64())
-        table = table.append_column("time", times)
-        made = table.group_by(["capture", "of", "direction", "client_host", "client_id"], use_threads=False).aggregate(
-            [("record_bytes", "sum"), ("records", "sum"), ("time", "min"), ("time", "max"), ("frame", "count_distinct")]
-        )
-        for row in dicts(made):
-            client = row["client_id"]
-            role = "writes" if row["direction"] == "request" else "reads"
+    def _add(self, rows: Rows) -> None:
+        asked = rows.mask("direction", "request")
+        writes = asked & rows.mask("api_name", "Produce")
+        reads = ~asked & rows.mask("api_name", _READS) & (rows.values("record_bytes") > 0)
+        at = np.flatnonzero(rows.mask("status", "ok") & rows.valid("topic") & (writes | reads))
+        # Each frame once, however many partitions it fills.
+        keys = ("topic", "direction", "client_host", "client_id")
+        messages = np.zeros(len(at), np.int64)
+        messages[firsts(rows.numbers((*keys, "capture", "frame"), at))] = 1
+        times = rows.times[at]
+        sums = (messages, rows.values("records")[at], rows.values("record_bytes")[at])
+        for row in rows.totals(at, keys, *sums, between=times):
+            topic, direction, host, client, _, count, records, size, first, last = row
+            role = "writes" if direction == "request" else "reads"
             if role == "reads" and client is not None and OF_BROKERS.fullmatch(client):
                 role = "replicates"
-            key = (row["of"], role, row["client_host"], client)
+            key = (topic, role, host, client)
             edge = self._edges.get(key)
             if edge is None:
                 edge = self._edges[key] = Edge(*key)
-            edge.messages += row["frame_count_distinct"]
-            edge.records += row["records_sum"] or 0
-            edge.bytes += row["record_bytes_sum"] or 0
-            edge.first_seen = min(edge.first_seen, row["time_min"])
-            edge.last_seen = max(edge.last_seen, row["time_max"])
+            edge.messages += count
+            edge.records += records
+            edge.bytes += size
+            edge.first_seen = min(edge.first_seen, first)
+            edge.last_seen = max(edge.last_seen, last)
 
     def result(self) -> list[Edge]:
         """The edges so far, by topic, role and client."""

@@ -13,15 +13,16 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire.report import findings as rules
-from kwire.report.sums import Latencies, grouped, latency_steps, tuples
+from kwire.report.sums import Latencies, latency_steps
+from kwire.report.tallies import Rows, rows_of
 
 __all__ = ["KINDS", "TABLES", "Live", "Rates"]
 
@@ -100,14 +101,14 @@ class Live:
         self._known: set[tuple[Any, ...]] = set()
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``."""
-        table = pa.Table.from_batches([batch])
+        """Takes rows of the table ``name``; texts may be dictionaries."""
+        rows = rows_of(name, [batch])
         if name in self._needed:
-            self._finder.add(name, batch)
+            self._finder.add_rows(name, rows)
         if name == "frames":
-            self._frames(table)
+            self._frames(rows)
         elif name == "partitions":
-            self._partitions(table)
+            self._partitions(rows)
 
     def look(self) -> list[rules.Finding]:
         """The findings that are new since it looked last; they are in ``found`` too."""
@@ -166,56 +167,46 @@ class Live:
 
     # -- tables
 
-    def _frames(self, table: pa.Table) -> None:
-        times = table["timestamp"].cast(pa.int64())
-        self._saw(times.to_numpy())
-        self.frames += table.num_rows
-        api = pc.fill_null(table["api_name"], "?")
-        table = table.set_column(table.column_names.index("api_name"), "api_name", api)
-        wrong = pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0)
-        steps = latency_steps(pc.fill_null(table["latency_ms"], 0.0).to_numpy())
-        table = table.append_column("second", pc.divide(times, 1_000_000))
-        table = table.append_column("wrong", wrong.cast(pa.int64())).append_column("step", pa.array(steps))
+    def _frames(self, rows: Rows) -> None:
+        self._saw(rows.times)
+        at = np.arange(rows.table.num_rows)
+        self.frames += len(at)
+        seconds = rows.times // 1_000_000
+        sums = rows.values("size"), rows.wrong.astype(np.int64)
+        told = np.flatnonzero(rows.valid("latency_ms"))
+        latencies = rows.table["latency_ms"].fill_null(0).to_numpy()[told]
+        steps = latency_steps(latencies)
         for kind, names in (("api", ("api_name",)), ("client", ("client_host", "client_id"))):
-            sums: Mapping[str, tuple[str, str]] = {"size": ("size", "sum"), "wrong": ("wrong", "sum")}
-            for *key, way, second, count, size, bad in grouped(table, (*names, "direction", "second"), **sums):
-                rates = self._rates(kind, second, key[0] if kind == "api" else tuple(key))
+            for *key, way, second, count, size, bad in rows.totals(at, (*names, "direction", seconds), *sums):
+                rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.bytes += size
                 rates.errors += bad
                 if way == "request":
                     rates.requests += count
                 else:
                     rates.responses += count
-            told = table.filter(pc.is_valid(table["latency_ms"]))
-            for *key, second, step, count, most in grouped(
-                told, (*names, "second", "step"), most=("latency_ms", "max")
-            ):
-                self._rates(kind, second, key[0] if kind == "api" else tuple(key)).latencies.add(step, count, most)
+            for *key, second, step, count, most in rows.totals(told, (*names, seconds[told], steps), latencies):
+                rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
+                rates.latencies.add(step, count, most)
         if self._topics:
-            about = pc.is_in(table["frame"], value_set=pa.array(list(self._topics), table["frame"].type))
-            told = table.filter(pc.and_(about, pc.is_valid(table["latency_ms"])))
-            for frame, second, step, latency in tuples(told.select(["frame", "second", "step", "latency_ms"])):
-                for topic in self._topics[frame]:
-                    self._rates("topic", second, topic).latencies.add(step, 1, latency)
+            frames = rows.values("frame")[told]
+            for k in np.flatnonzero(np.isin(frames, list(self._topics))).tolist():
+                for topic in self._topics[int(frames[k])]:
+                    rates = self._rates("topic", int(seconds[told[k]]), topic)
+                    rates.latencies.add(int(steps[k]), 1, float(latencies[k]))
             self._topics = {}
 
-    def _partitions(self, table: pa.Table) -> None:
-        table = table.filter(pc.equal(table["status"], "ok"))
-        table = table.filter(pc.is_in(table["api_name"], value_set=pa.array(("Produce", "Fetch", "ShareFetch"))))
-        if not table.num_rows:
+    def _partitions(self, rows: Rows) -> None:
+        at = rows.where(status="ok", api_name=("Produce", "Fetch", "ShareFetch"))
+        if not len(at):
             return
-        times = table["frame_timestamp"].cast(pa.int64())
-        self._saw(times.to_numpy())
-        topic = pc.fill_null(pc.coalesce(table["topic"], table["topic_id"]), "?")
-        table = table.append_column("of", topic).append_column("second", pc.divide(times, 1_000_000))
-        wrong = pc.and_(
-            pc.not_equal(pc.fill_null(table["error"], "NONE"), "NONE"), pc.equal(table["direction"], "response")
-        )
-        table = table.append_column("wrong", wrong.cast(pa.int64()))
-        for frame, one, way, api, second, _, size, records, bad in grouped(
-            table, ("frame", "of", "direction", "api_name", "second"), size=("record_bytes", "sum"),
-            records=("records", "sum"), wrong=("wrong", "sum"),
-        ):  # fmt: skip
+        times = rows.times[at]
+        self._saw(times)
+        wrong = rows.mask("direction", "response") & rows.valid("error") & ~rows.mask("error", "NONE")
+        keys = ("frame", "topic", "direction", "api_name", times // 1_000_000)
+        sums = rows.values("record_bytes")[at], rows.values("records")[at], wrong[at].astype(np.int64)
+        for frame, topic, way, api, second, _, size, records, bad in rows.totals(at, keys, *sums):
+            one = "?" if topic is None else topic
             rates = self._rates("topic", second, one)
             rates.errors += bad
             rates.bytes += size

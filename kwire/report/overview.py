@@ -1,8 +1,8 @@
 """All that a report says of captures, added up in one pass: traffic, latencies, topics, clients, batches, errors, gaps,
 versions and groups, and the answers of ``audit``, ``findings`` and ``lineage``.
 
-Strategy: batches of five tables are reduced by Arrow first, to what they have of each key, so that Python sees sums and
-not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
+Strategy: batches of five tables are reduced to what they have of each key first (``Rows.totals``), so that Python sees
+sums and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
 
 Rules kept here:
 
@@ -20,12 +20,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Top, dicts, grouped, latency_steps
+from kwire.report.sums import Clock, Latencies, Top, dicts, latency_steps
+from kwire.report.tallies import Array, Rows, firsts, rows_of
 
 __all__ = ["TABLES", "Overview"]
 
@@ -68,11 +68,7 @@ _BYTES_AT_ONCE: Final = 8 << 20
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _READS: Final = ("Fetch", "ShareFetch")
-_MOVED: Final = [
-    "way", "topic", "topic_id", "partition", *_CLIENT, "compression", "record_bytes", "batches", "records",
-    "frame_timestamp",
-]  # fmt: skip
-_OF_GROUPS: Final = ("JoinGroup", "LeaveGroup", "OffsetCommit")
+_WAYS: Final = ("read", "written")
 _KAFKA: Final = ("ok", "encrypted")
 
 
@@ -179,28 +175,29 @@ class Overview:
         waiting, self._waiting[name] = self._waiting[name].batches, _Waiting()
         if not waiting:
             return
-        table = pa.Table.from_batches(waiting).combine_chunks()
+        rows = rows_of(name, waiting)
+        self._takers[name](rows)
         if name in self._of_rules:
-            self.finder.add_table(name, table)
+            self.finder.add_rows(name, rows)
         if name in edges.TABLES:
-            self.lineage.add_table(name, table)
+            self.lineage.add_rows(name, rows)
         if name == "connections":
-            self.auditor.add_connections(table)
+            self.auditor.add_connections(rows.table)
         elif name == "records":
-            self.auditor.add_records(table)
-        self._takers[name](table)
+            self.auditor.add_records(rows.table)
 
     # -- frames
 
-    def _frames(self, table: pa.Table) -> None:
-        wrong = pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0)
-        table = _named(table, "api_name").append_column("wrong", pc.cast(wrong, pa.int64()))
-        buckets = self.clock.buckets(table["timestamp"].cast(pa.int64()))
-        table = table.append_column("bucket", buckets)
+    def _frames(self, rows: Rows) -> None:
+        at = np.arange(rows.table.num_rows)
+        sizes = rows.values("size")
+        wrong = rows.wrong.astype(np.int64)
+        buckets = self.clock.buckets(rows.times)
         ends = ("broker_host", "broker_port")
         keys = ("direction", "api_name", "api_version", "status", *_CLIENT, *ends)
-        for row in grouped(table, keys, size=("size", "sum"), wrong=("wrong", "sum")):
-            direction, api, version, status, host, client, broker, port, count, size, bad = row
+        for row in rows.totals(at, keys, sizes, wrong):
+            direction, name, version, status, host, client, broker, port, count, size, bad = row
+            api = _known(name)
             asked = direction == "request"
             requests, responses = (count, 0) if asked else (0, count)
             sent, got = (size, 0) if asked else (0, size)
@@ -217,23 +214,22 @@ class Overview:
                 self.users.add((api, version, client), count)
             if odd:
                 self.statuses[status, api] += count
-        for direction, api, bucket, count, size, bad in grouped(
-            table, ("direction", "api_name", "bucket"), size=("size", "sum"), wrong=("wrong", "sum")
+        for direction, api, bucket, count, size, bad in rows.totals(
+            at, ("direction", "api_name", buckets), sizes, wrong
         ):
-            self.traffic.add(api, bucket, count, count if direction == "request" else 0, size, bad)
-        self._latencies(table)
-        if pc.any(wrong).as_py():
-            self._errors(table.filter(wrong))
+            self.traffic.add(_known(api), bucket, count, count if direction == "request" else 0, size, bad)
+        self._latencies(rows, buckets)
+        if wrong.any():
+            self._errors(rows.errors, buckets)
 
-    def _latencies(self, table: pa.Table) -> None:
-        table = table.filter(pc.is_valid(table["latency_ms"]))
-        if not table.num_rows:
+    def _latencies(self, rows: Rows, buckets: Array) -> None:
+        at = np.flatnonzero(rows.valid("latency_ms"))
+        if not len(at):
             return
-        milliseconds = table["latency_ms"].to_numpy()
-        table = table.append_column("step", pa.array(latency_steps(milliseconds)))
-        table = table.append_column("coarse", pa.array(latency_steps(milliseconds, COARSE)))
-        keys = ("api_name", "broker_host", "broker_port", "step")
-        for api, host, port, step, count, most in grouped(table, keys, most=("latency_ms", "max")):
+        milliseconds = rows.table["latency_ms"].fill_null(0).to_numpy()[at]
+        keys = ("api_name", "broker_host", "broker_port", latency_steps(milliseconds))
+        for name, host, port, step, count, most in rows.totals(at, keys, milliseconds):
+            api = _known(name)
             key = (api, _end(host, port))
             found = self.latencies.get(key)
             if found is None:
@@ -242,45 +238,39 @@ class Overview:
                 found = self.latencies.setdefault(key, Latencies())
             found.add(step, count, most)
             self.totals["latencies"] += count
-        for api, step, bucket, count in grouped(table, ("api_name", "coarse", "bucket")):
-            self.waits.add((api, step), bucket, count)
+        for api, step, bucket, count in rows.totals(at, ("api_name", latency_steps(milliseconds, COARSE), buckets[at])):
+            self.waits.add((_known(api), step), bucket, count)
 
-    def _errors(self, table: pa.Table) -> None:
-        index = pc.list_parent_indices(table["errors"])
-        flat = table.select(["api_name", *_CLIENT, "bucket"]).take(index)
-        flat = flat.append_column("error", pc.list_flatten(table["errors"]))
-        for api, error, host, client, bucket, count in grouped(flat, ("api_name", "error", *_CLIENT, "bucket")):
-            self.errors.add((api, error, host, client), count)
+    def _errors(self, told: Rows, buckets: Array) -> None:
+        keys = ("api_name", "error", *_CLIENT, buckets[told.values("row")])
+        for name, error, host, client, bucket, count in told.totals(np.arange(told.table.num_rows), keys):
+            self.errors.add((_known(name), error, host, client), count)
             self.wrong.add(error, bucket, count)
             self.totals["error_codes"] += count
 
     # -- partitions
 
-    def _partitions(self, table: pa.Table) -> None:
-        self.totals["partition_rows"] += table.num_rows
-        fine = pc.equal(table["status"], "ok")
-        asked = pc.equal(table["direction"], "request")
-        failed = pc.and_(pc.and_not(fine, asked), pc.not_equal(pc.fill_null(table["error"], "NONE"), "NONE"))
-        if pc.any(failed).as_py():
-            told = _with_topic(table.select(["topic", "topic_id", "error"]).filter(failed))
-            for one, error, count in grouped(told, ("of", "error")):
-                self.topic_errors.add((one, error), count)
-        writes = pc.and_(asked, pc.equal(table["api_name"], "Produce"))
-        reads = pc.and_not(pc.is_in(table["api_name"], value_set=pa.array(_READS)), asked)
-        moved = pc.and_(pc.and_(fine, pc.or_(writes, reads)), pc.greater(pc.fill_null(table["record_bytes"], 0), 0))
-        table = _with_topic(
-            table.append_column("way", pc.if_else(writes, "written", "read")).select(_MOVED).filter(moved)
-        )
-        if not table.num_rows:
+    def _partitions(self, rows: Rows) -> None:
+        self.totals["partition_rows"] += rows.table.num_rows
+        fine, asked = rows.mask("status", "ok"), rows.mask("direction", "request")
+        failed = fine & ~asked & rows.valid("error") & ~rows.mask("error", "NONE")
+        for topic, error, count in rows.totals(np.flatnonzero(failed), ("topic", "error")):
+            self.topic_errors.add((_known(topic), error), count)
+        moved = fine & (rows.values("record_bytes") > 0)
+        writes = moved & asked & rows.mask("api_name", "Produce")
+        reads = moved & ~asked & rows.mask("api_name", _READS)
+        at = np.flatnonzero(writes | reads)
+        if not len(at):
             return
-        sums = {name: (name, "sum") for name in ("record_bytes", "batches", "records")}
-        keys = ("way", "of", "partition", *_CLIENT, "compression")
-        for way, one, partition, host, client, codec, count, size, batches, records in grouped(table, keys, **sums):
+        written = writes[at].astype(np.int64)
+        sums = [rows.values(name)[at] for name in ("record_bytes", "batches", "records")]
+        keys = (written, "topic", "partition", *_CLIENT, "compression")
+        for wrote, topic, partition, host, client, codec, count, size, batches, records in rows.totals(at, keys, *sums):
             # What is written stands in front of what is read.
-            written = way == "written"
-            amounts = (size, batches, records, 0, 0, 0) if written else (0, 0, 0, size, batches, records)
+            way, one = _WAYS[wrote], _known(topic)
+            amounts = (size, batches, records, 0, 0, 0) if wrote else (0, 0, 0, size, batches, records)
             self.topics.add(one, size, *amounts)
-            short = (size, records, 0, 0) if written else (0, 0, size, records)
+            short = (size, records, 0, 0) if wrote else (0, 0, size, records)
             self.partitions.add((one, partition), size, *short)
             self.data.add((host, client), size, *short)
             mine = self.compression.setdefault((way, codec or "?"), [0, 0, 0])
@@ -289,56 +279,59 @@ class Overview:
             self.totals.update(
                 {f"{way}_sets": count, f"{way}_bytes": size, f"{way}_batches": batches, f"{way}_records": records}
             )
-        buckets = self.clock.buckets(table["frame_timestamp"].cast(pa.int64()))
-        table = table.append_column("bucket", buckets)
-        for way, one, bucket, _, size, records in grouped(
-            table, ("way", "of", "bucket"), size=sums["record_bytes"], records=sums["records"]
-        ):
-            self.flow.add((way, one), bucket, size, records)
-        self._batches(table.filter(pc.greater(pc.fill_null(table["batches"], 0), 0)))
+        buckets = self.clock.buckets(rows.times[at])
+        sizes, batches, records = sums
+        for wrote, topic, bucket, _, size, many in rows.totals(at, (written, "topic", buckets), sizes, records):
+            self.flow.add((_WAYS[wrote], _known(topic)), bucket, size, many)
+        self._batches(written, sizes, batches, self.sizes)
+        known = rows.valid("records")[at]
+        self._batches(written[known], records[known], batches[known], self.fills)
 
-    def _batches(self, table: pa.Table) -> None:
-        for column, counted in (("record_bytes", self.sizes), ("records", self.fills)):
-            known = table.filter(pc.is_valid(table[column]))
-            if not known.num_rows:
-                continue
-            mean = known[column].to_numpy() / known["batches"].to_numpy()
-            powers = np.floor(np.log2(np.maximum(mean, 1))).astype(np.int64)
-            known = known.append_column("power", pa.array(powers))
-            for way, power, _, batches in grouped(known, ("way", "power"), batches=("batches", "sum")):
-                counted[way, power] += batches
+    def _batches(self, written: Array, amounts: Array, batches: Array, counted: Counter[tuple[str, int]]) -> None:
+        """Counts batches by what they have on average."""
+        some = batches > 0
+        powers = np.floor(np.log2(np.maximum(amounts[some] / batches[some], 1))).astype(np.int64)
+        for wrote, way in enumerate(_WAYS):
+            mine = written[some] == wrote
+            counts = np.bincount(powers[mine], weights=batches[some][mine])
+            for power in np.flatnonzero(counts).tolist():
+                counted[way, power] += int(counts[power])
 
     # -- calls, connections, records
 
-    def _calls(self, table: pa.Table) -> None:
-        table = table.filter(pc.equal(table["status"], "ok"))
-        told = table.filter(pc.greater(pc.fill_null(table["throttle_ms"], 0), 0))
-        for host, client, count, waited in grouped(told, _CLIENT, waited=("throttle_ms", "sum")):
+    def _calls(self, rows: Rows) -> None:
+        fine = rows.mask("status", "ok")
+        waits = rows.values("throttle_ms")
+        told = np.flatnonzero(fine & (waits > 0))
+        for host, client, count, waited in rows.totals(told, _CLIENT, waits[told]):
             self.throttled.add((host, client), waited, count)
             self.totals["throttle_ms"] += waited
-        for acks, count in grouped(table.filter(pc.is_valid(table["acks"])), ("acks",)):
+        for acks, count in rows.totals(np.flatnonzero(fine & rows.valid("acks")), ("acks",)):
             self.acks[acks] += count
-        known = pc.and_(pc.equal(table["direction"], "request"), pc.is_valid(table["group_id"]))
-        table = table.filter(known)
-        if not table.num_rows:
-            return
-        for group, api, host, client, count in grouped(table, ("group_id", "api_name", *_CLIENT)):
+        asked = np.flatnonzero(fine & rows.mask("direction", "request") & rows.valid("group_id"))
+        for group, api, host, client, count in rows.totals(asked, ("group_id", "api_name", *_CLIENT)):
             beats = api in ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
             joins, leaves, commits = (
                 count if api == name else 0 for name in ("JoinGroup", "LeaveGroup", "OffsetCommit")
             )
             self.groups.add(group, count, joins, leaves, count if beats else 0, commits)
             self.members.add((group, host, client), count)
-        table = table.filter(pc.greater_equal(pc.fill_null(table["generation"], -1), 0))
-        if not table.num_rows:
+        generations = rows.values("generation", -1)
+        asked = asked[generations[asked] >= 0]
+        if not len(asked):
             return
-        table = table.append_column("bucket", self.clock.buckets(table["frame_timestamp"].cast(pa.int64())))
-        sums = {"generation": ("generation", "max"), "members": ("member_id", "count_distinct")}
-        for group, bucket, count, generation, members in grouped(table, ("group_id", "bucket"), **sums):
-            self.generations.add(group, bucket, count, generation, members)
+        buckets = self.clock.buckets(rows.times[asked])
+        # Each member of a group and bucket once.
+        members, _ = rows.codes("member_id", asked)
+        new = np.zeros(len(asked), np.int64)
+        new[firsts(rows.numbers(("group_id", buckets, members), asked))] = 1
+        new &= rows.valid("member_id")[asked]
+        newest = generations[asked].astype(np.float64)
+        for group, bucket, count, many, generation in rows.totals(asked, ("group_id", buckets), new, newest):
+            self.generations.add(group, bucket, count, int(generation), many)
 
-    def _connections(self, table: pa.Table) -> None:
-        for row in dicts(table.select(list(_OWN["connections"]))):
+    def _connections(self, rows: Rows) -> None:
+        for row in dicts(rows.table.select(list(_OWN["connections"]))):
             self.connection_statuses[row["status"]] += 1
             if row["status"] not in _KAFKA:
                 continue
@@ -363,8 +356,8 @@ class Overview:
                     row["unanswered"],
                 )  # fmt: skip
 
-    def _records(self, table: pa.Table) -> None:
-        self.totals["records"] += table.num_rows
+    def _records(self, rows: Rows) -> None:
+        self.totals["records"] += rows.table.num_rows
 
     # -- what follows from it
 
@@ -406,15 +399,8 @@ def _end(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _with_topic(table: pa.Table) -> pa.Table:
-    """The table with the column ``of``: the name of the topic, or its id."""
-    return table.append_column("of", pc.fill_null(pc.coalesce(table["topic"], table["topic_id"]), "?"))
-
-
-def _named(table: pa.Table, name: str) -> pa.Table:
-    """The table with ``?`` for null in a column."""
-    at = table.column_names.index(name)
-    return table.set_column(at, name, pc.fill_null(table[name], "?"))
+def _known(text: str | None) -> str:
+    return "?" if text is None else text
 
 
 def of_tables(

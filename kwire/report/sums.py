@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Clock", "Latencies", "Timeline", "Top", "dicts", "grouped", "latency_steps", "runs", "tuples"]
+__all__ = ["Clock", "Latencies", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
 
 _ROWS_AT_ONCE: Final = 1000
 """Rows that are Python objects at one time: a batch of small ones may be a hundred times as large so."""
@@ -46,20 +46,6 @@ _FEWER: Final = 0.001
 """Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
 
 
-def grouped(table: pa.Table, keys: Sequence[str], **sums: tuple[str, str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table by ``keys``: a tuple of these, how many rows there are, and each of the aggregates, which are
-    pairs of a column and a function; nulls of a sum are 0."""
-    if not table.num_rows:
-        return
-    asked = [([], "count_all"), *sums.values()]
-    made = table.group_by(list(keys), use_threads=False).aggregate(asked)
-    columns = [*(made[name] for name in keys), made["count_all"]]
-    for name, function in sums.values():
-        values = made[f"{name}_{function}"]
-        columns.append(pc.fill_null(values, 0) if function == "sum" else values)
-    yield from tuples(pa.table(columns, [str(k) for k in range(len(columns))]))
-
-
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
     for first in range(0, table.num_rows, _ROWS_AT_ONCE):
@@ -67,6 +53,8 @@ def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
     values: list[Any] = column.to_pylist()
     if pa.types.is_string(column.type):
         return [one if one is None else sys.intern(one) for one in values]
@@ -218,11 +206,10 @@ class Clock:
         self._lines.append(made)
         return made
 
-    def buckets(self, times: pa.ChunkedArray | pa.Array) -> pa.Array:
-        """The bucket of each time (microseconds since 1970 as integers)."""
-        micros = times.to_numpy() if isinstance(times, pa.ChunkedArray) else times.to_numpy(zero_copy_only=False)
+    def buckets(self, micros: np.ndarray) -> np.ndarray:
+        """The bucket of each time (microseconds since 1970)."""
         while True:
-            found = np.floor_divide(micros, self.width)
+            found: np.ndarray = np.floor_divide(micros, self.width)
             first = np.flatnonzero(np.append(True, found[1:] != found[:-1])) if len(found) else found
             if len(self._seen.keys() | set(found[first].tolist())) <= self._most:
                 break
@@ -232,7 +219,7 @@ class Clock:
             least, largest = np.minimum.reduceat(micros, first), np.maximum.reduceat(micros, first)
             for one in zip(*(part.tolist() for part in (found[first], ends - first, least, largest)), strict=True):
                 self._see(*one)
-        return pa.array(found)
+        return found
 
     def _see(self, bucket: int, count: int, first: int, last: int) -> None:
         mine = self._seen.setdefault(bucket, [0, first, last])

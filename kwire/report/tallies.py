@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,20 @@ import pyarrow.compute as pc
 
 from kwire.report.sums import tuples
 
-__all__ = ["MOST_EVIDENCE", "Behind", "Rows", "Tallies", "Tally", "Totals", "Where", "among", "firsts", "numbers"]
+__all__ = [
+    "MOST_EVIDENCE",
+    "Array",
+    "Behind",
+    "Rows",
+    "Tallies",
+    "Tally",
+    "Totals",
+    "Where",
+    "among",
+    "firsts",
+    "numbers",
+    "rows_of",
+]
 
 MOST_EVIDENCE: Final = 10
 """Frames or connections that are kept of a key."""
@@ -59,7 +73,6 @@ class Rows:
         self._where: dict[Any, Array] = {}
         self._coded: dict[str, _Codes] = {}
         self._numbers: dict[tuple[str, Any], Array] = {}
-        self._errors: Rows | None = None
 
     def where(self, **wanted: Any) -> Array:
         """The rows in which columns have a value, or one of a tuple of values."""
@@ -76,12 +89,12 @@ class Rows:
         """Whether each row has a value, or one of a tuple of values, in a column."""
         found = self._masks.get((name, value))
         if found is None:
-            column = self.table[name]
-            if isinstance(value, tuple):
-                same = pc.is_in(column, value_set=pa.array(value).cast(column.type))
+            if pa.types.is_dictionary(self.table.schema.field(name).type):
+                of, _, texts = self.coded(name)
+                found = np.append(_same(texts, value).to_numpy(False), False)[of]
             else:
-                same = pc.fill_null(pc.equal(column, value), False)
-            found = self._masks[name, value] = same.to_numpy()
+                found = _same(self.table[name], value).to_numpy()
+            self._masks[name, value] = found
         return found
 
     def valid(self, *names: str) -> Array:
@@ -118,7 +131,7 @@ class Rows:
         return (of if len(at) == len(of) else of[at]), many
 
     def coded(self, name: str) -> _Codes:
-        """The same of all rows; and of texts which they are, in the order of their numbers."""
+        """The same of all rows; and which values these are, if that is known."""
         found = self._coded.get(name)
         if found is None:
             found = self._coded[name] = self._code(name)
@@ -127,32 +140,64 @@ class Rows:
     def _code(self, name: str) -> _Codes:
         return _codes(self.table[name])
 
-    def numbers(self, columns: Sequence[str], at: Array) -> Array:
-        """A number for each of the rows ``at``, the same where ``columns`` have the same values, in the order in which
-        they are seen first."""
-        return _together([self.codes(name, at) for name in columns], len(at))
+    def numbers(self, columns: Sequence[str | Array], at: Array) -> Array:
+        """A number for each of the rows ``at``, the same where ``columns``, or integers of these rows, have the same
+        values, in the order in which they are seen first."""
+        codes = [self.codes(one, at) if isinstance(one, str) else _codes(_column(one))[:2] for one in columns]
+        return _together(codes, len(at))
 
     def part(self, columns: Sequence[str], at: Array) -> pa.Table:
-        """Some rows with some columns."""
+        """Some rows with some columns, texts without dictionaries."""
         chosen = self.table.select(list(columns))
-        return chosen if len(at) == chosen.num_rows else chosen.take(pa.array(at))
+        made = chosen if len(at) == chosen.num_rows else chosen.take(pa.array(at))
+        for k, one in enumerate(made.schema):
+            if pa.types.is_dictionary(one.type):
+                made = made.set_column(k, one.with_type(pa.string()), made[k].cast(pa.string()))
+        return made
 
-    @property
+    def totals(
+        self, at: Array, keys: Sequence[str | Array], *sums: Array, between: Array | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Some rows added up by ``keys``, columns or integers of these rows: a tuple of the keys, how many rows there
+        are, each of ``sums``, integers that are added up or floats of which the largest counts, and the first and last
+        of ``between``."""
+        if not len(at):
+            return
+        of = self.numbers(keys, at)
+        first = firsts(of)
+        columns = [one for one in keys if isinstance(one, str)]
+        texts = iter(self.part(columns, at[first]).columns)
+        made = [next(texts) if isinstance(one, str) else _column(one[first]) for one in keys]
+        made.append(_column(np.bincount(of)))
+        for one in sums:
+            added = _extremes(np.maximum, of, first, one) if one.dtype.kind == "f" else _summed(of, first, one)
+            made.append(_column(added))
+        if between is not None:
+            made += [_column(_extremes(best, of, first, between)) for best in (np.minimum, np.maximum)]
+        yield from tuples(pa.table(made, [str(k) for k in range(len(made))]))
+
+    @cached_property
+    def wrong(self) -> Array:
+        """Which rows of ``frames`` have errors."""
+        return pc.greater(pc.fill_null(pc.list_value_length(self.table["errors"]), 0), 0).to_numpy()
+
+    @cached_property
     def errors(self) -> Rows:
-        """A row for each error of a response of ``frames``, with the column ``error``."""
-        if self._errors is None:
-            table = self.table
-            wrong = table.filter(pc.greater(pc.fill_null(pc.list_value_length(table["errors"]), 0), 0))
-            flat = wrong.drop_columns("errors").take(pc.list_parent_indices(wrong["errors"]))
-            self._errors = Rows(flat.append_column("error", pc.list_flatten(wrong["errors"])))
-        return self._errors
+        """A row for each error of a response of ``frames``, with the columns ``error`` and ``row``."""
+        at = np.flatnonzero(self.wrong)
+        lists = self.table["errors"].take(pa.array(at))
+        row = at[pc.list_parent_indices(lists).to_numpy()]
+        flat = self.table.drop_columns("errors").take(pa.array(row))
+        return Rows(flat.append_column("error", pc.list_flatten(lists)).append_column("row", pa.array(row)))
 
 
 class Behind(Rows):
     """Rows of a batch behind a few of before. What is known of the batch is not looked for again."""
 
     def __init__(self, few: Rows, rows: Rows, columns: Sequence[str]) -> None:
-        super().__init__(pa.concat_tables([one.table.select(list(columns)) for one in (few, rows)]))
+        own = rows.table.select(list(columns))
+        # Texts may be dictionaries in one and not in the other.
+        super().__init__(pa.concat_tables([few.table.select(list(columns)).cast(own.schema), own]))
         self._few = few
         self._rows = rows
 
@@ -167,9 +212,9 @@ class Behind(Rows):
 
     def _code(self, name: str) -> _Codes:
         of, many, texts = self._rows.coded(name)
-        if texts is None:
+        if texts is None or not pa.types.is_string(texts.type):
             return super()._code(name)
-        few = self._few.table[name].combine_chunks()
+        few = self._few.table[name].cast(pa.string()).combine_chunks()
         known = pc.index_in(few, value_set=texts)
         new = pc.and_(pc.is_null(known), pc.is_valid(few))
         if pc.any(new).as_py():
@@ -177,6 +222,26 @@ class Behind(Rows):
         if few.null_count:
             many = len(texts) + 1
         return np.append(pc.fill_null(known, len(texts)).to_numpy(), of), many, texts
+
+
+def rows_of(name: str, batches: Sequence[pa.RecordBatch]) -> Rows:
+    """Batches of a table together. In ``partitions`` a topic whose name is not known has its id; ``connections`` have
+    ``client_id``, the first of theirs."""
+    table = pa.Table.from_batches(batches)
+    if len(batches) > 1:
+        table = table.unify_dictionaries().combine_chunks()
+    if name == "partitions":
+        topic, id_ = table["topic"], table["topic_id"]
+        if id_.null_count < len(id_):
+            at = table.column_names.index("topic")
+            table = table.set_column(at, "topic", pc.coalesce(topic.cast(pa.string()), id_.cast(pa.string())))
+    elif name == "connections":
+        ids = table["client_ids"].combine_chunks()
+        some = pc.greater(pc.fill_null(pc.list_value_length(ids), 0), 0)
+        first = pc.list_flatten(pc.list_slice(ids.filter(some), 0, 1))
+        of = pc.if_else(some, pc.subtract(pc.cumulative_sum(some.cast(pa.int64())), 1), None)
+        table = table.append_column("client_id", first.take(of))
+    return Rows(table)
 
 
 def numbers(table: pa.Table, columns: Sequence[str]) -> Array:
@@ -208,14 +273,16 @@ _Codes = tuple[Array, int, pa.Array | None]
 
 
 def _codes(values: pa.ChunkedArray) -> _Codes:
-    """A number for each value, the same for those that are the same; how many numbers there may be; of texts which they
-    are."""
+    """A number for each value, the same for those that are the same; how many numbers there may be; and which values,
+    unless these lie close together."""
     if pa.types.is_integer(values.type):
         # What lies close together needs no dictionary.
         ends = pc.min_max(values).as_py()
         least, most = ends["min"], ends["max"]
         if least is not None and -_CLOSE <= least <= most < _CLOSE:
             return pc.fill_null(values.cast(pa.int64()), most + 1).to_numpy() - least, most - least + 2, None
+    if pa.types.is_dictionary(values.type):
+        return _of_dictionary(values)
     column = values.combine_chunks()
     if _constant(column):
         return np.zeros(len(column), np.int64), 1, column[:1]
@@ -224,6 +291,28 @@ def _codes(values: pa.ChunkedArray) -> _Codes:
     if many <= 1 and not encoded.null_count:
         return np.zeros(len(encoded), np.int64), 1, encoded.dictionary
     return pc.fill_null(encoded.indices, many).to_numpy(), many + 1, encoded.dictionary
+
+
+def _of_dictionary(values: pa.ChunkedArray) -> _Codes:
+    column = (values.unify_dictionaries() if values.num_chunks > 1 else values).combine_chunks()
+    if column.dictionary.null_count:
+        column = column.cast(pa.string()).dictionary_encode()
+    texts, index = column.dictionary, column.indices
+    if column.null_count:
+        index = pc.fill_null(index, len(texts))
+    of = index.to_numpy()
+    distinct = texts.dictionary_encode()
+    if len(distinct.dictionary) < len(texts):
+        # Bytes that are not UTF-8 may be the same as text.
+        of = np.append(distinct.indices.to_numpy(), len(distinct.dictionary))[of]
+        texts = distinct.dictionary
+    return of, len(texts) + bool(column.null_count), texts
+
+
+def _same(values: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, tuple):
+        return pc.is_in(values, value_set=pa.array(value).cast(values.type))
+    return pc.fill_null(pc.equal(values, value), False)
 
 
 def _constant(texts: pa.Array) -> bool:
@@ -376,9 +465,10 @@ class Tallies:
 
     def _numbered(self, captures: pa.ChunkedArray) -> Array:
         """Names of captures are long, and there are few."""
-        encoded = captures.combine_chunks().dictionary_encode()
-        known = [self._captures.setdefault(name, len(self._captures)) for name in encoded.dictionary.to_pylist()]
-        return np.array(known, np.int32)[encoded.indices.to_numpy()]
+        of, _, names = _codes(captures)
+        assert names is not None
+        known = [self._captures.setdefault(name, len(self._captures)) for name in names.to_pylist()]
+        return np.array(known, np.int32)[of]
 
     def _settle(self) -> None:
         """Makes one row of all that have the same key and step, but for those that are evidence."""

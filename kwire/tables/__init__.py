@@ -10,9 +10,9 @@ what a person is shown of it. The command line, the Spark source, ``kwire.captur
 Rules kept here:
 
 - Importing this package costs nothing: a table's module, and pyarrow with it, is imported when it is asked for.
-- Only Arrow types that Spark's Python data source accepts: no large or view types, no dictionaries, no unsigned
-  integers, timestamps in microseconds with the time zone ``UTC``. A Kafka timestamp has milliseconds, a capture at
-  most nanoseconds (which are cut to microseconds).
+- Only Arrow types that Spark's Python data source accepts: no large or view types, no dictionaries (unless
+  ``capture.read`` is asked for them), no unsigned integers, timestamps in microseconds with the time zone ``UTC``. A
+  Kafka timestamp has milliseconds, a capture at most nanoseconds (which are cut to microseconds).
 - ``capture``, ``connection`` and ``frame`` together name a frame. They are never null and join the tables of a capture.
   ``connection`` counts from 0 in the order in which a capture's connections appear; ``frame`` counts from 0 in the
   order in which frames are settled, over the whole capture. Frames and connections that a table leaves out still

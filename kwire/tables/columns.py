@@ -5,6 +5,8 @@ Rules kept here:
 - What is the same for many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how
   many rows each value is spread; without it each is one row.
 - What is the same for all rows is a part of an array that is there already (``kwire.records.constants``).
+- Text of which there is little is made as a dictionary and the number of each row in it. ``filled`` makes text of it,
+  unless the schema has dictionaries: whoever counts rows wants numbers, and there is nothing to copy.
 - Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
   (``kwire.records.portions``).
 """
@@ -19,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.kernels.layouts import ABSENT
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import DICTIONARY, TIMESTAMP
 from kwire.records.constants import CONSTANTS
 from kwire.records.portions import MOST_BYTES
 
@@ -28,6 +30,7 @@ __all__ = [
     "constant",
     "distinct",
     "filled",
+    "in_type",
     "milliseconds",
     "nullable",
     "numbers",
@@ -38,14 +41,49 @@ __all__ = [
     "spread",
     "status_words",
     "timestamps",
+    "with_dictionaries",
 ]
 
 Array = Any
+_FEW = 256
+"""Texts that are made whether they occur or not."""
 
 
 def filled(schema: pa.Schema, make: Callable[[str], pa.Array]) -> pa.RecordBatch:
-    """A batch of ``make(name)`` for each column of ``schema``."""
-    return pa.RecordBatch.from_arrays([make(name) for name in schema.names], schema=schema)
+    """A batch of ``make(name)`` for each column of ``schema``; texts may be dictionaries in either of them."""
+    return pa.RecordBatch.from_arrays([in_type(make(one.name), one.type) for one in schema], schema=schema)
+
+
+def in_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column as text or as a dictionary, where it is one of these and the type is the other."""
+    if isinstance(values, pa.DictionaryArray):
+        return values if type_ == DICTIONARY else _decoded(values)
+    return values.dictionary_encode() if type_ == DICTIONARY else values
+
+
+def with_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """A schema with dictionaries for its texts."""
+    return pa.schema([one.with_type(DICTIONARY) if one.type == pa.string() else one for one in schema])
+
+
+def _decoded(values: pa.DictionaryArray) -> pa.Array:
+    texts = values.dictionary
+    if not values.null_count and len(texts) == 1:
+        return CONSTANTS.get(pa.string(), texts[0].as_py(), len(values))
+    if values.null_count == len(values):
+        return CONSTANTS.get(pa.string(), None, len(values))
+    return texts.take(values.indices)
+
+
+def _coded(texts: pa.Array, index: Array, mask: Array | None = None) -> pa.Array:
+    """The text that each row has. ``mask``: which have none."""
+    if texts.null_count:
+        # Nulls are of rows, and not of a dictionary.
+        none = texts.is_null().to_numpy(False)[index]
+        mask, texts = none if mask is None else mask | none, texts.fill_null("")
+    if mask is not None:
+        index = np.where(mask, 0, index)
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32, copy=False), mask=mask), texts)
 
 
 def distinct(values: Array) -> tuple[Array, Array]:
@@ -67,12 +105,12 @@ def distinct(values: Array) -> tuple[Array, Array]:
 
 def constant(value: str | None, n: int) -> pa.Array:
     """The same text in every row."""
-    return CONSTANTS.get(pa.string(), value, n)
+    return CONSTANTS.get(DICTIONARY, value, n)
 
 
 def repeated(one: pa.Array, n: int) -> pa.Array:
     """The one value of an array in every row."""
-    return constant(one[0].as_py(), n) if one.type == pa.string() else pa.repeat(one[0], n)
+    return constant(one[0].as_py(), n) if one.type in (DICTIONARY, pa.string()) else pa.repeat(one[0], n)
 
 
 def over(values: Array, counts: Array | None) -> Array:
@@ -85,14 +123,14 @@ def pick(values: Sequence[str | None], numbers_: Array, counts: Array | None = N
     """``values[number]`` for each row."""
     if len(numbers_) and numbers_.min() == numbers_.max():
         return constant(values[int(numbers_[0])], len(numbers_) if counts is None else int(counts.sum()))
-    return pa.array(values, pa.string()).take(pa.array(over(np.ascontiguousarray(numbers_), counts)))
+    return _coded(pa.array(values, pa.string()), over(np.ascontiguousarray(numbers_), counts))
 
 
 def picked(texts: pa.Array, index: Array) -> pa.Array:
     """The text that each row has, of the few that occur."""
     if len(texts) == 1:
         return constant(texts[0].as_py(), len(index))
-    return texts.take(pa.array(index))
+    return _coded(texts, index)
 
 
 def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
@@ -167,14 +205,16 @@ class Texts:
             value = None if number[0] < 0 else self._values[int(number[0])]
             return constant(value, len(number) if counts is None else int(counts.sum()))
         number = over(number, counts)
-        if sum(self._sizes) <= MOST_BYTES:
-            return pa.array(self._values, pa.string()).take(pa.array(number, mask=number < 0))
+        absent = number < 0
+        mask = absent if absent.any() else None
+        if len(self._values) <= max(_FEW, len(number) // 4) and sum(self._sizes) <= MOST_BYTES:
+            return _coded(pa.array(self._values, pa.string()), number, mask)
         # Only those that occur: all together may be more than an Arrow array can hold.
         there = np.zeros(len(self._values) + 1, bool)
         there[number] = True
         place = np.cumsum(there) - 1
         values = pa.array([self._values[one] for one in np.flatnonzero(there[:-1]).tolist()], pa.string())
-        return values.take(pa.array(place[number], mask=number < 0))
+        return _coded(values, place[number], mask)
 
 
 def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None = None) -> pa.Array:

@@ -110,6 +110,8 @@ class CaptureTable(Table):
     maker: Callable[[pa.Schema, Run], Maker]
     filters: bool = True
     """Whether each row is of one frame (or of a request and its response), so that a ``Filter`` can choose."""
+    dictionaries: bool = False
+    """Whether its texts may be dictionaries."""
     of_one_file: bool = False
     """Whether its rows are of a whole file: they cannot be put together from parts yet."""
 

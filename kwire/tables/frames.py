@@ -204,10 +204,9 @@ class FrameColumns:
 
     def _hosts(self, ends: Array) -> pa.Array:
         texts = self._all_hosts.take(pa.array(ends))
-        if len(texts) and len(texts.unique()) == 1:
-            # Of brokers, as a rule: clients have several connections to one.
-            return columns.constant(texts[0].as_py(), self._count)
-        return texts.take(pa.array(self._clients[1]))
+        # Of brokers there is one, as a rule: clients have several connections to it.
+        few = texts.dictionary_encode()
+        return columns.picked(few.dictionary, few.indices.to_numpy()[self._clients[1]])
 
     def _ports(self, ends: Array) -> pa.Array:
         used = self._connections[0]
@@ -313,6 +312,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=words(STATUSES),
     maker=_Maker,
+    dictionaries=True,
     shown=(
         Column("time", showing.time("timestamp")),
         Column("client", showing.host("client"), shrink=15),

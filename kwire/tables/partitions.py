@@ -591,6 +591,7 @@ TABLE: Final = CaptureTable(
     file="capture",
     statuses=words(STATUSES),
     maker=_Maker,
+    dictionaries=True,
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),

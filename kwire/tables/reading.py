@@ -83,6 +83,7 @@ def read(
     on_account: Callable[[list[Line]], None] | None = None,
     topic_ids: Mapping[bytes, str] | None = None,
     learnt: dict[bytes, str] | None = None,
+    dictionaries: bool = False,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
@@ -93,6 +94,8 @@ def read(
     ``learnt``: likewise, and what this capture says of names is added to it (``part`` has its own).
     The rest and the errors are those of ``kwire.capture.read``.
     """
+    from kwire.tables.columns import with_dictionaries
+
     only = only or None
     topics = part.topics if part is not None else {} if learnt is None else learnt
     for id_, called in (topic_ids or {}).items():
@@ -116,6 +119,8 @@ def read(
     for one, columns in tables.items():
         definition = chosen_table(one, api, direction, payloads=payloads)
         schema = definition.chosen(columns)
+        if dictionaries and definition.dictionaries:
+            schema = with_dictionaries(schema)
         if only is None:
             makers[one] = definition.maker(schema, run)
         else:

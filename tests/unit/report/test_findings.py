@@ -14,6 +14,7 @@ from kwire import capture
 from kwire.report import findings
 from kwire.report.findings import RULES, Finder, Finding, Thresholds, needed
 from kwire.tables import table
+from kwire.tables.columns import with_dictionaries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -46,12 +47,14 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
 
 
 def found(rule: str, *batches: tuple[str, pa.RecordBatch], **changes: Any) -> list[Finding]:
-    finder = Finder([rule], Thresholds(**changes))
+    finder, other = (Finder([rule], Thresholds(**changes)) for _ in range(2))
     for name, batch in batches:
-        # As reading gives them: in parts.
+        # As reading gives them: in parts, and as commands read them, with dictionaries.
         for first in range(0, batch.num_rows, 7):
             finder.add(name, batch.slice(first, 7))
+            other.add(name, batch.slice(first, 7).cast(with_dictionaries(batch.schema)))
     made = finder.result()
+    assert other.result() == made
     findings.batch_of(made).validate(full=True)
     assert {one.rule for one in made} <= {rule}
     assert all(one.evidence for one in made)

@@ -11,6 +11,7 @@ import pytest
 
 from kwire.report import tallies
 from kwire.report.tallies import MOST_EVIDENCE, Behind, Rows, Tallies, among, numbers
+from kwire.tables.columns import with_dictionaries
 
 _TIMES = pa.timestamp("us", "UTC")
 _SCHEMA = pa.schema(
@@ -89,6 +90,26 @@ def test_they_say_what_counting_says(monkeypatch: pytest.MonkeyPatch, waiting: i
     assert [key for key, _ in made.items(some_keys)] == [key for key, one in wanted.items() if one["count"] > 30]
 
 
+def test_rows_are_added_up_by_columns_and_integers() -> None:
+    some = rows(500, 8)
+    coded = table(some).cast(with_dictionaries(_SCHEMA))
+    parity = np.arange(500) % 2
+    for part in (Rows(table(some)), Rows(coded)):
+        at = part.where(capture="a")
+        made = list(
+            part.totals(at, ("client", parity[at]), part.values("amount")[at], at.astype(float), between=part.times[at])
+        )
+        wanted: dict[Any, list[Any]] = {}
+        for k, row in enumerate(some):
+            if row["capture"] == "a":
+                one = wanted.setdefault((row["client"], k % 2), [0, 0, 0.0, row["timestamp"], row["timestamp"]])
+                one[0] += 1
+                one[1] += row["amount"]
+                one[2] = max(one[2], k)
+                one[3:] = [min(one[3], row["timestamp"]), max(one[4], row["timestamp"])]
+        assert made == [(*key, *one) for key, one in wanted.items()]
+
+
 def test_what_is_told_of_a_batch_counts_as_often_as_it_says() -> None:
     part = Rows(table(rows(50, 3, clients=0)))
     made = Tallies("client")
@@ -122,9 +143,11 @@ def test_of_very_long_ones_the_last_steps_are_known(monkeypatch: pytest.MonkeyPa
     assert one.busiest == 6
 
 
-def test_rows_behind_others_are_those_of_both() -> None:
+@pytest.mark.parametrize("coded", [False, True])
+def test_rows_behind_others_are_those_of_both(coded: bool) -> None:
     some, more = rows(9, 5), rows(200, 6)
-    both = Behind(Rows(table(some)), Rows(table(more)), _SCHEMA.names)
+    own = table(more).cast(with_dictionaries(_SCHEMA) if coded else _SCHEMA)
+    both = Behind(Rows(table(some)), Rows(own), _SCHEMA.names)
     whole = Rows(table(some + more))
     at = np.arange(209)
     for name in ("capture", "client", "partition", "connection"):
