@@ -90,6 +90,16 @@ class Hellos:
         """What the hellos of a connection say; None where there were none."""
         return self._said.get(slot)
 
+    def forget(self, there: Array) -> None:
+        """Forgets connections: ``there`` says by slot which are left, and these move together."""
+        place = there.cumsum() - 1
+        self._said = {int(place[slot]): said for slot, said in self._said.items() if there[slot]}
+        self._begun = {
+            2 * int(place[stream >> 1]) + (stream & 1): begun
+            for stream, begun in self._begun.items()
+            if there[stream >> 1]
+        }
+
     # -- state out and in
 
     def state(self, slot: int) -> list[Any] | None:

@@ -60,7 +60,7 @@ class Reading:
     source is read once for each window, and whatever it gives is dealt with, so that frames come as the capture grows.
     ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
     the secrets of its connections that speak TLS. ``part``: of which whole this is a part. ``account``: the tracker
-    adds up what becomes of each byte.
+    adds up what becomes of each byte. ``forgets``: it forgets connections that are idle.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -80,9 +80,10 @@ class Reading:
         keys: KeyLog | None = None,
         part: Part | None = None,
         account: bool = False,
+        forgets: bool = False,
     ) -> None:
         if part is None:
-            self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account)
+            self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account, forgets=forgets)
         else:
             self.tracker = part.tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
         self._part = part

@@ -20,8 +20,8 @@ Rules kept here:
   depend on it.
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
 - Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
-  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 800 bytes for each connection, and with the number of
-  different client ids.
+  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 900 bytes for each connection, up to ``IDLE`` after its
+  last packet where the input is endless (``forgets``), and with the number of different client ids.
 - No I/O, and no clock: time is that of the packets.
 """
 
@@ -52,6 +52,7 @@ from kwire.kernels import framing, pairing, roles, streams, tracking
 from kwire.kernels.engine import Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
+    ABSENT,
     AT_THE_END,
     CONNECTION,
     FRAME,
@@ -63,6 +64,7 @@ from kwire.kernels.layouts import (
     Role,
     joined,
     moved,
+    taken,
 )
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
@@ -78,6 +80,11 @@ MOST_HELD: Final = 256 << 20
 """Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
+IDLE: Final = 3 * 3600 * 1_000_000_000
+"""Nanoseconds of capture time without a packet after which a connection is given up in an endless capture. Brokers and
+clients close what is idle for ten minutes, and a host's keep-alives come every two hours."""
+LEAST_IDLE: Final = 1024
+"""Connections that are given up at once, at least, and a quarter of all: the tables are written anew then."""
 PART_BITS: Final = 32
 """Bits of the numbers of connections and frames that are counted within a part; those above it say which part."""
 _FIRST_WAITING: Final = 64
@@ -203,6 +210,11 @@ class Tracker:
     those of the whole: they begin at ``part << PART_BITS``, and that of a connection has its first packet in the lower
     bits. What is unfinished at the end is left, until ``finish``. ``split``: what is fed is that part of a file.
 
+    ``forgets``: what is fed has no end, so connections of which nothing was captured for ``IDLE`` are given up, as if
+    the capture ended for them, and forgotten: ``connections()`` and ``known()`` have the others, and what is captured
+    of one later is another connection. When that is depends on what is fed at once. Not with ``account``, ``part`` and
+    ``keys``; and such a tracker cannot be saved any more.
+
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
     ``error`` is set when the capture is damaged or truncated: the frames before that have been given, and nothing
@@ -218,7 +230,14 @@ class Tracker:
         part: int | None = None,
         split: Split | None = None,
         account: bool = False,
+        forgets: bool = False,
     ) -> None:
+        self._forgets = forgets and not account and part is None and keys is None
+        self._idle_from: int | None = None
+        """No connection is idle before this time of the packets."""
+        self._ending: Array = np.zeros(0, np.int64)
+        """Slots that end with the next window, and are forgotten then."""
+        self._forgotten = 0
         self._account = Account() if account else None
         self.error: CaptureError | None = None
         self.window: Packets | None = None
@@ -403,8 +422,9 @@ class Tracker:
             room = segments if segments.base is None else segments.base
         fresh = segments[len(self._segments) :]
         connections, table = self._known.connections, self._known.streams
+        began = slice(known_before, self._known.n_connections)
+        connections["number"][began] += self._forgotten
         if self._part is not None:
-            began = slice(known_before, self._known.n_connections)
             connections["number"][began] = connections["first_order"][began] + (self._part << PART_BITS)
             self.window = Packets(buf, packets, clock, slots, first_order)
         self._note_closed(clock, first_order)
@@ -441,7 +461,50 @@ class Tracker:
         self._held, self._segments = streams.keep(
             buf, segments, data, pieces, order, active, connections, table, final, engine, self._held
         )
-        return self._given(rows, place, data, first_order, len(clock))
+        frames = self._given(rows, place, data, first_order, len(clock))
+        if self._forgets and len(packets):
+            self._forget(engine)
+            self._end_idle(int(packets["time"].min()) - IDLE)
+        return frames
+
+    def _end_idle(self, until: int) -> None:
+        """Ends connections whose last packet is older than ``until``, with the next packet, where they are many."""
+        if self._idle_from is not None and until < self._idle_from:
+            return
+        self._idle_from = until + IDLE // 16
+        rows, count = self._known.connections, self._known.n_connections
+        latest = self._known.streams["last_time"][: 2 * count]
+        slots = np.flatnonzero(np.maximum(latest[0::2], latest[1::2]) < until)
+        if len(slots) >= max(LEAST_IDLE, count // 4):
+            rows["closed"][slots] = 1
+            rows["closed_clock"][slots] = ABSENT
+            rows["closed_order"][slots] = np.minimum(rows["closed_order"][slots], self._packets)
+            self._ending = slots
+
+    def _forget(self, engine: Engine) -> None:
+        """Forgets the connections that have ended with this window: all that was unfinished of them has been told."""
+        gone = self._ending
+        if not len(gone):
+            return
+        known, room = self._known, self._room[0]
+        ended = known.connections.take(gone)
+        engine(pairing.give_up)(ended, len(ended), self._waiting, self._ids, room, roles.NEVER)
+        there = np.ones(known.n_connections, bool)
+        there[gone] = False
+        slots = np.flatnonzero(there)
+        streams_left = np.flatnonzero(np.repeat(there, 2))
+        connections = np.zeros(max(64, len(slots)), CONNECTION)
+        table = np.zeros(2 * len(connections), STREAM)
+        moved(taken(known.connections, slots), connections)
+        moved(taken(known.streams, streams_left), table)
+        self._known = tracking.restored(connections, table, len(slots), engine)
+        place = np.cumsum(there) - 1
+        side = self._segments["stream"] & 1
+        self._segments["stream"] = 2 * place[self._segments["stream"] >> 1] + side
+        self._noted = self._noted[: len(there)][there[: len(self._noted)]]
+        self._hellos.forget(there)
+        self._forgotten += len(gone)
+        self._ending = np.zeros(0, np.int64)
 
     def _note_closed(self, clock: Array, first_order: int) -> None:
         """Finds out with which packet connections that were reset are over."""
@@ -455,6 +518,8 @@ class Tracker:
         """Uses the secrets that stand in the capture, where that can be done."""
         try:
             self._encrypted = Encrypted(self._keys)
+            # It knows connections by their slots.
+            self._forgets = False
         except MissingExtraError as missing:
             self._keys_unused = str(missing)
 
@@ -478,6 +543,20 @@ class Tracker:
         self._most_frames = max(self._most_frames, read)
         place = np.empty(read, np.int64)
         engine(framing.by_stream)(rows[:read], place)
+        if self._forgets and len(self._ending) and len(window.clock) and not window.final:
+            # Copies: what is told of them is all that there is.
+            slots = self._ending
+            both = np.stack([2 * slots, 2 * slots + 1], axis=1).ravel()
+            ended = self._capture()._replace(
+                connections=taken(self._known.connections, slots), streams=taken(self._known.streams, both)
+            )
+            room["active"] = 0
+            first = read
+            while not engine(framing.tell_the_rest)(ended, 2 * len(slots), self._now, rows):
+                rows = self._make_room(rows, engine)
+            told = rows[first : room["frames"]]
+            told["slot"] = slots[told["slot"]]
+            told["order"] = window.first_order
         if window.final:
             room["active"] = 0
             if self._encrypted is not None:
@@ -633,10 +712,13 @@ class Tracker:
         notes += [] if self._encrypted is None else self._encrypted.notes()
         if self._keys_unused:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
+        if self._forgotten:
+            notes.append(f"{self._forgotten} connections were given up: nothing of them was captured for 3 hours")
         if not self._frames:
             said = [f"{counts[one]} {text}" for one, text in _OTHER.items() if counts[one]]
             notes.append(
-                f"no Kafka traffic among {_packets(counts[Count.PACKETS])} and {self._known.n_connections} "
+                f"no Kafka traffic among {_packets(counts[Count.PACKETS])} and "
+                f"{self._known.n_connections + self._forgotten} "
                 f"TCP connections{' (other packets: ' if said else ''}{', '.join(said)}{')' if said else ''}"
             )
             notes += self.left_out()
@@ -681,7 +763,8 @@ class Tracker:
 
         ``connections`` chooses connections by their numbers: then the state of the capture itself (its format, the
         beginning of a packet, fragments, the counters) is left out, and what is saved can be restored into the tracker
-        of another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not.
+        of another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not, and where
+        connections were forgotten.
         """
         known = self._known
         numbers = known.connections["number"][: known.n_connections]
@@ -710,6 +793,8 @@ class Tracker:
                 pa.string(),
             ),
         ]
+        if self._forgotten:
+            raise ValueError("connections were forgotten")
         whole: dict[str, Any] = {"version": STATE_VERSION, "now": self._now}
         if connections is None:
             whole |= {

@@ -108,6 +108,8 @@ _WITH_BODY: Final = np.isin(np.arange(len(Status)), (Status.OK, Status.TRAILING,
 
 _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
+_MOST_HOSTS: Final = 1 << 16
+"""Connections whose addresses are kept as text."""
 _SHORT_TEXT: Final = 64
 """Bytes of a client_id up to which it does not matter which of a few a frame has."""
 
@@ -129,6 +131,8 @@ class Capture:
         """The addresses of the ends A and B of a connection."""
         found = self._hosts.get(connection)
         if found is None:
+            if len(self._hosts) >= _MOST_HOSTS:
+                self._hosts.clear()
             a, b = frames.ends(slot)
             found = self._hosts[connection] = (a.host, b.host)
         return found

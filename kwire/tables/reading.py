@@ -116,8 +116,10 @@ def read(
         topics=topics,
     )
     makers: dict[str, Maker] = {}
+    forgets = live
     for one, columns in tables.items():
         definition = chosen_table(one, api, direction, payloads=payloads)
+        forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
         if dictionaries and definition.dictionaries:
             schema = with_dictionaries(schema)
@@ -137,6 +139,7 @@ def read(
         keys=keys,
         part=part,
         account=on_account is not None,
+        forgets=forgets,
     )
     return _batches(reading, makers, name, on_note, on_end, on_account)
 

@@ -30,6 +30,7 @@ from tracked import Seen, fed, packet_ends
 
 from kwire import capture
 from kwire.capture import tracker
+from kwire.capture.reading import Reading
 from kwire.capture.tracker import Tracker
 from kwire.kernels import pairing
 from kwire.kernels.engine import MACHINE, Engine, using
@@ -362,6 +363,77 @@ def test_unfinished_frames_are_given_up_when_all_together_are_too_large(monkeypa
         assert "too many frames were unfinished" in row["error"]
     # What follows is read and paired as if nothing had happened.
     assert sum(row["direction"] == "response" and row["status"] == "ok" for row in found) == 20
+
+
+def idle_ones(count: int) -> list[Packet]:
+    """Connections an hour apart that are never closed: what is left of them is nothing, a request, a part of one, a
+    hole, or no Kafka. Each fifth goes on a day later."""
+    packets, later = [], []
+    for k in range(count):
+        made = Connection(
+            client=("10.0.0.9", 41_000 + k), time=1_700_000_000_000_000_000 + k * 3_600_000_000_000
+        ).open()
+        made.send(metadata(1)).answer(metadata_answer(1))
+        if k % 5 == 1:
+            made.send(metadata(2))
+        elif k % 5 == 2:
+            made.send_raw(sized(metadata(2))[:15])
+        elif k % 5 == 3:
+            made.send(metadata(2)).send(metadata(3))
+            del made.packets[-2]
+        elif k % 5 == 4:
+            made = Connection(client=("10.0.0.9", 41_000 + k), broker=("10.0.0.8", 80), time=made.time)
+            made.send_raw(b"\xff" * 100)
+        packets += made.packets
+        if k % 5 == 0:
+            made.time += 24 * 3_600_000_000_000
+            before = len(made.packets)
+            made.send(metadata(4)).answer(metadata_answer(4))
+            later += made.packets[before:]
+    return sorted(packets + later, key=lambda packet: packet.time)
+
+
+@pytest.mark.parametrize("window", [300, 1000, 7000])
+def test_idle_connections_are_forgotten_where_the_input_has_no_end(
+    window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kwire.capture.tracker.LEAST_IDLE", 4)
+    data = pcap(idle_ones(60))
+
+    def rows(**options: Any) -> tuple[list[Any], Reading]:
+        reading = Reading(io.BytesIO(data), window=window, **options)
+        found = []
+        most = 0
+        for frames in reading:
+            for frame in frames:
+                ends = frame.client.port, frame.is_response
+                about = frame.status, frame.correlation_id, frame.size, frame.error, frame.time, frame.latency
+                found.append((frame.number, frame.connection, *ends, *about))
+            most = max(most, len(reading.tracker.connections()))
+        assert len({row[0] for row in found}) == len(found)
+        return [most, *found], reading
+
+    (_, *whole), _ = rows()
+    (most, *found), reading = rows(forgets=True)
+    # Of 72 in all: those of three hours, and what two windows bring.
+    assert most <= 16 + window // 250
+    (note,) = [note for note in reading.notes() if "given up" in note]
+    gone = int(note.split()[0])
+    assert note == f"{gone} connections were given up: nothing of them was captured for 3 hours"
+    # Numbers go on: those that were given up and go on later are other connections.
+    numbers = [one.number for one in reading.tracker.connections()]
+    assert numbers == sorted(set(numbers))
+    again = [row[1] for row in found if row[5] == 4 and not row[3]]
+    before = {row[1] for row in found if row[5] == 1}
+    others = len(set(again) - before)
+    assert others >= (10 if window <= 1000 else 1)
+    assert gone + len(numbers) == 60 + others
+    assert max(row[1] for row in found) < 60 + others
+    # All rows are there, of what was unfinished too.
+    assert sorted(map(repr, (row[2:] for row in found))) == sorted(map(repr, (row[2:] for row in whole)))
+    assert {row[4] for row in found} == {Status.OK, Status.CUT_OFF, Status.GAP}
+    with pytest.raises(ValueError, match="forgotten"):
+        reading.tracker.save()
 
 
 def busy(count: int, *, at_once: bool) -> Connection:
