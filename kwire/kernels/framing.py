@@ -364,8 +364,10 @@ def _resynchronise(
 
 
 @inlined
-def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at: int, available: int) -> int:
-    """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE."""
+def _token_follows(
+    window: Window, capture: Capture, facts: Facts, way: Any, asked: Any, at: int, available: int
+) -> int:
+    """Whether the next frame is a raw SASL token: YES, NO, or NEED_MORE, also of requests."""
     conn = capture.connections[way.slot]
     if way.response == 0:
         if conn.raw_tokens != 1 or available < 4:
@@ -381,8 +383,14 @@ def _token_follows(window: Window, capture: Capture, facts: Facts, way: Any, at:
         return NO
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
-        row = find(conn, capture.waiting, capture.ids, capture.room[0], i32(window.data, at + 4), until)
-        return YES if row < 0 else NO
+        number = i32(window.data, at + 4)
+        if find(conn, capture.waiting, capture.ids, capture.room[0], number, until) >= 0:
+            return NO
+        if 0 <= number - max(int64(0), conn.first_id) <= NEAR and way.over == 0:
+            # That may still come. What a token begins with is hardly such a number.
+            way.wake = first_from(window.clock, window.first_order, until)
+            if way.wake > way.now or _has_hole(window, asked):
+                return NEED_MORE
     return YES
 
 
@@ -792,9 +800,9 @@ def _next_frame(
     at = way.pos + way.shift
     available = way.run_end - way.pos
     size = i32(window.data, at) if available >= 4 else int64(-1)
-    follows = _token_follows(window, capture, facts, way, at, available)
+    follows = _token_follows(window, capture, facts, way, asked, at, available)
     if follows == NEED_MORE:
-        return WAITS
+        return WAITS if way.response == 0 else BLOCKED
     token = follows == YES
     if available >= 4:
         least = 0 if token else (8 if way.response == 0 else 4)
