@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 import io
 import itertools
 import json
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -183,3 +186,50 @@ def rows_in_order(rows: Rows) -> tuple[str, ...]:
             for row in rows
         )
     )
+
+
+KILLED = """
+import itertools, os, signal, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import kwire.spark
+from kwire.spark import across
+
+folder, columns = sys.argv[1], sys.argv[2].split(",")
+made, stages = across.mapped, itertools.count()
+
+def mapped(frame, function, schema):
+    # The first task that has given something, of each stage, kills its worker.
+    mark = os.path.join(folder, f"_stage{next(stages)}")
+
+    def run(batches):
+        for batch in function(batches):
+            yield batch
+            try:
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return made(frame, run, schema)
+
+across.mapped = mapped
+builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.log.level", "OFF").config("spark.driver.host", "127.0.0.1")
+builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+frame = kwire.spark.read(folder, table="records", columns=columns, buckets=2)
+rows = frame.toArrow().to_pylist()
+print(sorted(repr(row) for row in rows))
+"""
+
+
+def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_again(tmp_path: Path) -> None:
+    cut_into(tmp_path, 5)
+    command = [sys.executable, "-c", KILLED, str(tmp_path), ",".join(COMPARED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert sorted(one.name for one in tmp_path.glob("_stage*")) == ["_stage0", "_stage1", "_stage2"]
+    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    whole = [row for batch in capture.read(data, "records", columns=COMPARED) for row in batch.to_pylist()]
+    assert ast.literal_eval(done.stdout) == sorted(map(repr, whole))
