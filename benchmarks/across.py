@@ -1,12 +1,19 @@
 """What it costs to read captures across files: CPU time beside reading them alone, and bytes that are shuffled.
 
-    python benchmarks/across.py [--size 100] [--files 5] [--connections 64] [--rounds 3] [--batch 100] [--spark]
+    python benchmarks/across.py [--size 100] [--files 5] [--connections 64] [--rounds 3] [--batch 100]
+    [--spark | --scale driver | --scale worker | --scale cores]
 
 A capture of Produce requests, made in memory as in ``benchmarks/capture.py``, is cut into files of equal size.
 ``scan``, ``chain`` and ``decode`` are the stages of ``kwire.spark.read`` without Spark; ``alone``: each by itself.
 ``shuffled`` are the bytes of edges and states, packed as the tasks send them. Rounds are interleaved; figures are
 medians of CPU time. ``--spark``: the same in Spark, ``kwire.spark.read`` beside ``load``, into nothing; CPU time is
 that of this process and all below it, the JVM and its workers.
+
+``--scale`` asks of ``kwire.spark.read`` what grows, each in a process of its own. ``driver``: the memory of the driver,
+where the capture is cut into 10, 100 and so on up to ``--files`` files: its Python process at its peak, and the heap of
+the JVM (which has the executor in it here) after a collection. ``worker``: the peak of a Python worker, of ``--files``
+captures of ``--size`` MB, each of a sensor of its own, so that they are one file on the disk. ``cores``: the time on
+the clock that one file takes with one core and with two, in splits; the second of two runs.
 """
 
 from __future__ import annotations
@@ -16,9 +23,11 @@ import contextlib
 import io
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +98,101 @@ def in_spark(files: list[bytes], rounds: int) -> None:
     spark.stop()
 
 
+def peak(process: int | str) -> int:
+    """The most memory that a process has had, in bytes (Linux)."""
+    said = Path("/proc", str(process), "status").read_text()
+    return int(said.partition("VmHWM:")[2].split()[0]) << 10
+
+
+def workers() -> Iterator[int]:
+    """The Python workers below this process."""
+    parents: dict[int, int] = {}
+    python = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"pyspark" in (folder / "cmdline").read_bytes() and b"java" not in (folder / "cmdline").read_bytes():
+                python.add(int(folder.name))
+    for process in python - {os.getpid()}:
+        above = process
+        while above > 1 and above != os.getpid():
+            above = parents.get(above, 0)
+        if above == os.getpid():
+            yield process
+
+
+def measured(what: str, folder: str, cores: int, table: str) -> None:
+    """Reads a folder across files, once or twice, and prints one figure, or two."""
+    from pyspark.sql import SparkSession
+
+    import kwire.spark
+
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    spark = builder.config("spark.log.level", "ERROR").getOrCreate()
+    begin = 0.0
+    for _ in range(2 if what == "cores" else 1):
+        begin = time.perf_counter()
+        read = kwire.spark.read(folder, table=table, sensor=1 if what == "worker" else None)
+        read.write.format("noop").mode("overwrite").save()
+    spent = time.perf_counter() - begin
+    if what == "cores":
+        print(f"{cores} cores: {spent:.1f} s")
+    elif what == "worker":
+        print(f"peaks of workers: {', '.join(f'{peak(one) / 1e6:.0f} MB' for one in workers())}")
+    else:
+        jvm: Any = spark._jvm
+        jvm.java.lang.System.gc()
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        heap = runtime.totalMemory() - runtime.freeMemory()
+        print(f"driver {peak('self') / 1e6:.0f} MB, heap of the JVM {heap / 1e6:.0f} MB, {spent:.0f} s")
+    spark.stop()
+
+
+def scaled(args: argparse.Namespace) -> None:
+    """Prints what grows with files and bytes."""
+
+    def run(folder: str, cores: int = 2) -> str:
+        command = [sys.executable, __file__, "--measure", args.scale, folder, str(cores), args.table]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    data = made.case("scale", args.size, per_batch=args.batch, connections=args.connections).data
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.scale == "driver":
+            for count in (10**k for k in range(1, len(str(args.files)))):
+                (folder / str(count)).mkdir()
+                for number, one in enumerate(cut(data, count)):
+                    (folder / str(count) / f"{number:05}.pcap").write_bytes(one)
+                print(f"{count:6} files: {run(str(folder / str(count)))}", flush=True)
+            return
+        (folder / "one.pcap").write_bytes(data)
+        if args.scale == "worker":
+            for number in range(args.files):
+                (folder / "sensors" / f"{number:04}").mkdir(parents=True)
+                (folder / "sensors" / f"{number:04}" / "a.pcap").hardlink_to(folder / "one.pcap")
+            print(f"{args.files * len(data) / 1e9:.1f} GB of {args.table}: {run(str(folder / 'sensors'))}")
+            return
+        for _ in range(args.rounds):
+            print("; ".join(run(str(folder / "one.pcap"), cores) for cores in (1, 2)), flush=True)
+
+
 def main() -> None:
     """Prints the figures."""
+    if sys.argv[1:2] == ["--measure"]:
+        what, folder, cores, table = sys.argv[2:]
+        measured(what, folder, int(cores), table)
+        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("size", 100), ("files", 5), ("connections", 64), ("rounds", 3), ("batch", 100)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--scale", choices=("driver", "worker", "cores"))
+    parser.add_argument("--table", default="frames", help="with --scale")
     args = parser.parse_args()
+    if args.scale:
+        scaled(args)
+        return
     case = made.case("across", args.size, per_batch=args.batch, connections=args.connections)
     files = cut(case.data, args.files)
     if args.spark:

@@ -25,6 +25,7 @@ Rules kept here:
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import zlib
 from collections import Counter
@@ -32,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -246,7 +247,7 @@ def read(
         schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
     else:
         schema = type(schema)([schema[name] for name in definition.schema.names])
-    work = _Work(checked, of_place, sensors, shares, COMMITTED in schema.names)
+    work = _Work(checked, _Files.of(of_place, sensors), shares, COMMITTED in schema.names)
     edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
     tasks = shares * len(some) + 1
     chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
@@ -280,7 +281,7 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataF
     whole = spark_schema(definition, asked=True)
     beside = [StructField(name, LongType()) for name in (_SENSOR, _NUMBER)]
     rows = mapped(placed, _Accounting(work, whole).rows, StructType([*whole.fields, *beside]))
-    sensors = len(set(work.sensors.values()))
+    sensors = work.files.sensors
     ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
     made = spark_schema(definition)
     return mapped(ordered, _Filling(work.options.limits, made).rows, made)
@@ -310,12 +311,39 @@ def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[
 
 
 @dataclass(frozen=True, slots=True)
+class _Files:
+    """The files by their places, as they are sent to each task: a worker unpacks them once, since what each task does
+    anew with all files is done as often as there are files. ``sensors``: how many sensors there are."""
+
+    packed: bytes
+    sensors: int
+
+    @classmethod
+    def of(cls, files: Mapping[int, File], sensors: Mapping[int, int]) -> _Files:
+        """``sensors``: the number of the sensor that each place is of."""
+        both = {place: (file, sensors[place]) for place, file in files.items()}
+        return cls(zlib.compress(pickle.dumps(both)), len(set(sensors.values())))
+
+    def __getitem__(self, place: int) -> File:
+        return _unpickled(self.packed)[place][0]
+
+    def sensor(self, place: int) -> int:
+        """The number of the sensor that a place is of."""
+        return _unpickled(self.packed)[place][1]
+
+
+@lru_cache(maxsize=4)
+def _unpickled(data: bytes) -> dict[int, tuple[File, int]]:
+    found: dict[int, tuple[File, int]] = pickle.loads(zlib.decompress(data))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
     """What the tasks of all stages need. It is sent to the workers."""
 
     options: Options
-    files: Mapping[int, File]
-    sensors: Mapping[int, int]
+    files: _Files
     shares: int
     answers: bool
     """Whether files are to know what later ones answer to their Produce requests."""
@@ -360,7 +388,7 @@ class _Work:
             data = packed(in_buckets.slice(begin, count)) if count else None
             begin += count
             rows.append(
-                {"sensor": self.sensors[place], "bucket": bucket, "place": place, "edges": data, "common": common}
+                {"sensor": self.files.sensor(place), "bucket": bucket, "place": place, "edges": data, "common": common}
             )
         return pa.RecordBatch.from_pylist(rows, schema=_EDGES)
 
@@ -459,7 +487,7 @@ class _Accounting(_Decoding):
         # Without ``super()``: a class with slots is made anew, and that one does not know which it is.
         for batch in _Decoding._decoded(self, place, rows):
             count = batch.num_rows
-            sensor = pa.repeat(pa.scalar(self.work.sensors[place], pa.int64()), count)
+            sensor = pa.repeat(pa.scalar(self.work.files.sensor(place), pa.int64()), count)
             numbers = pa.array(range(n, n + count), pa.int64())
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, sensor, numbers], names=[*batch.schema.names, _SENSOR, _NUMBER]

@@ -7,6 +7,7 @@ import datetime
 import io
 import itertools
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from pyspark.sql.types import StructType
 import kwire.spark
 from kwire import capture, tables
 from kwire.errors import KwireError
+from kwire.spark import across
 from kwire.spark.files import find
 from kwire.spark.source import FileReader, Options, spark_schema
 from kwire.testing import packets
@@ -233,3 +235,16 @@ def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_aga
     data = io.BytesIO(pcap(shop.capture(), nano=True))
     whole = [row for batch in capture.read(data, "records", columns=COMPARED) for row in batch.to_pylist()]
     assert ast.literal_eval(done.stdout) == sorted(map(repr, whole))
+
+
+def test_a_worker_unpacks_the_files_once(tmp_path: Path) -> None:
+    """What is sent to each task is sent as often as there are files."""
+    cut_into(tmp_path, 7)
+    files = dict(enumerate(find([str(tmp_path)])))
+    sent = pickle.dumps(across._Files.of(files, {place: place // 4 for place in files}))
+    one, other = pickle.loads(sent), pickle.loads(sent)
+    assert one is not other
+    assert one[3] is other[3]
+    assert one[3] == files[3]
+    assert [one.sensor(place) for place in files] == [0, 0, 0, 0, 1, 1, 1]
+    assert one.sensors == 2
