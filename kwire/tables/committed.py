@@ -32,7 +32,6 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.framing import with_body_of
-from kwire.kernels.layouts import ABSENT
 from kwire.kernels.names import NameTable
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.constants import CONSTANTS
@@ -129,9 +128,8 @@ class _Responses:
         """What the responses among some frames say, as far as the capture has them."""
         there = np.empty(len(frames), np.uint8)
         choose(0)(with_body_of)(frames.table, _KINDS, there)
-        rows = np.flatnonzero(there)
-        rows = rows[frames["latency"][rows] != ABSENT]
-        rows, said, _ = self._programs.run(frames, rows)
+        # What is known to be one of Produce has its request.
+        rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
         of_frame = rows[job_column(said)]
         made = np.empty(len(said), _ANSWER)
         made["connection"] = frames.of_connections("number", frames["slot"][of_frame])

@@ -17,6 +17,7 @@ import kwire
 from kwire import capture, messages
 from kwire.capture.parts import Part
 from kwire.records import Codec, Record, encode
+from kwire.records.portions import MOST_BYTES
 from kwire.tables import committed, table
 from kwire.tables.reading import read as read_tables
 from kwire.testing import packets
@@ -132,6 +133,16 @@ def test_messages_of_old_formats_are_counted(codec: Codec) -> None:
     assert [offset for _, offset in offsets(written(talk), "batches")] == first
 
 
+def test_messages_are_counted_over_all_that_is_read_of_a_set() -> None:
+    """A set is read in pieces where it becomes large."""
+    some = [encode([Record(None, bytes(MOST_BYTES // 2))] * 2, compression="gzip", magic=1) for _ in range(3)]
+    talk = Connection(mss=60_000).open().send(asks(1, ("t", 0, b"".join(some)), version=2))
+    talk.answer(answers(1, ("t", 0, 0, 50), version=2))
+    made = list(capture.read(io.BytesIO(written(talk)), "records", columns=["value", "committed_offset"]))
+    assert len(made) > 1
+    assert [row for one in made for row in one.column("committed_offset").to_pylist()] == list(range(50, 56))
+
+
 def test_messages_behind_what_cannot_be_read_are_not_counted() -> None:
     good = record_sets.message()
     broken = record_sets.message(value=b"no gzip", attributes=record_sets.GZIP)
@@ -179,19 +190,33 @@ def test_rows_do_not_depend_on_windows(name: str, window: int) -> None:
     assert sorted(map(repr, read(data, name, columns=COLUMNS[name], window=window))) == sorted(map(repr, whole))
 
 
-def test_rows_that_wait_are_given_when_a_later_request_is_answered() -> None:
-    talk = Connection().open().send(asks(1, ("t", 0, batch()))).send(asks(2, ("t", 0, batch())))
-    talk.answer(answers(2, ("t", 0, 0, 9)))
+NOTHING_TO_WAIT_FOR = {
+    "a later request is answered": (
+        [asks(1, ("t", 0, batch())), asks(2, ("t", 0, batch()))],
+        [answers(2, ("t", 0, 0, 9))],
+        [None, 9],
+    ),
+    "acks are 0": ([asks(1, ("t", 0, batch()), acks=0)], [], [None]),
+    "an offset that is none": ([asks(1, ("t", 0, batch()))], [answers(1, ("t", 0, 0, -2))], [None]),
+    "nothing is said of the partition": ([asks(1, ("t", 0, batch()))], [answers(1, ("u", 0, 0, 5))], [None]),
+}
+
+
+@pytest.mark.parametrize("name", list(NOTHING_TO_WAIT_FOR))
+def test_rows_wait_no_longer_than_something_is_to_come(name: str) -> None:
+    sent, answered, expected = NOTHING_TO_WAIT_FOR[name]
+    talk = Connection().open().send(*sent)
+    if answered:
+        talk.answer(*answered)
     before = len(talk.packets)
     talk.time += 1_000_000_000
     exchange(talk, 30)
-    whole = pcap(talk.packets)
-    source = Counted(whole)
+    source = Counted(pcap(talk.packets))
     rows = []
     for one in capture.read(source, "records", columns=["frame", "committed_offset"], window=200):
         rows += one.to_pylist()
         given_at = source.count
-    assert rows == [{"frame": 0, "committed_offset": None}, {"frame": 1, "committed_offset": 9}]
+    assert rows == [{"frame": k, "committed_offset": offset} for k, offset in enumerate(expected)]
     assert given_at < len(pcap(talk.packets[: before + 10]))
 
 
