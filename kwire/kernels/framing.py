@@ -247,6 +247,18 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 
 
 @kernel
+def _goes_on(data: Array, at: int, following: int) -> bool:
+    """Whether the request at ``following`` is of the client that sent the one at ``at``, and later: frames that are the
+    values of records may stand side by side too, but are those of many."""
+    length = i16(data, at + 12)
+    later = 0 < i32(data, following + 8) - i32(data, at + 8) <= NEAR
+    if not later or i16(data, following + 12) != length:
+        return False
+    same: bool = length < 0 or same_bytes(data, at + 14, data, following + 14, length)
+    return same
+
+
+@kernel
 def _request_here(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, touching: bool
 ) -> int:
@@ -276,6 +288,8 @@ def _request_here(
         after = plausible_request(data, following, stop, facts.apis)
         if after == NO or (after == NEED_MORE and way.ends_here == 0):
             return after
+        if after == YES and not (known and touching) and not _goes_on(data, at, following):
+            return NO
     return YES
 
 

@@ -103,6 +103,27 @@ def test_values_that_are_frames_are_not_frames_behind_a_hole() -> None:
     assert [one.id for one in found if not one.response and one.status == Status.OK] == [1, 2, 4, 5, 6]
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_values_of_several_frames_are_not_frames_behind_a_hole(known: bool) -> None:
+    """Side by side they look like what a client sends at once, but are of several clients, or of other times."""
+    for inner in (
+        [metadata(8, "one"), metadata(9, "two")],
+        [metadata(9, "test"), metadata(8, "test"), metadata(7, "test")],
+        [metadata(9, "test"), metadata(10, "tests")],
+    ):
+        value = b"".join(map(sized, inner))
+        connection = Connection(mss=100)
+        if known:
+            talk(3, connection=connection.open())
+        before = len(connection.packets)
+        connection.send(produce(11, 1, b"\xff" * 150 + value + b"\xff" * 50)).answer(produce_answer(11))
+        for number in range(12, 15):
+            connection.send(metadata(number)).answer(metadata_answer(number))
+        found = brief(windows([*connection.packets[:before], *connection.packets[before + 1 :]]))
+        told = several(1, 3) if known else []
+        assert [one for one in found if one[2] == Status.OK] == [*told, *several(12, 14)], inner
+
+
 def test_a_false_size_costs_what_is_behind_it_and_nothing_is_lost_unseen() -> None:
     connection = talk(2)
     connection.send_raw(struct.pack(">i", -5) + b"\xff" * 20)
