@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli.decode import Ports
@@ -187,6 +187,19 @@ def _begin(file: str) -> int | None:
         return None
 
 
+def _as_json(about: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """``about`` with its ``rows``, which may be many, in ASCII alone: what a terminal may obey is escaped."""
+    head, tail = json.dumps({**about, "rows": [None]}, indent=1).rsplit("null", 1)
+    begin = head.removesuffix("\n  ")
+    for row in rows:
+        yield begin + "\n  " + json.dumps(row, indent=1).replace("\n", "\n  ")
+        begin = ","
+    if begin != ",":
+        yield json.dumps({**about, "rows": []}, indent=1) + "\n"
+    else:
+        yield tail + "\n"
+
+
 def write(
     args: argparse.Namespace,
     batch: pa.RecordBatch,
@@ -202,9 +215,8 @@ def write(
     if args.format in ("json", "html"):
         with open_text(args.output) as file:
             if args.format == "json":
-                whole = {**about, "rows": list(rows_of(batch))}
-                # ASCII alone: what a terminal may obey is escaped.
-                file.write(json.dumps(whole, indent=1) + "\n")
+                for text in _as_json(about, rows_of(batch)):
+                    file.write(text)
             else:
                 from kwire.report.pages import page
 

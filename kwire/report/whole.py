@@ -169,6 +169,13 @@ class _Part:
         self.parts += table(columns, rows[:MOST_ROWS], title)
         return self.say(f"… and {left_out:,} more.") if left_out else self
 
+    def answer(
+        self, title: str, columns: Sequence[Column], rows: Sequence[Any], made: Callable[[Sequence[Any]], Any]
+    ) -> _Part:
+        """The table of an answer. ``made``: what makes a batch of some of its rows."""
+        first = rows[:MOST_ROWS]
+        return self.table(title, _shown(columns), _rows_of(made(first)), len(rows) - len(first))
+
     def bars(self, title: str, rows: Sequence[tuple[str, int, int]]) -> _Part:
         """Bars for what is written and read: a label and two numbers each."""
         self.parts.append(f'<figure class="bars"><figcaption>{safe(title)}</figcaption>\n')
@@ -297,7 +304,7 @@ class _Page:
         (said,) = findings.summary(self.found)
         part.say(said)
         if self.found:
-            part.table("What goes wrong, and where", _shown(findings.SHOWN), _rows_of(findings.batch_of(self.found)))
+            part.answer("What goes wrong, and where", findings.SHOWN, self.found, findings.batch_of)
         return part
 
     def _traffic(self) -> _Part:
@@ -478,14 +485,14 @@ class _Page:
             part.say(said)
         if self.edges:
             part.chart("graph", "Who writes and who reads")
-            part.table("Edges", _shown(lineage.SHOWN), _rows_of(lineage.batch_of(self.edges)))
+            part.answer("Edges", lineage.SHOWN, self.edges, lineage.batch_of)
         return part
 
     def _audit(self) -> _Part:
         part = _Part("audit", f"Upgrade to Kafka {self.judged.target}")
         for said in audit.summary(self.judged):
             part.say(said)
-        return part.table("Clients", _shown(audit.SHOWN), _rows_of(self.judged.batch()))
+        return part.answer("Clients", audit.SHOWN, self.judged.clients, self.judged.batch_of)
 
     # -- what the script draws
 
