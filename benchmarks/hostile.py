@@ -164,7 +164,7 @@ def _top(path: Path, _: What) -> Iterator[Any]:
 
     live = Live()
     with path.open("rb") as source:
-        for name, batch in read(source, TABLES):
+        for name, batch in read(source, TABLES, dictionaries=True):
             live.add(name, batch)
             live.look()
             for kind in ("api", "topic", "client"):

@@ -19,7 +19,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -120,6 +121,8 @@ OF_BROKERS: Final = re.compile(
 _JAVA: Final = "apache-kafka-java"
 _MOST_REASONS: Final = 20
 _AT_ONCE: Final = 1000
+_MOST_SHARED: Final = 1 << 12
+_NONE: Final[Mapping[Any, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +152,11 @@ class Client:
     requests: int = 0
     encrypted: int = 0
     """Connections of which nothing could be read."""
-    uses: list[Use] = field(default_factory=list)
-    formats: dict[tuple[str, int, str | None], int] = field(default_factory=dict)
+    uses: Sequence[Use] = ()
+    formats: Mapping[tuple[str, int, str | None], int] = field(default_factory=lambda: _NONE)
     """Records by (``produce`` or ``fetch``, magic, compression)."""
     verdict: str = "unknown"
-    reasons: list[str] = field(default_factory=list)
+    reasons: Sequence[str] = ()
     advice: str | None = None
 
     @property
@@ -187,7 +190,7 @@ class Client:
             ],
             "target": target,
             "verdict": self.verdict,
-            "reasons": self.reasons,
+            "reasons": list(self.reasons),
             "advice": self.advice,
         }
 
@@ -230,11 +233,13 @@ class _Seen:
     """A client while its connections are added up."""
 
     client: Client
-    uses: dict[tuple[int, int], int] = field(default_factory=dict)
-    limited: dict[int, int] = field(default_factory=dict)
-    """By API key, the newest version that any broker announced to it."""
+    uses: tuple[tuple[int, int, int], ...] = ()
+    """API key, version, requests. Most clients do what others do, so these are shared."""
+    limited: tuple[tuple[int, int], ...] = ()
+    """API keys, and the newest version of each that any broker announced to it."""
 
 
+_T = TypeVar("_T")
 _Key = tuple[str, tuple[str | None, ...], str | None, str | None]
 
 
@@ -254,6 +259,7 @@ class Auditor:
         self.formats: Counter[tuple[str, int, str | None]] = Counter()
         """Records by source, magic and compression."""
         self._formats: dict[tuple[str, int], dict[tuple[str, int, str | None], int]] = {}
+        self._shared: dict[Any, Any] = {}
 
     def add_connections(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
@@ -298,22 +304,32 @@ class Auditor:
         seen.client.requests += row["requests"]
         seen.client.encrypted += row["status"] == "encrypted"
         self._of[(row["capture"], row["connection"])] = key
+        uses = {(api, version): requests for api, version, requests in seen.uses}
         for use in row["apis"]:
             if use["api_key"] is not None:
                 pair = (use["api_key"], use["api_version"])
-                seen.uses[pair] = seen.uses.get(pair, 0) + use["requests"]
-        for one in row["broker_apis"] or ():
-            newest = seen.limited.get(one["api_key"], -1)
-            seen.limited[one["api_key"]] = max(newest, one["max_version"])
+                uses[pair] = uses.get(pair, 0) + use["requests"]
+        seen.uses = self._share(tuple((*pair, count) for pair, count in sorted(uses.items())))
+        if row["broker_apis"]:
+            limited = dict(seen.limited)
+            for one in row["broker_apis"]:
+                limited[one["api_key"]] = max(limited.get(one["api_key"], -1), one["max_version"])
+            seen.limited = self._share(tuple(sorted(limited.items())))
+
+    def _share(self, value: _T) -> _T:
+        """The value, as one object for all clients that have it."""
+        if len(self._shared) >= _MOST_SHARED:
+            self._shared.clear()
+        found: _T = self._shared.setdefault(value, value)
+        return found
 
     def result(self) -> Audit:
         """The verdicts on what was added so far."""
         for at, formats in self._formats.items():
             key = self._of.get(at)
             if key is not None:
-                mine = self._seen[key].client.formats
-                for form, count in formats.items():
-                    mine[form] = mine.get(form, 0) + count
+                client = self._seen[key].client
+                client.formats = dict(Counter(client.formats) + Counter(formats))
         self._formats.clear()
         made = [self._judged(seen) for seen in self._seen.values()]
         order = list(VERDICTS)
@@ -324,10 +340,8 @@ class Auditor:
 
     def _judged(self, seen: _Seen) -> Client:
         client = seen.client
-        client.uses = [
-            Use(api, version, count, self._served(api)) for (api, version), count in sorted(seen.uses.items())
-        ]
-        client.reasons, client.advice = [], None
+        client.uses = self._uses(seen.uses)
+        client.reasons, client.advice = (), None
         if any(use.api_key in _BROKERS_ONLY for use in client.uses) or any(
             one is not None and OF_BROKERS.fullmatch(one) for one in client.client_ids
         ):
@@ -343,14 +357,14 @@ class Auditor:
             if served and use.api_version > served.high and client.negotiates:
                 continue  # of brokers that say so, it takes an older one
             (limited if self._may_do_better(use, client, seen) else refused).append(use)
-        client.reasons = [self._said(use) for use in refused[:_MOST_REASONS]]
+        reasons = [self._said(use) for use in refused[:_MOST_REASONS]]
         old = sorted({magic for source, magic, _ in client.formats if source == "produce" and magic < _MAGIC})
         if old and self._takes_batches_only:
-            client.reasons.append(
+            reasons.append(
                 f"it sends records in format {' and '.join(f'v{magic}' for magic in old)}: {self.target} takes v2 only"
             )
-        if client.reasons:
-            client.verdict = "breaks"
+        if reasons:
+            client.reasons, client.verdict = reasons, "breaks"
             client.advice = self._advice(client, refused)
         elif limited:
             client.verdict = "unknown"
@@ -377,13 +391,16 @@ class Auditor:
         found = self._accepted.get(api, NO_VERSIONS)
         return str(found) if found else None
 
+    def _uses(self, uses: tuple[tuple[int, int, int], ...]) -> Sequence[Use]:
+        return self._share(tuple(Use(api, version, count, self._served(api)) for api, version, count in uses))
+
     def _may_do_better(self, use: Use, client: Client, seen: _Seen) -> bool:
         """Whether a client that asks brokers may use another version with those of the target."""
         served = self._accepted.get(use.api_key, NO_VERSIONS)
         if not client.negotiates or not served:
             # An API that is newer than the target: a client that asks knows that it is not there.
             return client.negotiates and self._is_newer(use)
-        newest = seen.limited.get(use.api_key)
+        newest = dict(seen.limited).get(use.api_key)
         # What the target refuses as too old was the broker's newest, or else the client has none that is newer.
         return newest is None or newest <= use.api_version
 

@@ -15,6 +15,7 @@ Rules kept here:
 from __future__ import annotations
 
 import bisect
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -1012,7 +1013,6 @@ class _OffsetsBack(_Offsets):
 
 
 _Log = tuple[str | None, int | None]
-_NOTHING: Final = np.zeros(0, np.int64)
 
 
 class _Lag(_Offsets):
@@ -1028,7 +1028,7 @@ class _Lag(_Offsets):
     def __init__(self, thresholds: Thresholds) -> None:
         super().__init__(thresholds)
         self._newest: dict[_Log, int] = {}
-        self._waiting: dict[tuple[Any, ...], tuple[int, int, Array]] = {}
+        self._waiting: dict[tuple[Any, ...], tuple[int, int, array[int]]] = {}
         """By capture, connection, topic and partition: the newest batch that was written (its offset, its records), and
         the records of requests without a response."""
 
@@ -1061,16 +1061,17 @@ class _Lag(_Offsets):
         first = np.flatnonzero(np.append(True, np.diff(logs[order]) != 0))
         for mine in np.split(order, first[1:]):
             key = keys[int(logs[mine[0]])]
-            begin, count, queue = self._waiting.pop(key, (-1, 0, _NOTHING))
-            queue = np.append(queue, records[mine[asked[mine]]])
+            begin, count, queue = self._waiting.pop(key, (-1, 0, array("q")))
+            queue.extend(records[mine[asked[mine]]].tolist())
             told = offsets[mine[~asked[mine]]]
             if len(told):
                 latest = int(np.argmax(told))
                 if told[latest] > begin:
-                    begin, count = int(told[latest]), int(queue[latest]) if latest < len(queue) else 1
-                queue = queue[len(told) :]
-            if len(queue) or begin < 0:
-                self._waiting[key] = begin, count, queue[-self._MOST_ASKED :]
+                    begin, count = int(told[latest]), queue[latest] if latest < len(queue) else 1
+                del queue[: len(told)]
+            if queue or begin < 0:
+                del queue[: -self._MOST_ASKED]
+                self._waiting[key] = begin, count, queue
                 if len(self._waiting) > self._MOST_WAITING:
                     self._settle(next(iter(self._waiting)))
             else:
@@ -1085,7 +1086,7 @@ class _Lag(_Offsets):
         the last response was for, so the smallest of them counts."""
         begin, count, queue = self._waiting.pop(key)
         if begin >= 0:
-            self._reach(key[2:], begin + int(min(count, queue.min())))
+            self._reach(key[2:], begin + min(count, *queue))
 
     @property
     def newest(self) -> dict[_Log, int]:
@@ -1093,7 +1094,7 @@ class _Lag(_Offsets):
         made = dict(self._newest)
         for (_, _, topic, partition), (begin, count, queue) in self._waiting.items():
             if begin >= 0:
-                end = begin + int(min(count, queue.min()))
+                end = begin + min(count, *queue)
                 made[topic, partition] = max(end, made.get((topic, partition), 0))
         return made
 

@@ -172,7 +172,7 @@ _OTHER_TEXT: Final = 48
 """Bytes of a row's text that is counted in one: words of ``status``, ``compression``, ``timestamp_type`` and so on."""
 
 
-_SETS_AT_ONCE: Final = 1 << 18
+_SETS_AT_ONCE: Final = 1 << 15
 """Record sets that are looked at together: one frame may have millions of empty ones."""
 
 
