@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,7 @@ __all__ = ["Reader", "add_captures", "add_options", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
+_WAYS: Final = ("requests", "responses")
 HEAD: Final = 1 << 16
 """Bytes of a capture in which its first packet is looked for."""
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
@@ -119,8 +121,10 @@ class Reader:
         notes = self.told.setdefault(file, [])
         there = False
         encrypted = 0
+        ways: Counter[str] = Counter()
         # There may be Kafka in it, and no row of the tables that are wanted.
-        asked = {"connections": ("status",), **tables}
+        known = ("status", *_WAYS)
+        asked = {**tables, "connections": list(dict.fromkeys((*(tables.get("connections") or ()), *known)))}
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in reading.read(
                 stream,
@@ -139,6 +143,8 @@ class Reader:
                     words = batch.column("status").to_pylist()
                     encrypted += words.count("encrypted")
                     there = there or any(word in KAFKA for word in words)
+                    for way in _WAYS:
+                        ways[way] += sum(batch.column(way).to_pylist())
                     # Before a capture that is damaged says so.
                     self.read = self.read or there
                 if table in tables:
@@ -146,8 +152,12 @@ class Reader:
         if not there:
             raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
         self.encrypted += encrypted
-        untold = f"{encrypted:,} connections over TLS were not decrypted"
-        for note in [*notes, untold] if encrypted else notes:
+        if encrypted:
+            notes.append(f"{encrypted:,} connections over TLS were not decrypted")
+        for way, other in (_WAYS, _WAYS[::-1]):
+            if ways[way] and not ways[other]:
+                notes.append(f"there are {way} and no {other}: what needs both is not found")
+        for note in notes:
             say(f"{name}: note: {note}")
 
     def summary(self, said: Sequence[str]) -> list[str]:

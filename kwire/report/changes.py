@@ -7,6 +7,7 @@ Rules kept here:
 
 - What grows with the time that is captured is compared by the second; latencies as they are.
 - Something is new or gone only where the list it is missing from is whole.
+- Verdicts of an audit are compared where both are about the same release.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ DATA: Final = '<script type="application/json" id="figures">'
 """What stands before the figures in a page."""
 _MOST_BYTES: Final = 64 << 20
 _MOST_ROWS: Final = 1_000
+_LONGEST_TARGET: Final = 32
 
 PARTS: Final = ("findings", "verdicts", "apis", "errors", "clients", "topics", "versions")
 """What is compared by name, in the order in which it is told."""
@@ -63,7 +65,8 @@ def _check(found: Any, name: str) -> None:
     totals, parts = found.get("totals"), found.get("parts")
     if not _number(found.get("seconds")) or not isinstance(totals, dict) or not isinstance(parts, dict):
         raise wrong
-    if not all(map(_number, totals.values())):
+    target = found.get("target", "")
+    if not all(map(_number, totals.values())) or not isinstance(target, str) or len(target) > _LONGEST_TARGET:
         raise wrong
     for part in PARTS:
         one = parts.get(part)
@@ -85,7 +88,11 @@ def changes(before: Figures, now: Figures) -> list[dict[str, Any]]:
     seconds = (float(before["seconds"]), float(now["seconds"]))
     for name in dict.fromkeys((*before["totals"], *now["totals"])):
         made += _changed("total", "all", name, before["totals"].get(name, 0), now["totals"].get(name, 0), seconds)
+    # Reports of before name no target.
+    other_target = before.get("target", now.get("target")) != now.get("target")
     for part in PARTS:
+        if part == "verdicts" and other_target:
+            continue
         old, new = before["parts"][part], now["parts"][part]
         for name in dict.fromkeys((*old["rows"], *new["rows"])):
             mine, other = old["rows"].get(name), new["rows"].get(name)

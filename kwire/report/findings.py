@@ -1536,7 +1536,7 @@ def summary(found: Sequence[Finding]) -> list[str]:
     """What findings say together, in a sentence."""
     counts = Counter(one.severity for one in found)
     said = ", ".join(f"{counts[word]} {word}" for word in SEVERITIES if counts[word])
-    return [f"{len(found)} findings: {said}." if found else "No findings."]
+    return [f"{len(found)} finding{'s' if len(found) > 1 else ''}: {said}." if found else "No findings."]
 
 
 def _evidence(row: showing.Row) -> str:

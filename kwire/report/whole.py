@@ -671,6 +671,7 @@ def _figures(page: _Page) -> dict[str, Any]:
         "version": changes.VERSION,
         "kwire": __version__,
         "seconds": over.seconds(),
+        "target": over.auditor.target,
         "totals": {name: over.totals[name] for name in sorted(over.totals)},
         "parts": {
             "findings": counted(found_by, "count"),
@@ -697,7 +698,10 @@ def written(
     if against is not None:
         part = _Part("changes", "What changed")
         rows = changes.changes(against, sums)
-        part.table(f"Against {before}", _CHANGES, rows, said="Changes of a tenth and more; rates where time matters.")
+        said = "Changes of a tenth and more; rates where time matters."
+        if against.get("target", sums["target"]) != sums["target"]:
+            said += f" Verdicts are not compared: those of before are about Kafka {against['target']}."
+        part.table(f"Against {before}", _CHANGES, rows, said=said)
         parts.insert(0, part)
     title = "Kafka traffic"
     if captures:

@@ -19,6 +19,7 @@ from kwire.testing.packets import read as packets_of
 from kwire.testing.packets import write_pcap
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+PORT = (9092).to_bytes(2, "big")
 TLS = str(GOLDEN / "tls" / "kafka-4.3-kraft-java" / "agent.pcap")
 
 
@@ -88,3 +89,17 @@ def test_what_is_not_decrypted_is_said(command: str, nothing: str, capsys: pytes
     assert said.out.startswith(nothing)
     assert main([command, TLS, "--format", "html"]) == 0
     assert "10 connections over TLS were not decrypted: nothing is known of them." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("way", "other"), [("requests", "responses"), ("responses", "requests")])
+def test_one_direction_alone_is_said(way: str, other: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = GOLDEN / "kafka-4.3-kraft-librdkafka" / "current.pcap"
+    # Ethernet and IPv4 without options.
+    sent = [one for one in packets_of(whole.read_bytes()) if (one.data[36:38] == PORT) == (way == "requests")]
+    part = tmp_path / "part.pcap"
+    part.write_bytes(write_pcap(sent))
+    said = f"there are {way} and no {other}: what needs both is not found"
+    assert main(["findings", str(part)]) == 0
+    assert said in capsys.readouterr().err
+    assert main(["findings", str(whole)]) == 0
+    assert "what needs both" not in capsys.readouterr().err

@@ -21,7 +21,7 @@ def test_a_table_json_a_page_and_parquet(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["findings", *chosen]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split()[:2] == ["high", "sasl-failures"]
-    assert lines[-1] == "1 findings: 1 high."
+    assert lines[-1] == "1 finding: 1 high."
     assert main(["findings", *chosen, "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert list(row) == SCHEMA.names

@@ -44,6 +44,16 @@ def test_new_and_gone_where_the_lists_are_whole() -> None:
     assert changes(figures(findings=cut), figures(findings=one)) == []
 
 
+def test_verdicts_are_compared_where_they_are_about_one_release() -> None:
+    bad = {"whole": True, "rows": {"breaks: 10.0.0.1 old": {"requests": 5}}}
+    for before, now, count in (("4.0", "4.0", 1), ("4.0", "4.3", 0), (None, "4.3", 1)):
+        old, new = figures(), figures(verdicts=bad)
+        for one, target in ((old, before), (new, now)):
+            if target is not None:
+                one["target"] = target
+        assert len(changes(old, new)) == count
+
+
 def test_a_page_gives_its_figures_back() -> None:
     assert figures_of_page(page(figures()), "x") == figures()
 
@@ -52,7 +62,7 @@ def damaged() -> list[Any]:
     made: list[Any] = [[], None, 1, {}, {**figures(), "version": 2}, {**figures(), "format": "other"}]
     made += [{**figures(), "seconds": value} for value in (None, "1", True, float("nan"), float("inf"), 10**400)]
     made += [{**figures(), "totals": value} for value in ([], {"a": "b"}, {"a": None}, {"a": float("inf")})]
-    made += [{**figures(), "parts": {}}]
+    made += [{**figures(), "parts": {}}, {**figures(), "target": 4.0}, {**figures(), "target": "4" * 100}]
     made += [figures(apis=value) for value in ([], {}, {"whole": 1, "rows": {}}, {"whole": True, "rows": {"a": 1}})]
     made += [figures(apis={"whole": True, "rows": {"a": {"b": "c"}}})]
     return made
