@@ -459,7 +459,7 @@ class Tracker:
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(
-            buf, segments, data, pieces, order, active, connections, table, final, engine, self._held
+            buf, segments, data, pieces, order, active, connections, table, final, engine, self._held, self._packets
         )
         frames = self._given(rows, place, data, first_order, len(clock))
         if self._forgets and len(packets):
@@ -498,6 +498,8 @@ class Tracker:
         moved(taken(known.connections, slots), connections)
         moved(taken(known.streams, streams_left), table)
         self._known = tracking.restored(connections, table, len(slots), engine)
+        # What is kept of those of unknown kind, in case that their broker becomes known, goes with them.
+        self._segments = joined([self._segments[there[self._segments["stream"] >> 1]]])
         place = np.cumsum(there) - 1
         side = self._segments["stream"] & 1
         self._segments["stream"] = 2 * place[self._segments["stream"] >> 1] + side
@@ -582,8 +584,8 @@ class Tracker:
             ends = [tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
             told = [max(begun, self._brokers.get(end, roles.NEVER)) for end in ends]
             order = min(told)
-            if told[0] == told[1]:
-                continue  # neither is a broker, or both are
+            if told[0] == told[1] or order - int(row["closed_order"]) > streams.LINGERS:
+                continue  # neither is a broker, or both are; or its bytes may be gone
             a_is_broker = told[0] < told[1]
             known = self._brokers[ends[0] if a_is_broker else ends[1]]
             if role == Role.UNKNOWN or order < row["settled_order"] or (role == Role.OTHER and known < order):

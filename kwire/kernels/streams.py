@@ -39,7 +39,7 @@ from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
 from kwire.kernels.numbers import SLACK, copy, i32, int64
 
-__all__ = ["first_from", "keep", "place"]
+__all__ = ["LINGERS", "first_from", "keep", "place"]
 
 ACKED_WAIT: Final = 200_000_000
 """Nanoseconds of capture time. Packets of one host that were captured out of order are microseconds apart."""
@@ -47,6 +47,9 @@ LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
+LINGERS: Final = 4096
+"""Packets behind the end of a connection of unknown kind up to which its bytes are kept: another one may show that it
+was to a broker."""
 LEAST: Final = SEGMENT.itemsize
 """Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
@@ -580,19 +583,23 @@ def _choose(
     connections: Array,
     streams: Array,
     final: bool,
+    behind: int,
     kept: Array,
     source: Array,
     waits: Array,
 ) -> tuple[int, int]:
     """Fills ``kept``, ``source`` and ``waits``, which says whether a row is a segment, not a piece: how many rows, and
-    how many bytes they stand for."""
+    how many bytes they stand for. ``behind``: the number of the next packet."""
     n = int64(0)
     n_bytes = int64(0)
     for a in range(active.shape[0]):
         row = active[a]
         stream = streams[row.stream]
         conn = connections[row.stream >> 1]
-        if final or conn.closed_order < AT_THE_END or not _wanted(conn):
+        over = conn.closed_order < AT_THE_END
+        if over and conn.role == Role.UNKNOWN and behind - conn.closed_order <= LINGERS:
+            over = False
+        if final or over or not _wanted(conn):
             continue
         # Pieces follow each other: what is not consumed is the last of them.
         first = row.end
@@ -637,17 +644,21 @@ def keep(
     final: bool,
     engine: Engine,
     spare: Array | None = None,
+    behind: int = AT_THE_END,
 ) -> tuple[Array, Array]:
     """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
     into them).
 
-    Nothing is kept of connections that are of no interest or over. ``spare`` are bytes that this gave before, which
+    Nothing is kept of connections that are of no interest or over, but for those of unknown kind that ended up to
+    ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before, which
     nobody needs any more.
     """
     room = len(order) + len(pieces)
     kept = np.empty(room, SEGMENT)
     source, waits = np.empty(room, np.int64), np.empty(room, np.int64)
-    n, n_bytes = engine(_choose)(segments, pieces, order, active, connections, streams, final, kept, source, waits)
+    n, n_bytes = engine(_choose)(
+        segments, pieces, order, active, connections, streams, final, behind, kept, source, waits
+    )
     held = _memory(n_bytes, spare)
     kept = joined([kept[:n]])
     engine(_copy_kept)(buf, data, kept, source, waits, held)

@@ -27,6 +27,7 @@ from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
 from kwire.kernels.layouts import Status
 from kwire.kernels.roles import UNDECIDED
+from kwire.kernels.streams import LINGERS
 
 
 def windows(packets: Sequence[Packet], **options: Any) -> list[Seen]:
@@ -194,6 +195,28 @@ def test_a_connection_to_a_known_broker_is_one_whatever_was_captured_of_it() -> 
     assert windows(lonely.packets) == []
     found = windows([*known.packets, *lonely.packets, *elsewhere.packets])
     assert [(one.client[1], one.id) for one in found if one.client[1] != 40000] == [(40001, 9)]
+
+
+@pytest.mark.parametrize("others", [10, 4000, 5000])
+def test_a_connection_that_is_over_may_be_told_by_a_later_one(others: int) -> None:
+    one = Connection(client=("10.0.0.7", 41_000), step=1_000_000)
+    # One short answer: alone it may be anything.
+    one.answer(metadata_answer(9)).reset()
+    foreign = Connection(
+        client=("10.0.0.6", 42_000), broker=("10.0.0.5", 80), time=one.time + 20_000_000_000, step=1000
+    )
+    foreign.open()
+    for _ in range(others):
+        foreign.send_raw(b"GET / HTTP/1.1\r\n")
+    told = talk(2, connection=Connection(time=foreign.time + 1000).open())
+    packets = [*one.packets, *foreign.packets, *told.packets]
+    data = pcap(packets)
+    whole = fed(data)
+    for cut in (700, 40_000):
+        assert fed(data, range(cut, len(data), cut)) == whole
+    found = brief(whole)
+    assert found[-4:] == several(1, 2)
+    assert found[:-4] == ([(1, 9, Status.UNPAIRED)] if others < LINGERS else [])
 
 
 def test_what_differs_in_overlaps_is_what_was_captured_first() -> None:
