@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -210,7 +210,7 @@ class Records(Maker):
             if run.later:
                 run.memory[key] = self._committed
         self._later = run.later
-        self._sets = Programs(partial(_set_program, self._committed is not None), SET_REGISTERS)
+        self._sets = Programs(_set_program, SET_REGISTERS)
         self._topics = Topics(run.topics)
         self._only = run.only
 
@@ -468,19 +468,19 @@ class Place:
         return {name: one() for name, one in make.items() if name in self._wanted}
 
 
-def _set_program(with_acks: bool, api: int, response: int, version: int) -> Program | None:
+def _set_program(api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), with_acks, api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, with_acks: bool, api: int, response: int, version: int) -> Program | None:
+def _program_of(_message: ByIdentity, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
-    # A response has no such field.
-    return compile_program(found, (*fields, "acks") if with_acks else fields, emit_after=fields[R_RECORDS])
+    # A response has no acks. They are found whoever asks: which field a damaged frame ends in must not depend on it.
+    return compile_program(found, (*fields, "acks"), emit_after=fields[R_RECORDS])
 
 
 SHOWN: Final = (

@@ -77,6 +77,19 @@ def test_the_column_is_there_by_name_only_and_changes_no_other() -> None:
         assert [one | {"committed_offset": None} for one in plain] == [one | {"committed_offset": None} for one in more]
 
 
+def test_the_column_changes_no_sentence() -> None:
+    """Of a frame that ends between the fields that are found for it."""
+    whole = asks(1, ("t", 3, batch()))
+    sentences = set()
+    for size in range(10, len(whole), 3):
+        talk = Connection().open().send_raw(len(whole).to_bytes(4, "big") + whole[:size])
+        for name, columns in COLUMNS.items():
+            said = {row["error"] for row in read(written(talk), name, columns=columns)}
+            assert said == {row["error"] for row in read(written(talk), name)}
+            sentences |= said
+    assert any("$.timeout_ms at byte" in str(one) for one in sentences)
+
+
 def test_what_is_not_known_is_null() -> None:
     talk = Connection().open()
     talk.send(asks(1, ("t", 0, batch()))).answer(answers(1, ("t", 0, 6, 7)))  # an error
