@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire import schema, versions
-from kwire.report.sums import dicts, runs
+from kwire.report.sums import ROWS_AT_ONCE, dicts, runs
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
 from kwire.tables import showing
@@ -120,7 +120,6 @@ OF_BROKERS: Final = re.compile(
 
 _JAVA: Final = "apache-kafka-java"
 _MOST_REASONS: Final = 20
-_AT_ONCE: Final = 1000
 _MOST_SHARED: Final = 1 << 12
 _NONE: Final[Mapping[Any, int]] = MappingProxyType({})
 
@@ -218,8 +217,8 @@ class Audit:
     def batch_of(self, clients: Sequence[Client]) -> pa.RecordBatch:
         """Some of the clients. Rows are objects for a thousand of them at a time."""
         parts = [
-            pa.RecordBatch.from_pylist([one.row(self.target) for one in clients[first : first + _AT_ONCE]], SCHEMA)
-            for first in range(0, max(len(clients), 1), _AT_ONCE)
+            pa.RecordBatch.from_pylist([one.row(self.target) for one in clients[first : first + ROWS_AT_ONCE]], SCHEMA)
+            for first in range(0, max(len(clients), 1), ROWS_AT_ONCE)
         ]
         return pa.concat_batches(parts)
 

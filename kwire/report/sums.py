@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Clock", "Latencies", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
+__all__ = ["ROWS_AT_ONCE", "Clock", "Latencies", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
 
-_ROWS_AT_ONCE: Final = 1000
+ROWS_AT_ONCE: Final = 1000
 """Rows that are Python objects at one time: a batch of small ones may be a hundred times as large so."""
 
 _STEP: Final = math.log(1.02)
@@ -48,8 +48,8 @@ _FEWER: Final = 0.001
 
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
-    for first in range(0, table.num_rows, _ROWS_AT_ONCE):
-        yield from zip(*map(_values, table.slice(first, _ROWS_AT_ONCE).columns), strict=True)
+    for first in range(0, table.num_rows, ROWS_AT_ONCE):
+        yield from zip(*map(_values, table.slice(first, ROWS_AT_ONCE).columns), strict=True)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

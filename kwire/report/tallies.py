@@ -53,6 +53,8 @@ _CLOSE: Final = 1 << 31
 """Numbers that are no larger are keys as they are."""
 _MOST_NUMBERS: Final = 1 << 62
 """Products of how many values columns have stay below."""
+_MANY: Final = 256
+"""Texts of which it is worth to ask first whether they are all the same."""
 _FEW: Final = 4
 """Less than one row of so many: only these are looked at."""
 
@@ -317,7 +319,7 @@ def _same(values: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.Chunk
 
 def _constant(texts: pa.Array) -> bool:
     """Whether all of some texts are the same, which hashing them finds out later."""
-    if not pa.types.is_string(texts.type) or texts.null_count or len(texts) < 2 or texts[0] != texts[-1]:
+    if not pa.types.is_string(texts.type) or texts.null_count or len(texts) < _MANY or texts[0] != texts[-1]:
         return False
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
@@ -416,6 +418,8 @@ class Tallies:
         self._waiting = 0
         self._full = False
         """Whether there was no key without all of its evidence when rows waited no longer."""
+        self._of: Array | None = None
+        """The key of each row of the first piece by its number, where that is known."""
         self._made: tuple[Array, Totals] | None = None
 
     def add(
@@ -480,10 +484,12 @@ class Tallies:
         kept = np.zeros(len(whole), bool)
         kept[shown[_ranks(of[shown]) < MOST_EVIDENCE]] = True
         self._full = bool((np.bincount(of[kept]) == MOST_EVIDENCE).all())
-        self._pieces = [whole.take(np.flatnonzero(kept))]
-        if not kept.all():
-            self._pieces = [_joined([*self._pieces, self._folded(whole.take(np.flatnonzero(~kept)))])]
         self._waiting = 0
+        if kept.all():
+            self._pieces, self._of = [whole], of
+            return
+        rest = self._folded(whole.take(np.flatnonzero(~kept)))
+        self._pieces, self._of = [_joined([whole.take(np.flatnonzero(kept)), rest])], None
 
     def _folded(self, rest: _Piece) -> _Piece:
         """One row of each key and step."""
@@ -519,7 +525,7 @@ class Tallies:
                 return nothing, none
             piece = self._pieces[0]
             columns = piece.columns
-            of = numbers(piece.keys, self._keys)
+            of = numbers(piece.keys, self._keys) if self._of is None else self._of
             first = firsts(of)
             self._made = (
                 of,

@@ -103,3 +103,10 @@ def test_one_direction_alone_is_said(way: str, other: str, tmp_path: Path, capsy
     assert said in capsys.readouterr().err
     assert main(["findings", str(whole)]) == 0
     assert "what needs both" not in capsys.readouterr().err
+
+
+def test_json_of_rows_one_by_one_is_that_of_all() -> None:
+    about: dict[str, Any] = {"target": "4.0", "counts": {"works": 1}}
+    for rows in ([], [{"a": 1}], [{"a": "x\ny", "b": [{"c": None}, []]}, {"a": {}}]):
+        for head in (about, {}):
+            assert "".join(answers._as_json(head, rows)) == json.dumps({**head, "rows": rows}, indent=1) + "\n"

@@ -165,7 +165,19 @@ def test_rows_behind_others_are_those_of_both(coded: bool) -> None:
 
 @pytest.mark.parametrize(
     "texts",
-    [["x"] * 9, ["x"] * 8 + ["y"], ["x", "yy", "x"], ["", ""], [None, None], ["x", None], [], ["ab", "cd", "ab"]],
+    [
+        ["x"] * 9,
+        ["x"] * 8 + ["y"],
+        ["x", "yy", "x"],
+        ["", ""],
+        [None, None],
+        ["x", None],
+        [],
+        ["ab", "cd", "ab"],
+        ["x"] * 300,
+        ["x"] * 299 + ["y", "x"],
+        [""] * 300,
+    ],
 )
 @pytest.mark.parametrize("first", [0, 1])
 def test_numbers_are_the_same_where_texts_are(texts: list[str | None], first: int) -> None:
