@@ -383,8 +383,9 @@ def _corrupt_copies(work: _Work) -> None:
     chosen = {index for index, _, _, _ in work.some(0.1)}
     changed: dict[int, Sequence[Packet]] = {}
     for index, part, _, _ in work.found():
-        if not _plain(part):
+        if len(part.payload) != part.length:
             continue
+        # That of a SYN too: it says that checksums mean something, before anything else can.
         good = rebuilt(part)
         changed[index] = (good,)
         if index in chosen:

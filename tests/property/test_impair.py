@@ -118,6 +118,14 @@ def test_frames_are_found_again_soon_behind_a_loss(kind: str) -> None:
         assert behind[len(behind) * 99 // 100] <= RARELY
 
 
+def test_the_first_segment_of_a_connection_may_be_a_damaged_copy() -> None:
+    with using(MACHINE):
+        before = original("kafka-3.9-zk-librdkafka/fallback-0.9.pcap")
+        impaired = impair(before.capture, "corrupt-copies", "reordered-in-the-file", seed=621318574)
+        for window in (None, *SMALL_WINDOWS):
+            assert judge(before, impaired, window=window).good, window
+
+
 @pytest.mark.parametrize(("kind", "name", "seed"), MENDED)
 def test_what_was_wrong_once_is_right(kind: str, name: str, seed: int) -> None:
     with using(MACHINE):
