@@ -13,7 +13,9 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
   when another one follows it, or when the other direction has its answer. So it is with a response whose id makes it a
   Produce request, client_id and all, where the beginning was not captured.
-- A client whose first bytes are no request sent a damaged one where the first answer can be that of one API only.
+- A client whose first bytes are no request sent a damaged one where the first answer can be that of one API only, or
+  where a request with a client_id comes later. It is not a client of Kafka where it begins with text, where the answer
+  begins with no size, or where its first ``MOST_JUDGED`` bytes have no request; less of it tells nothing.
 - Responses alone count where ids go on; at the end of the connection, also where one can be that of one API only.
 - A connection of unknown kind is judged packet by packet, by what had come up to each, so that the verdict, and when it
   was found, are the same in any window: with each of the first ``OFTEN`` packets that bring bytes, then more seldom; as
@@ -386,8 +388,7 @@ def _looks_like_requests(
                 conn.role = Role.ENCRYPTED
                 return int64(NO)
         if first_of_stream and answer == NO and opens:
-            held = pieces[active.seen - 1].pos + pieces[active.seen - 1].len - stream.start
-            if over or held > MOST_JUDGED or _is_foreign(window, facts, scratch, at, stop, other, active):
+            if _is_foreign(window, at, stop, other, active):
                 conn.role = Role.OTHER
                 return int64(NO)
             damaged = True
@@ -395,6 +396,11 @@ def _looks_like_requests(
             break
         if best == STRONG or looked > MOST_LOOKED:
             break
+    if damaged and best != STRONG:
+        held = pieces[active.seen - 1].pos + pieces[active.seen - 1].len - stream.start
+        if held > MOST_JUDGED:
+            conn.role = Role.OTHER
+            return int64(NO)
     return best
 
 
@@ -426,9 +432,9 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
 
 
 @kernel
-def _is_foreign(window: Window, facts: Facts, scratch: Any, at: int, stop: int, other: Any, active: Any) -> bool:
+def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> bool:
     """Whether a connection whose client begins with what stands at ``at``, no request, is not Kafka: it begins with
-    text, or the answer is none. Else the request may have been damaged."""
+    text, or the answer begins with no size. Else the request may have been damaged, or a token: a later one tells."""
     data, pieces = window.data, window.pieces
     text = stop - at >= 4
     for k in range(at, min(stop, at + 4)):
@@ -438,15 +444,12 @@ def _is_foreign(window: Window, facts: Facts, scratch: Any, at: int, stop: int, 
     if other.stream == active.stream or other.look >= other.seen or pieces[other.look].off < 0:
         return False
     at = pieces[other.look].off
-    stop, _ = _run_of(pieces, other.look, other.seen, at + 4 + MOST_JUDGED)
+    stop, _ = _run_of(pieces, other.look, other.seen, at + 4)
     if stop - at < 4:
         return False
     size = i32(data, at)
-    if size < 4 or size > LARGEST_FRAME:
-        return True
-    if size < LEAST_TELLING or stop - at < 4 + min(size, int64(MOST_JUDGED)):
-        return False
-    return not _is_telling(window, facts, scratch, other, other.look)
+    foreign: bool = size < 4 or size > LARGEST_FRAME
+    return foreign
 
 
 @kernel

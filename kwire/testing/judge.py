@@ -13,6 +13,9 @@ Rules kept here:
 - Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
 - Where bytes are in the capture and no frame is given out, rows that are no frames (gaps, frames that are cut off)
   must stand for at least as many bytes, between the same two frames.
+- Of a connection of which nothing tells that it is Kafka (16 bytes may be all that was captured of it) there are no
+  frames. That is said by `connections`, with status ``unknown`` and its bytes, and counts as a row that is no frame.
+  One that is said not to be Kafka (``other``) is gone without a word.
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from kwire.capture.connections import Connections
 from kwire.capture.frames import Frames
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
-from kwire.kernels.layouts import ABSENT, Reason, Status
+from kwire.kernels.layouts import ABSENT, Reason, Role, Status
 from kwire.testing.impair import Account, Grade, Impaired
 from kwire.testing.packets import End, Flows, Side, read
 
@@ -72,6 +76,13 @@ class Row(NamedTuple):
 
 def rows(capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None) -> list[Row]:
     """What kwire says of a capture, up to its end or to where it is damaged, by number."""
+    return _rows_and_rest(capture, window=window, ports=ports)[0]
+
+
+def _rows_and_rest(
+    capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None
+) -> tuple[list[Row], list[Row]]:
+    """``rows``, and one for each direction of the connections of unknown kind, which `connections` has."""
     found: list[Row] = []
     hosts: dict[tuple[int, int], tuple[End, End]] = {}
     clients: dict[int, str | None] = {}
@@ -81,7 +92,40 @@ def rows(capture: bytes, *, window: int | None = None, ports: Iterable[int] | No
             found += _rows(frames, hosts, clients)
     except CaptureError:
         pass  # what stands before the damage was read
-    return sorted(found, key=lambda row: row.number)
+    return sorted(found, key=lambda row: row.number), _of_unknown_kind(reading.tracker.known())
+
+
+def _of_unknown_kind(known: Connections) -> list[Row]:
+    """Rows, which are no frames, for what was captured of connections of which nothing tells that they are Kafka."""
+    made = []
+    hosts = known.hosts(0, len(known))
+    for slot in (known.rows["role"] == Role.UNKNOWN).nonzero()[0].tolist():
+        row = known.rows[slot]
+        ends = [End(hosts[side][slot], int(row[f"{'ab'[side]}_port"])) for side in (0, 1)]
+        for side in (0, 1):
+            sent = known.sent[side][slot]
+            size = int(sent["payload"] - sent["repeated"])
+            made.append(
+                Row(
+                    sender=ends[side],
+                    receiver=ends[1 - side],
+                    is_response=False,
+                    api=None,
+                    version=None,
+                    id=None,
+                    client_id=None,
+                    size=size,
+                    status="unknown",
+                    error=None,
+                    skipped=True,
+                    digest=b"",
+                    time=int(sent["first_time"]),
+                    latency=None,
+                    number=-1,
+                    connection=int(row["number"]),
+                )
+            )
+    return [row for row in made if row.size]
 
 
 def _rows(frames: Frames, hosts: dict[tuple[int, int], tuple[End, End]], clients: dict[int, str | None]) -> list[Row]:
@@ -265,12 +309,14 @@ def judge(
     if Grade.PAYLOAD in grades:
         raise ValueError("a capture with another content is an original of its own")
     at_once = rows(impaired.data) if found is None and window is not None and Grade.LOSSY in grades else None
+    rest: Sequence[Row] = ()
     if found is None:
-        found = rows(impaired.data, window=window)
+        found, rest = _rows_and_rest(impaired.data, window=window)
     found = [_as_before(row, account) for row in found]
+    rest = [_as_before(row, account) for row in rest]
     verdict = Verdict(frames=sum(row.status in _SENT for row in original.rows))
     if Grade.LOSSY in grades:
-        _judge_lossy(original, impaired, found, verdict)
+        _judge_lossy(original, impaired, found, rest, verdict)
         if at_once is not None:
             verdict.differing = _difference(
                 (_comparable(_as_before(row, account), True, False) for row in at_once),
@@ -320,12 +366,18 @@ def _difference(wanted: Iterable[Row], found: Iterable[Row]) -> list[tuple[str, 
     return said + [("instead", row) for row in (there - missing).elements()]
 
 
-def _judge_lossy(original: Original, impaired: Impaired, found: Sequence[Row], verdict: Verdict) -> None:
+def _judge_lossy(
+    original: Original, impaired: Impaired, found: Sequence[Row], rest: Sequence[Row], verdict: Verdict
+) -> None:
     left = _left(original, impaired)
     verdict.invented = _invented(original, found, left, bool(impaired.account.altered))
     by_way: dict[tuple[End, End], list[Row]] = defaultdict(list)
     for row in found:
         by_way[row.sender, row.receiver].append(row)
+    for row in rest:
+        # Connections on the same ports have numbers in the order of time.
+        own = by_way[row.sender, row.receiver]
+        own.insert(next((k for k, one in enumerate(own) if one.connection > row.connection), len(own)), row)
     ways: dict[tuple[End, End], list[Side]] = defaultdict(list)
     for side, stream in original.streams.items():
         if stream.places:

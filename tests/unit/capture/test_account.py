@@ -56,7 +56,7 @@ def test_an_account_is_kept_where_it_is_asked_for() -> None:
 
 def test_connections_without_frames_are_counted_by_reason_and_port() -> None:
     for name, text in (
-        ("dns", "4 connections that are not Kafka, 402 bytes (port 15353: 4)"),
+        ("dns", "4 connections of which nothing tells that they are Kafka, 402 bytes (port 15353: 4)"),
         ("mqtt", "2 connections that are not Kafka, 2,252 bytes (port 11883: 2)"),
     ):
         with (GOLDEN.parents[1] / "foreign" / name / f"{name}.pcap").open("rb") as file:

@@ -164,9 +164,11 @@ def test_a_whole_body_tells_and_not_a_header(engine: Engine) -> None:
         said = settled(engine, connection(opener=0), [(0, wrong)], **begins)
         assert said == (Role.A_REQUESTS if body == bytes(5) else Role.UNKNOWN)
         assert settled(engine, connection(opener=0), [(0, wrong), (len(wrong), STRONG)], **begins) == Role.A_REQUESTS
-        # Without a client_id it is no client of Kafka, unless another request follows: it was damaged then.
+        # Without a client_id nothing tells it either, unless another request follows: it was damaged then.
         nameless = sized(request(3, 0, 7, body, None))
-        assert settled(engine, connection(opener=0), [(0, nameless)], **begins) == Role.OTHER
+        assert settled(engine, connection(opener=0), [(0, nameless)], **begins) == Role.UNKNOWN
+        much = [(0, nameless), (len(nameless), bytes(5000))]
+        assert settled(engine, connection(opener=0), much, **begins) == Role.OTHER
         a = [(0, nameless), (len(nameless), STRONG)]
         assert settled(engine, connection(opener=0), a, **begins) == Role.A_REQUESTS
 

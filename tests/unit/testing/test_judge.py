@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packets import METADATA_RESPONSE, Connection, metadata, pcap, response
 
 from kwire.kernels.engine import PYTHON, using
 from kwire.testing.impair import impair
@@ -88,6 +89,17 @@ def test_a_frame_that_is_gone_without_a_row_is_unseen(original: Original) -> Non
     assert seen.missed == 1
     short = [*found[:place], gap._replace(size=row.size), *found[place:]]
     assert judge(original, impair(original.capture, "snaplen-1024"), found=short).unseen == [row]
+
+
+def test_what_connections_say_of_one_of_unknown_kind_is_seen() -> None:
+    talk = Connection().open().send(metadata(7)).answer(response(7, METADATA_RESPONSE)).close()
+    original = Original(pcap(talk.packets))
+    impaired = impair(original.capture, "one-sided-responses")
+    assert [row.status for row in original.rows] == ["ok", "ok"]
+    # 16 bytes may be anything.
+    assert rows(impaired.data) == []
+    assert judge(original, impaired).good
+    assert judge(original, impaired, found=[]).unseen == [original.rows[1]]
 
 
 def test_whole_frames_behind_a_loss_are_counted(original: Original) -> None:
