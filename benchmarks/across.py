@@ -6,8 +6,8 @@
 A capture of Produce requests, made in memory as in ``benchmarks/capture.py``, is cut into files of equal size.
 ``scan``, ``chain`` and ``decode`` are the stages of ``kwire.spark.read`` without Spark; ``alone``: each by itself.
 ``shuffled`` are the bytes of edges and states, packed as the tasks send them. Rounds are interleaved; figures are
-medians of CPU time. ``--spark``: the same in Spark, ``kwire.spark.read`` beside ``load``, into nothing; CPU time is
-that of this process and all below it, the JVM and its workers.
+medians of CPU time. ``--spark``: the same in Spark, ``kwire.spark.read`` beside ``load``, into nothing: the time on the
+clock and CPU time, which is that of this process and all below it, the JVM and its workers.
 
 ``--scale`` asks of ``kwire.spark.read`` what grows, each in a process of its own. ``driver``: the memory of the driver,
 where the capture is cut into 10, 100 and so on up to ``--files`` files: its Python process at its peak, and the heap of
@@ -91,17 +91,19 @@ def in_spark(files: list[bytes], rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, one in enumerate(files):
             Path(folder, f"{number:05}.pcap").write_bytes(one)
-        spent: dict[str, list[float]] = {}
+        spent: dict[str, list[tuple[float, float]]] = {}
         for number in range(rounds + 1):
             for table in ("frames", "records"):
                 alone = spark.read.format("kwire").option("table", table).load(folder)
                 for name, frame in (("alone", alone), ("across", kwire.spark.read(folder, table=table))):
-                    begin = spent_by_all()
+                    began, begin = time.perf_counter(), spent_by_all()
                     frame.write.format("noop").mode("overwrite").save()
                     if number:
-                        spent.setdefault(f"{table} {name}", []).append(spent_by_all() - begin)
+                        took = time.perf_counter() - began, spent_by_all() - begin
+                        spent.setdefault(f"{table} {name}", []).append(took)
     for stage, times in spent.items():
-        print(f"Spark, {stage:16} {statistics.median(times):8.2f} s")
+        clock, used = (statistics.median(one) for one in zip(*times, strict=True))
+        print(f"Spark, {stage:16} {clock:8.2f} s, CPU {used:.2f} s")
     spark.stop()
 
 
@@ -224,12 +226,12 @@ def main() -> None:
                     pass
             timed(f"alone {table}", begin)
         begin = time.process_time()
-        scans = [scan(io.BytesIO(one)) for one in files]
+        scans = [scan([io.BytesIO(one)]) for one in files]
         begin = timed("scan", begin)
         chain, common, seen, links = Chain(), {}, [], []
         for place, (one, found) in enumerate(zip(files, scans, strict=True)):
             seen.append(common)
-            links.append(chain.add(place, found.edges, common, lambda one=one: contextlib.closing(io.BytesIO(one))))
+            links.append(chain.add(place, found.edges, common, lambda one=one: [io.BytesIO(one)]))
             common = together(common, found.common)
         timed("chain", begin)
         shuffled = sum(len(packed(found.edges)) for found in scans) + sum(len(packed(link.state)) for link in links)

@@ -32,8 +32,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -56,6 +55,8 @@ __all__ = ["EDGES", "Chain", "Link", "Scan", "in_order", "scan", "still_open", "
 
 Array = Any
 
+UNREADABLE: Final = (CaptureError, OSError, EOFError, pa.ArrowException)
+"""What reading a file may raise: what is wrong with it is told when it is decoded."""
 SCAN_WINDOW: Final = 1 << 20
 """Bytes that are read at once: heads end where a window does."""
 LONGEST_HEAD: Final = 1 << 20
@@ -131,7 +132,7 @@ class _Head:
 
 
 def scan(
-    source: Source,
+    sources: Iterable[Source],
     *,
     ports: Iterable[int] | None = None,
     vxlan_ports: Iterable[int] | None = None,
@@ -140,29 +141,33 @@ def scan(
     window: int = SCAN_WINDOW,
     split: Split | None = None,
 ) -> Scan:
-    """The edges of one file, or of a split of one, which is read alone. ``seen`` is called with the frames of each
-    window.
+    """The edges of a part, which is read alone: files that follow each other, or a split of one. ``seen`` is called
+    with the frames of each window.
 
-    A file that is damaged or no capture at all has the edges of what stands before the damage: what is wrong with it is
-    told when it is decoded.
+    A file that is damaged or no capture at all has the edges of what stands before the damage.
     """
-    reading = Reading(
-        source, ports=ports, vxlan_ports=vxlan_ports, keys=keys, window=window, part=Part(left=None, split=split)
-    )
-    tracker = reading.tracker
-    tracker.let_resets_begin()
     heads: dict[bytes, _Head] = {}
     of_slot: list[_Head] = []
-    try:
-        for frames in reading:
-            if seen is not None:
-                seen(frames)
-            _note_heads(tracker, frames, heads, of_slot)
-    except CaptureError:
-        pass
+    tracker: Tracker | None = None
+    over = False
+    how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys, "window": window}
+    for number, reading in enumerate(_readings(sources, Part(left=None, split=split), how)):
+        tracker = reading.tracker
+        if not number:
+            tracker.let_resets_begin()
+        try:
+            for frames in reading:
+                if seen is not None:
+                    seen(frames)
+                _note_heads(tracker, frames, heads, of_slot)
+        except UNREADABLE:
+            pass
+        over = reading.over
+    if tracker is None:
+        return Scan(EDGES.empty_table(), {})
     rows, _ = tracker.rows()
     if not len(rows):
-        return Scan(EDGES.empty_table(), tracker.common(), reading.over)
+        return Scan(EDGES.empty_table(), tracker.common(), over)
     last = latest(rows)
     unsettled = [one.slot for one in heads.values() if one.open]
     _agree(tracker, unsettled, of_slot)
@@ -181,7 +186,15 @@ def scan(
         "b_seen": pa.array([one.seen[1] for one in found], pa.int64()),
     }
     made = [columns[name] if name in columns else state.column(name).combine_chunks() for name in EDGES.names]
-    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), reading.over)
+    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), over)
+
+
+def _readings(sources: Iterable[Source], part: Part, how: Mapping[str, Any]) -> Iterator[Reading]:
+    """The files of a part, which one tracker reads one after the other."""
+    for source in sources:
+        reading = Reading(source, part=part, **how)
+        yield reading
+        part = replace(part, after=reading.tracker)
 
 
 def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_slot: list[_Head]) -> None:
@@ -380,12 +393,12 @@ class Chain:
         place: int,
         edges: pa.Table,
         common: Mapping[str, Any],
-        again: Callable[[], AbstractContextManager[Source]],
+        again: Callable[[], Iterable[Source]],
         split: Split | None = None,
     ) -> Link:
-        """Goes on to the next file. ``edges`` are those of its scan, or of some of its connections; ``common`` is what
-        is known at the end of all files before it (empty: nothing); ``again`` opens it, as a context. ``split``: it is
-        that of a file, which is opened there."""
+        """Goes on to the next part. ``edges`` are those of its scan, or of some of its connections; ``common`` is what
+        is known at the end of all parts before it (empty: nothing); ``again`` opens its files one after the other.
+        ``split``: it is that of a file, which is opened there."""
         names = edges.column("ends").to_pylist()
         rows_of = {key: row for row, key in enumerate(self._place_of)}
         before = [key for key in names if key in rows_of]
@@ -463,7 +476,7 @@ class Chain:
         edges: pa.Table,
         given: pa.Table,
         common: Mapping[str, Any],
-        again: Callable[[], AbstractContextManager[Source]],
+        again: Callable[[], Iterable[Source]],
         split: Split | None,
     ) -> dict[bytes, dict[str, Any]]:
         """The true states, at the end of a file, of connections that came before it, whose states were ``given``."""
@@ -518,19 +531,20 @@ class Chain:
         given: pa.Table,
         doubtful: list[bytes],
         common: Mapping[str, Any],
-        again: Callable[[], AbstractContextManager[Source]],
+        again: Callable[[], Iterable[Source]],
         split: Split | None,
     ) -> dict[bytes, dict[str, Any]]:
         self.read_again += len(doubtful)
         part = Part(place=place, state=given, common=common, left=None, split=split)
-        with again() as source:
-            reading = Reading(source, **self._how, part=part)
+        tracker = part.tracker(**self._how)
+        for reading in _readings(again(), part, self._how):
+            tracker = reading.tracker
             try:
                 for frames in reading:
                     self._heard(frames)
-            except CaptureError:
+            except UNREADABLE:
                 pass
-        states = _latest_states(reading.tracker)
+        states = _latest_states(tracker)
         return {key: states[key] for key in doubtful}
 
 

@@ -10,8 +10,8 @@ of them sent the first packet.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kwire.capture.tracker import Tracker
@@ -37,7 +37,8 @@ class Part:
     before; ``topics``: names of topics by id, to which the tables of this part add what they learn; ``memory``: what
     tables remember of the parts before, likewise. ``split``: it is not a file but so much of one, of which the source
     has the bytes from there on. ``answers``: what later parts answer to its requests, where a table is to know it
-    (``kwire.tables.committed.ANSWERS``).
+    (``kwire.tables.committed.ANSWERS``). ``after``: this is another file of the part that the tracker has read so far;
+    all files of a part but the last have no ``left``.
     """
 
     place: int = 0
@@ -48,6 +49,7 @@ class Part:
     memory: dict[str, Any] = field(default_factory=dict)
     split: Split | None = None
     answers: pa.Table | None = None
+    after: Tracker | None = None
 
     def tracker(
         self,
@@ -57,12 +59,27 @@ class Part:
         keys: KeyLog | None = None,
     ) -> Tracker:
         """A tracker that is where this part begins. Raises what ``Tracker`` and ``Tracker.restore`` do."""
+        if self.after is not None:
+            self.after.begin_file()
+            return self.after
         made = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, part=self.place, split=self.split)
         if self.state is not None:
             made.restore(self.state)
         if self.common:
             made.take_over(self.common["now"], self.common["brokers"], self.common["fragments"])
         return made
+
+    def of_files(self, count: int) -> Iterator[tuple[Part, Callable[[Tracker], None]]]:
+        """What each of the files of this part is to be read as, one after the other; with each comes what is to be
+        called with the tracker that has read it. Where it is not, the next goes on from the one before."""
+        after: Tracker | None = None
+
+        def ended(tracker: Tracker) -> None:
+            nonlocal after
+            after = tracker
+
+        for number in range(1, count + 1):
+            yield replace(self, left=self.left if number == count else None, after=after), ended
 
     def going_on(self, tracker: Tracker) -> Iterator[int]:
         """The numbers of the connections that go on in a later part."""

@@ -728,6 +728,16 @@ class Tracker:
 
     # -- parts of a whole
 
+    def begin_file(self) -> None:
+        """What is fed from here on are the bytes of another capture file, which goes on where the one before ended.
+
+        Of a part only, whose end is not dealt with as if the capture ended there."""
+        self._container = Container(self._counts, self._keys)
+        self._begun = self._ended = False
+        self._begin = self._base = 0
+        self._rest = np.empty(0, np.uint8)
+        self.error = None
+
     def stands_alone(self) -> bool:
         """Whether what was fed so far ends with a packet, and has nothing that packets behind it depend on."""
         return not len(self._rest) and not self._container.told

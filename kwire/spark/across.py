@@ -3,13 +3,14 @@
 ``read`` is the parallel way, in three stages of tasks (``kwire.capture.across`` says why they give the rows of the one
 capture that was never cut):
 
-    scan      a task for each file       its edges, without rows; a small row for each bucket of connections
-    chain     a task for each bucket     the files in order of time: the true states of the bucket's connections
-    decode    a task for each file       its rows, with the true states of its connections
+    scan      a task for each part       its edges, without rows; a small row for each bucket of connections
+    chain     a task for each bucket     the parts in order of time: the true states of the bucket's connections
+    decode    a task for each part       its rows, with the true states of its connections
 
-Between the stages Spark shuffles the edges: of each connection what is unfinished at the end of a file and its packets
-up to the first answered request, and once more its state. Packets and rows stay where they are, and the driver gets
-nothing but names, sizes and first times of files.
+A part is as many small files of a sensor that follow each other as make a task worth while (``parts_of``), a file, or a
+split of a large one. Between the stages Spark shuffles the edges: of each connection what is unfinished at the end of a
+part and its packets up to the first answered request, and once more its state. Packets and rows stay where they are,
+and the driver gets nothing but names, sizes and first times of files.
 
 The option ``across`` of the data source is the other way, for one query without a shuffle: a task for each sensor reads
 its files one after the other (``one_by_one``).
@@ -31,7 +32,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kwire.errors import CaptureError, KwireError
+from kwire.errors import KwireError
 from kwire.spark.workers import begin_task
 from kwire.tables.definition import CaptureTable
 
@@ -61,6 +61,7 @@ __all__ = [
     "mapped",
     "one_by_one",
     "packed",
+    "parts_of",
     "read",
     "sensor_of",
     "unpacked",
@@ -70,6 +71,11 @@ __all__ = [
 Sensor = int | str | Callable[[str], str] | None
 """Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
 first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+
+LEAST_PART: Final = 4 << 20
+"""Bytes of small files that are read by one task, at least: what a task costs besides is more than reading them."""
+PARTS_AT_ONCE: Final = 2
+"""Parts for each task that runs at once, at least, if there are so many files: not all take the same time."""
 
 BUCKETS: Final = 64
 """Tasks of the chain, of each sensor, at most: connections are shared out between them. More than run at once would
@@ -136,6 +142,26 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
         found.append(Whole(whole, tuple(range(place, place + len(whole)))))
         place += len(whole)
     return found
+
+
+def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
+    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each.
+
+    A larger file is one, as is each split, and a file whose size is not known."""
+    most = max(1, most)
+    parts: list[tuple[tuple[File, ...], int]] = []
+    for sensor, whole in enumerate(some):
+        files: list[File] = []
+        size = 0
+        for file in whole.files:
+            more = most if file.split is not None or file.size is None else file.size
+            if files and size + more > most:
+                parts.append((tuple(files), sensor))
+                files, size = [], 0
+            files.append(file)
+            size += more
+        parts.append((tuple(files), sensor))
+    return parts
 
 
 def begin_of(file: File) -> int:
@@ -208,6 +234,7 @@ def read(
     columns: Sequence[str] | None = None,
     sensor: Sensor = None,
     buckets: int | None = None,
+    part_bytes: int | None = None,
     spark: SparkSession | None = None,
     **options: Any,
 ) -> DataFrame:
@@ -216,7 +243,8 @@ def read(
     ``paths``: files, folders and patterns as for ``load``; ``options`` those of the data source (``ports``, ``limits``,
     ``keylog``, ``pathGlobFilter`` and so on). ``columns`` chooses columns. ``sensor`` says which captures belong
     together: a level of folders, a pattern or a function (``Sensor``). ``buckets``: tasks among which the connections
-    of a sensor are shared out to be followed from file to file.
+    of a sensor are shared out to be followed from file to file. ``part_bytes``: small files are read together by one
+    task up to so many bytes; 0: each alone. Without it, by the bytes that there are and the tasks that run at once.
 
     ``capture`` is the file that has the last packet of a frame; ``connection`` and ``frame`` are numbers that no other
     connection and frame of the sensor have, and ``frame`` grows in the order of time.
@@ -238,16 +266,19 @@ def read(
     files = find(checked.paths, checked.wanted, checked.choice)
     checked.check_beside()
     some = wholes(files, sensor, checked.most)
-    of_place = {place: file for whole in some for file, place in zip(whole.files, whole.places, strict=True)}
-    sensors = {place: number for number, whole in enumerate(some) for place in whole.places}
-    count = len(of_place)
-    shares = buckets or max(1, min(BUCKETS, count, _at_once(spark)))
+    at_once = _at_once(spark)
+    if part_bytes is None:
+        total = sum(file.size or 0 for file in files)
+        part_bytes = max(LEAST_PART, min(checked.most, total // (PARTS_AT_ONCE * at_once)))
+    parts = parts_of(some, part_bytes)
+    count = len(parts)
+    shares = buckets or max(1, min(BUCKETS, count, at_once))
     schema = spark_schema(definition, asked=True)
     if columns is not None:
         schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
     else:
         schema = type(schema)([schema[name] for name in definition.schema.names])
-    work = _Work(checked, _Files.of(of_place, sensors), shares, COMMITTED in schema.names)
+    work = _Work(checked, _Files.of(parts), shares, COMMITTED in schema.names)
     edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
     tasks = shares * len(some) + 1
     chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
@@ -312,20 +343,34 @@ def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files by their places, as they are sent to each task: a worker unpacks them once, since what each task does
-    anew with all files is done as often as there are files. ``sensors``: how many sensors there are."""
+    """The files of parts, by their places, as they are sent to each task: a worker unpacks them once, since what each
+    task does anew with all files is done as often as there are tasks. ``sensors``: how many sensors there are."""
 
     packed: bytes
     sensors: int
 
     @classmethod
-    def of(cls, files: Mapping[int, File], sensors: Mapping[int, int]) -> _Files:
-        """``sensors``: the number of the sensor that each place is of."""
-        both = {place: (file, sensors[place]) for place, file in files.items()}
-        return cls(zlib.compress(pickle.dumps(both)), len(set(sensors.values())))
+    def of(cls, parts: Sequence[tuple[tuple[File, ...], int]]) -> _Files:
+        """``parts``: the files of each, and the number of its sensor."""
+        return cls(zlib.compress(pickle.dumps(parts)), len({sensor for _, sensor in parts}))
 
-    def __getitem__(self, place: int) -> File:
+    def __getitem__(self, place: int) -> tuple[File, ...]:
         return _unpickled(self.packed)[place][0]
+
+    def split(self, place: int) -> Split | None:
+        """The split that a place is, where it is one."""
+        return self[place][0].split
+
+    def opened(self, place: int) -> Iterator[Any]:
+        """The files of a place, open one after the other. One that cannot be opened is left out: the task that decodes
+        it says what is wrong."""
+        for file in self[place]:
+            try:
+                stream = file.open()
+            except (OSError, EOFError, pa.ArrowException):
+                continue
+            with stream:
+                yield stream
 
     def sensor(self, place: int) -> int:
         """The number of the sensor that a place is of."""
@@ -333,8 +378,8 @@ class _Files:
 
 
 @lru_cache(maxsize=4)
-def _unpickled(data: bytes) -> dict[int, tuple[File, int]]:
-    found: dict[int, tuple[File, int]] = pickle.loads(zlib.decompress(data))
+def _unpickled(data: bytes) -> list[tuple[tuple[File, ...], int]]:
+    found: list[tuple[tuple[File, ...], int]] = pickle.loads(zlib.decompress(data))
     return found
 
 
@@ -346,7 +391,7 @@ class _Work:
     files: _Files
     shares: int
     answers: bool
-    """Whether files are to know what later ones answer to their Produce requests."""
+    """Whether parts are to know what later ones answer to their Produce requests."""
 
     def _how(self) -> dict[str, Any]:
         from kwire.spark.source import keys_of
@@ -355,14 +400,14 @@ class _Work:
         return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": keys_of(one.keylog)}
 
     def scanned(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The edges of each file, in buckets."""
+        """The edges of each part, in buckets."""
         how = self._how()
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 yield self._scanned(place, how)
 
     def _scanned(self, place: int, how: Mapping[str, Any]) -> pa.RecordBatch:
-        from kwire.capture.across import EDGES, Scan, scan
+        from kwire.capture.across import scan
         from kwire.tables.topics import Topics
 
         topics = Topics()
@@ -371,12 +416,7 @@ class _Work:
         def seen(frames: Any) -> None:
             names.extend((id_.hex(), name) for id_, name in topics.learn(frames))
 
-        try:
-            with self.files[place].open() as stream:
-                found = scan(stream, seen=seen, split=self.files[place].split, **how)
-        except (OSError, EOFError, pa.ArrowException, CaptureError):
-            # The task that decodes it says what is wrong.
-            found = Scan(EDGES.empty_table(), {})
+        found = scan(self.files.opened(place), seen=seen, split=self.files.split(place), **how)
         of = [zlib.crc32(key) % self.shares for key in found.edges.column("ends").to_pylist()]
         in_buckets = found.edges.take(pa.array(sorted(range(len(of)), key=of.__getitem__), pa.int64()))
         common = json.dumps({"common": found.common, "over": found.over})
@@ -393,7 +433,7 @@ class _Work:
         return pa.RecordBatch.from_pylist(rows, schema=_EDGES)
 
     def chained(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What each file is to know of those before it, from edges in order of sensor, bucket and place."""
+        """What each part is to know of those before it, from edges in order of sensor, bucket and place."""
         rows = (row for batch in batches for row in batch.to_pylist())
         for (sensor, bucket), some in groupby(rows, lambda row: (row["sensor"], row["bucket"])):
             if sensor == NAMES:
@@ -411,7 +451,7 @@ class _Work:
         for row, said in self._without_none(rows):
             place = row["place"]
             edges = EDGES.empty_table() if row["edges"] is None else unpacked(row["edges"])
-            link = chain.add(place, edges, common, self._opens(place), self.files[place].split)
+            link = chain.add(place, edges, common, partial(self.files.opened, place), self.files.split(place))
             left: dict[int, list[bytes]] = {}
             for key, one in link.gone_on.items():
                 left.setdefault(one, []).append(key)
@@ -430,7 +470,7 @@ class _Work:
         """The rows of the scan, and what they say; without splits that are none, because one before took them in."""
         over = None
         for row in rows:
-            file, said = self.files[row["place"]], json.loads(row["common"])
+            file, said = self.files[row["place"]][0], json.loads(row["common"])
             if file.split is not None and file.name == over:
                 continue
             if said["over"]:
@@ -438,7 +478,7 @@ class _Work:
             yield row, said
 
     def _all_names(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """For each file the names of topics: what was said last before it, and else what is said first behind that."""
+        """For each part the names of topics: what was said last before it, and else what is said first behind that."""
         of = [(row["place"], said["names"]) for row, said in self._without_none(rows)]
         later: dict[str, str] = {}
         for _, names in of:
@@ -450,13 +490,10 @@ class _Work:
             yield pa.RecordBatch.from_pylist([{"place": place, "common": topics}], schema=_STATES)
             known.update(names)
 
-    def _opens(self, place: int) -> Callable[[], AbstractContextManager[Any]]:
-        return self.files[place].open
-
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """The last stage: what was found out for a file comes together, and it is decoded."""
+    """The last stage: what was found out for a part comes together, and it is decoded."""
 
     work: _Work
     schema: Any
@@ -472,10 +509,12 @@ class _Decoding:
     def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         from kwire.spark.source import FileReader
 
-        file = self.work.files[place]
-        part = _part(place, rows, file.split)
-        if part is not None:
-            yield from FileReader(self.work.options, self.schema).rows_of(file, part)
+        part = _part(place, rows, self.work.files.split(place))
+        if part is None:
+            return
+        reader, files = FileReader(self.work.options, self.schema), self.work.files[place]
+        for file, (one, ended) in zip(files, part.of_files(len(files)), strict=True):
+            yield from reader.rows_of(file, one, ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,7 +566,7 @@ class _Filling:
 
 
 def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) -> Part | None:
-    """What the task that decodes a file is to know; None for a split that is none: nothing is said of its topics."""
+    """What the task that decodes a part is to know; None for a split that is none: nothing is said of its topics."""
     from kwire.capture.parts import Part
 
     states: list[pa.Table] = []

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ from pyspark.sql.types import StructType
 
 import kwire.spark
 from kwire import capture, tables
+from kwire.capture.splits import Split
 from kwire.errors import KwireError
 from kwire.spark import across
-from kwire.spark.files import find
+from kwire.spark.files import File, find
 from kwire.spark.source import FileReader, Options, spark_schema
 from kwire.testing import packets
 
@@ -62,9 +64,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_all_at_once(spark: SparkSession, folder: Path) -> None:
+@pytest.mark.parametrize("part_bytes", [0, 20_000, None])
+def test_all_at_once(spark: SparkSession, folder: Path, part_bytes: int | None) -> None:
     (folder / "e.pcap").write_bytes(b"nothing")
-    frame = kwire.spark.read(str(folder), table="records", columns=["capture", *COLUMNS["records"]], buckets=2)
+    columns = ["capture", *COLUMNS["records"]]
+    frame = kwire.spark.read(str(folder), table="records", columns=columns, buckets=2, part_bytes=part_bytes)
     rows = frame.toArrow().to_pylist()
     (folder / "e.pcap").unlink()
     assert [row["status"] for row in rows if row["capture"].endswith("e.pcap")] == ["bad_file"]
@@ -140,10 +144,14 @@ def cut_into(folder: Path, count: int, seed: int = 0) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("files", "buckets"), [(7, 1), (7, 5), (60, None)])
-def test_64_connections(spark: SparkSession, tmp_path: Path, files: int, buckets: int | None) -> None:
+@pytest.mark.parametrize(
+    ("files", "buckets", "part_bytes"), [(7, 1, 0), (7, 5, 0), (60, None, 0), (60, 3, 40_000), (60, None, None)]
+)
+def test_64_connections(
+    spark: SparkSession, tmp_path: Path, files: int, buckets: int | None, part_bytes: int | None
+) -> None:
     cut_into(tmp_path, files, seed=files)
-    frame = kwire.spark.read(str(tmp_path), table="records", columns=RECORDS, buckets=buckets)
+    frame = kwire.spark.read(str(tmp_path), table="records", columns=RECORDS, buckets=buckets, part_bytes=part_bytes)
     rows = frame.toArrow().to_pylist()
     assert len({row["capture"] for row in rows}) > files / 2
     assert rows_in_order(rows) == shopped()
@@ -220,7 +228,7 @@ builder = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "
 builder = builder.config("spark.log.level", "OFF").config("spark.driver.host", "127.0.0.1")
 builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-frame = kwire.spark.read(folder, table="records", columns=columns, buckets=2)
+frame = kwire.spark.read(folder, table="records", columns=columns, buckets=2, part_bytes=0)
 rows = frame.toArrow().to_pylist()
 print(sorted(repr(row) for row in rows))
 """
@@ -240,11 +248,25 @@ def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_aga
 def test_a_worker_unpacks_the_files_once(tmp_path: Path) -> None:
     """What is sent to each task is sent as often as there are files."""
     cut_into(tmp_path, 7)
-    files = dict(enumerate(find([str(tmp_path)])))
-    sent = pickle.dumps(across._Files.of(files, {place: place // 4 for place in files}))
+    files = find([str(tmp_path)])
+    sent = pickle.dumps(across._Files.of([((file,), place // 4) for place, file in enumerate(files)]))
     one, other = pickle.loads(sent), pickle.loads(sent)
     assert one is not other
     assert one[3] is other[3]
-    assert one[3] == files[3]
-    assert [one.sensor(place) for place in files] == [0, 0, 0, 0, 1, 1, 1]
+    assert one[3] == (files[3],)
+    assert [one.sensor(place) for place in range(7)] == [0, 0, 0, 0, 1, 1, 1]
     assert one.sensors == 2
+
+
+def test_small_files_are_read_together() -> None:
+    def file(name: str, size: int | None) -> File:
+        return File(None, name, name, size, False)
+
+    one = across.Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
+    other = across.Whole((file("f", 1),), (5,))
+    split = across.Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
+    parts = across.parts_of([one, other, split], 100)
+    assert [("".join(file.name for file in files), sensor) for files, sensor in parts] == [
+        ("ab", 0), ("c", 0), ("d", 0), ("e", 0), ("f", 1), ("g", 2), ("g", 2)
+    ]  # fmt: skip
+    assert len(across.parts_of([one, other, split], 0)) == 8

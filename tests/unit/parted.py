@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,8 @@ from kwire.tables.topics import Topics
 Row = dict[str, Any]
 Piece = tuple[bytes, Split | None]
 """The bytes of a part, from its beginning on, and its split where it is one."""
+Given = bytes | Piece | list[bytes]
+"""A part: a file, a split, or several files."""
 
 NOT_COMPARED = ("capture", "connection", "frame")
 """Numbers are those of files; what they say is looked at on its own."""
@@ -32,16 +33,16 @@ def pieces_of(data: bytes, splits: Sequence[Split]) -> list[Piece]:
     return [(data[one.begin :], one) for one in splits]
 
 
-def parts_of(files: Sequence[bytes | Piece], **options: Any) -> tuple[list[Part | None], Chain]:
+def parts_of(files: Sequence[Given], **options: Any) -> tuple[list[Part | None], Chain]:
     """What each of the parts is to know of the others; None for a split that is none."""
-    pieces = [(one, None) if isinstance(one, bytes) else one for one in files]
+    pieces = [(files_of(one), one[1] if isinstance(one, tuple) else None) for one in files]
     scans: list[Scan | None] = []
     over = False
     # Names of topics: what was said before, or else what is said first behind that.
     topics, said = Topics(), []
     for data, split in pieces:
         names: dict[bytes, str] = {}
-        found = scan(io.BytesIO(data), split=split, seen=partial(_learn, topics, names), **options)
+        found = scan(opened(data), split=split, seen=partial(_learn, topics, names), **options)
         said.append(names)
         scans.append(None if split is not None and over else found)
         over = over or (split is not None and found.over)
@@ -91,23 +92,43 @@ def _learn(topics: Topics, names: dict[bytes, str], frames: Any) -> None:
     names.update(topics.learn(frames))
 
 
-def opened(data: bytes) -> contextlib.closing[io.BytesIO]:
-    return contextlib.closing(io.BytesIO(data))
+def files_of(part: Given) -> list[bytes]:
+    """The bytes of each file of a part."""
+    if isinstance(part, list):
+        return part
+    return [part if isinstance(part, bytes) else part[0]]
 
 
-def rows_of(
-    files: Sequence[bytes | Piece], table: str, columns: Sequence[str] | None = None, **options: Any
-) -> list[Row]:
+def opened(files: Sequence[bytes]) -> list[io.BytesIO]:
+    return [io.BytesIO(one) for one in files]
+
+
+def batches_of(
+    given: Given, part: Part | None, tables: Mapping[str, Sequence[str] | None], **options: Any
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows that some tables have of a part; none of a split that is none. What is wrong with a file is raised at
+    the end."""
+    if part is None:
+        return
+    files = files_of(given)
+    problem: CaptureError | None = None
+    for source, (one, ended) in zip(opened(files), part.of_files(len(files)), strict=True):
+        try:
+            yield from read(source, tables, part=one, on_end=ended, **options)
+        except CaptureError as wrong:
+            problem = problem or wrong
+    if problem is not None:
+        raise problem
+
+
+def rows_of(files: Sequence[Given], table: str, columns: Sequence[str] | None = None, **options: Any) -> list[Row]:
     """The rows of all parts. Raises what the first damaged one raises, when all are read."""
     parts, _ = parts_of(files, **options)
     found = []
     error = None
     for one, part in zip(files, parts, strict=True):
-        if part is None:
-            continue
-        data = one if isinstance(one, bytes) else one[0]
         try:
-            for _, batch in read(io.BytesIO(data), {table: columns}, part=part, **options):
+            for _, batch in batches_of(one, part, {table: columns}, **options):
                 valid([batch])
                 found += batch.to_pylist()
         except CaptureError as problem:
