@@ -144,6 +144,9 @@ class Facts(NamedTuple):
     acks_code: Array
     acks_starts: Array
     """The programs that read acks of a Produce request, by version."""
+    acks_behind: Array
+    """By version: how many bytes stand between client_id and acks where there is no transaction and no tagged field, as
+    in nearly all requests, and these bytes as a number; -1 where it is not as simple."""
     layouts: Array
     layout_starts: Array
     """The programs of whole frames: the first instruction by ``2 * api + response`` and version; -1 for none."""

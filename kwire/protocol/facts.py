@@ -14,7 +14,7 @@ import numpy as np
 
 from kwire import schema
 from kwire.kernels.layouts import API_FACTS
-from kwire.kernels.programs import ProgramSet, compile_program
+from kwire.kernels.programs import COMPACT, Op, ProgramSet, compile_program
 from kwire.kernels.roles import Facts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.keys import ApiKey
@@ -30,8 +30,8 @@ def facts() -> Facts:
 
 @lru_cache(maxsize=1)
 def _facts(generation: int) -> Facts:
-    code, starts = _acks_programs()
-    return Facts(_api_facts(list(schema.api_keys())), code, starts, *_layout_programs(list(schema.api_keys())))
+    keys = list(schema.api_keys())
+    return Facts(_api_facts(keys), *_acks_programs(), *_layout_programs(keys))
 
 
 def _api_facts(keys: list[int]) -> Any:
@@ -49,8 +49,9 @@ def _api_facts(keys: list[int]) -> Any:
     return made
 
 
-def _acks_programs() -> tuple[Any, Any]:
-    """The programs that read acks of a Produce request: code, and the first instruction by version."""
+def _acks_programs() -> tuple[Any, Any, Any]:
+    """The programs that read acks of a Produce request: code, and the first instruction by version. And what stands in
+    front of it nearly always, by version."""
     produce = schema.request(ApiKey.PRODUCE)
     header = schema.message("RequestHeader")
     assert produce is not None
@@ -63,7 +64,28 @@ def _acks_programs() -> tuple[Any, Any]:
         for version in produce.versions
     }
     made = ProgramSet(programs, 1)
-    return made.code, made.starts(ApiKey.PRODUCE, produce.versions.high + 1)
+    behind = np.full((produce.versions.high + 1, 2), -1, np.int64)
+    for version in produce.versions:
+        behind[version] = _empty_before(programs[ApiKey.PRODUCE, version].code)
+    return made.code, made.starts(ApiKey.PRODUCE, produce.versions.high + 1), behind
+
+
+def _empty_before(code: Any) -> tuple[int, int]:
+    """Of a program that reads a header, and an int16 behind fields that may be empty: how many bytes these are if they
+    are, and the bytes as a number. (-1, 0) for another program."""
+    stop = list(code["op"]).index(Op.STOP_EARLY)
+    head, empty, wanted = code[:2], code[2 : stop - 1], code[stop - 1]
+    if list(head["op"]) != [Op.SKIP, Op.BYTES] or (wanted["op"], wanted["width"]) != (Op.INT, 2):
+        return -1, 0
+    made = b""
+    for one in empty:
+        if one["op"] == Op.TAGS or (one["op"] == Op.BYTES and one["nullable"] and one["width"] == COMPACT):
+            made += b"\0"
+        elif one["op"] == Op.BYTES and one["nullable"]:
+            made += b"\xff" * one["width"]
+        else:
+            return -1, 0
+    return len(made), int.from_bytes(made, "big")
 
 
 def _layout_programs(keys: list[int]) -> tuple[Any, Any]:
