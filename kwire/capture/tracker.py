@@ -530,9 +530,8 @@ class Tracker:
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
-        rows = np.empty(
-            max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES)), FRAME
-        )
+        count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
+        rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = facts(), self._scratch
         slots = np.unique(window.active["stream"] >> 1)
         before = self._known.connections["role"][slots]
@@ -968,7 +967,7 @@ class Tracker:
 def _in_order(rows: Array, order: Array) -> Array:
     """``rows`` in ``order``: in their place where they are many, since a second table of them takes as much again."""
     if len(rows) < MANY_FRAMES:
-        return rows.take(order)
+        return rows.take(order, out=ROOMS.take(rows.nbytes).view(FRAME), mode="clip")
     if not np.array_equal(order, np.arange(len(order))):
         for name in FRAME.names:
             rows[name] = rows[name][order]

@@ -12,7 +12,8 @@ numbers; the bytes stay where they are.
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
 - A Produce request with acks=0 has no response and leaves no entry [10]. acks is read by a program of
-  ``kwire.kernels.programs``, not by a parser of its own.
+  ``kwire.kernels.programs``, not by a parser of its own; where the fields in front of it are empty, as nearly always,
+  it stands at a place that is worked out from that program.
 - After a SaslHandshake v0, and in a connection that opens with a GSSAPI token, frames are raw tokens until a
   request header is seen again; each leaves an entry, so that the answer is known to be a token too [11].
 - A response whose request may still come is waited for, and all behind it: ``DISORDER`` by the clock, and longer while

@@ -68,6 +68,21 @@ def load64(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def prefetch(typing_context: Any, array: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        bytes_, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [bytes_, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")  # type: ignore[no-untyped-call]
+        # For reading, into all caches, of data.
+        how = [ir.Constant(number, one) for one in (0, 3, 1)]
+        builder.call(function, [builder.bitcast(builder.gep(data, [args[1]]), bytes_), *how])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
 def copy_exact(typing_context: Any, source: Any, at: Any, target: Any, to: Any, size: Any) -> Any:
     """memcpy. The caller has checked both ranges."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_bytes
 from kwire.kernels.layouts import NAME, NAMES_USED
-from kwire.kernels.numbers import grown, int64, load64
+from kwire.kernels.numbers import grown, int64, load64, prefetch
 
 __all__ = ["LONGEST_NAME", "NameTable", "has_room", "intern", "same_bytes"]
 
@@ -26,6 +26,8 @@ LONGEST_NAME: Final = 0x7FFF
 
 RECENT: Final = 256
 """A power of 2."""
+_AHEAD: Final = 8
+"""So many names before it is its turn, a name is fetched: each stands in another frame, far from the one before."""
 
 Array = Any
 
@@ -96,6 +98,8 @@ def intern_all(
     than all where the tables are full.
     """
     for k in range(begin, offsets.shape[0]):
+        if k + _AHEAD < offsets.shape[0]:
+            prefetch(buf, offsets[k + _AHEAD])
         length = lengths[k]
         if length < 0:
             numbers[k] = -1

@@ -99,6 +99,11 @@ def load64(array: Array, at: int) -> Any:
 
 
 @primitive
+def prefetch(array: Array, at: int) -> None:
+    """Has what stands around ``at``, which may be anywhere, brought near: it will be read soon. Nothing is read."""
+
+
+@primitive
 def copy_exact(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """``size`` bytes, no more."""
     target[to : to + size] = source[at : at + size]

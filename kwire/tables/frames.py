@@ -188,34 +188,25 @@ class FrameColumns:
         return self._frames[name][self._rows]
 
     @cached_property
-    def _connections(self) -> tuple[Array, Array]:
-        """The slots that occur, and for each frame which of them it has."""
-        return columns.distinct(self._of("slot"))
-
-    @cached_property
-    def _all_hosts(self) -> pa.Array:
-        """The addresses A and B of each slot that occurs, one behind the other."""
-        used, _ = self._connections
-        numbers = self._frames.of_connections("number", used).tolist()
-        both = (self._capture.hosts(self._frames, *one) for one in zip(used.tolist(), numbers, strict=True))
-        return pa.array([host for hosts in both for host in hosts], pa.string())
-
-    @cached_property
     def _clients(self) -> tuple[Array, Array]:
-        """The ends that are clients: twice the place of a slot among those that occur, one more for its end B; and for
-        each frame which of them it is of."""
-        return columns.distinct(self._connections[1] * 2 + self._of("client_side"))
+        """The ends that are clients: twice a slot, one more for its end B; and for each frame which of them it is
+        of."""
+        return columns.distinct(self._of("slot") * 2 + self._of("client_side"))
 
     def _hosts(self, ends: Array) -> pa.Array:
-        texts = self._all_hosts.take(pa.array(ends))
+        """The address of one of these ends for each frame: of that at the place of its client."""
+        slots = ends >> 1
+        numbers = self._frames.of_connections("number", slots).tolist()
+        both = (self._capture.hosts(self._frames, *one) for one in zip(slots.tolist(), numbers, strict=True))
+        texts = pa.array([hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)], pa.string())
         # Of brokers there is one, as a rule: clients have several connections to it.
         few = texts.dictionary_encode()
         return columns.picked(few.dictionary, few.indices.to_numpy()[self._clients[1]])
 
     def _ports(self, ends: Array) -> pa.Array:
-        used = self._connections[0]
-        both = np.stack([self._frames.of_connections(name, used) for name in ("a_port", "b_port")], 1).astype(np.int32)
-        return pa.array(both.reshape(-1)[ends].take(self._clients[1]))
+        """Likewise their ports."""
+        both = [self._frames.of_connections(name, ends >> 1) for name in ("a_port", "b_port")]
+        return pa.array(np.where(ends & 1, both[1], both[0]).astype(np.int32).take(self._clients[1]))
 
     # The columns, by their names.
 
@@ -223,8 +214,8 @@ class FrameColumns:
         return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
-        used, index = self._connections
-        return pa.array(self._frames.of_connections("number", used)[index])
+        used, index = self._clients
+        return pa.array(self._frames.of_connections("number", used >> 1)[index])
 
     def frame(self) -> pa.Array:
         return pa.array(self._frames.numbers[self._rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from typing import Any
@@ -12,7 +13,7 @@ from joined import Run, connection, directions, scratch, state, window
 from packets import metadata, metadata_answer, request, response, sized
 
 from kwire.kernels.engine import Engine
-from kwire.kernels.framing import Capture, by_order, frames_and_pairs, tell_the_rest, with_body_of
+from kwire.kernels.framing import Capture, _is_answered, by_order, frames_and_pairs, tell_the_rest, with_body_of
 from kwire.kernels.layouts import ABSENT, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
@@ -291,3 +292,41 @@ def test_frames_of_a_kind_that_the_capture_has_a_body_of(engine: Engine) -> None
     there = np.full(7, 9, np.uint8)
     engine(with_body_of)(rows, np.array([1, 0, 0, 1], np.uint8), there)
     assert there.tolist() == [1, 0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 8, 9, 13])
+@pytest.mark.parametrize("transaction", [None, "", "payments"])
+@pytest.mark.parametrize("client", [None, "", "p"])
+def test_acks_where_it_usually_is_is_what_its_program_reads(
+    version: int, transaction: str | None, client: str | None
+) -> None:
+    """Each request whole, cut at each byte, and with each byte changed."""
+    flexible = version >= 9
+    size = (lambda text: bytes([len(text) + 1])) if flexible else (lambda text: struct.pack(">h", len(text)))
+    empty = b"\0" if flexible else b"\xff\xff"
+    id_ = b"" if version < 3 else empty if transaction is None else size(transaction) + transaction.encode()
+    name = b"\xff\xff" if client is None else struct.pack(">h", len(client)) + client.encode()
+    tags = (b"\0", b"\1\5\2hi") if flexible else (b"",)
+    by_program = facts()._replace(acks_behind=np.full_like(facts().acks_behind, -1))
+    seen = set()
+    for acks, tag in itertools.product((-1, 0, 1, 0x100), tags):
+        whole = struct.pack(">hhi", 0, version, 7) + name + tag + id_ + struct.pack(">hi", acks, 1000)
+        changed = [
+            whole[:at] + bytes([byte]) + whole[at + 1 :] for at in range(8, len(whole)) for byte in (0, 1, 0x7F, 0xFF)
+        ]
+        for body in [whole, *changed, *(whole[:end] for end in range(8, len(whole)))]:
+            length = int.from_bytes(body[8:10], "big", signed=True)
+            if len(body) >= 10 and (length < -1 or 10 + length > len(body)):
+                continue  # no header
+            # What stands behind the frame is not looked at.
+            place = window([(0, body + bytes(40))])
+            row = np.zeros(1, FRAME)[0]
+            row.version, row.seen = version, len(body)
+            said = [_is_answered(place, one, scratch(), row) for one in (facts(), by_program)]
+            assert said[0] == said[1], body
+            seen.add(said[0])
+    assert seen == {True, False}
+
+
+def test_acks_of_every_version_is_where_a_constant_says() -> None:
+    assert (facts().acks_behind[:, 0] >= 0).all()
