@@ -13,8 +13,8 @@ clock and CPU time, which is that of this process and all below it, the JVM and 
 where the capture is cut into 10, 100 and so on up to ``--files`` files: its Python process at its peak, and the heap of
 the JVM (which has the executor in it here) after a collection. ``worker``: the peak of a Python worker, of ``--files``
 captures of ``--size`` MB, each of a sensor of its own, so that they are one file on the disk. ``cores``: the time on
-the clock that one file takes with one core and with two, in splits; the second of two runs. On a busy machine the CPU
-time of each worker says how the work is shared out.
+the clock that one file takes with one core and with two, in splits: the median of three runs behind the first, and how
+much of it is planning. On a busy machine the CPU time of each worker says how the work is shared out.
 """
 
 from __future__ import annotations
@@ -139,16 +139,19 @@ def measured(what: str, folder: str, cores: int, table: str) -> None:
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
-    begin, used, by = 0.0, 0.0, dict[int, float]()
-    for _ in range(2 if what == "cores" else 1):
+    runs = []
+    for _ in range(4 if what == "cores" else 1):
         begin, used, by = time.perf_counter(), spent_by_all(), {one: spent_by(one) for one in workers()}
         read = kwire.spark.read(folder, table=table, sensor=1 if what == "worker" else None)
+        planned = time.perf_counter() - begin
         read.write.format("noop").mode("overwrite").save()
-    spent = time.perf_counter() - begin
-    if what == "cores":
         each = sorted(spent_by(one) - by.get(one, 0.0) for one in workers())
-        shares = " and ".join(f"{one:.1f}" for one in each[-cores:])
-        print(f"{cores} cores: {spent:.1f} s, CPU {spent_by_all() - used:.1f} s, of workers {shares} s")
+        runs.append((time.perf_counter() - begin, planned, spent_by_all() - used, *each[-cores:]))
+    spent = runs[-1][0]
+    if what == "cores":
+        spent, planned, used, *each = (statistics.median(one) for one in zip(*runs[1:], strict=True))
+        shares = " and ".join(f"{one:.1f}" for one in each)
+        print(f"{cores} cores: {spent:.2f} s, planning {planned:.2f} s, CPU {used:.1f} s, of workers {shares} s")
     elif what == "worker":
         print(f"peaks of workers: {', '.join(f'{peak(one) / 1e6:.0f} MB' for one in workers())}")
     else:

@@ -146,26 +146,35 @@ def _blocks(data: bytes, state: Mapping[str, Any]) -> Array:
 
 def _words(data: bytes, little: bool) -> Array:
     """The unsigned 32-bit number at each position."""
-    one = np.frombuffer(data, np.uint8).astype(np.int64)
-    if len(one) < 4:
-        return one[:0]
-    parts = [one[k : len(one) - 3 + k] for k in range(4)]
-    a, b, c, d = parts if little else parts[::-1]
-    return a | b << 8 | c << 16 | d << 24
+    made = np.empty(max(0, len(data) - 3), np.int64)
+    for k in range(min(4, len(made))):
+        made[k::4] = np.frombuffer(data, "<u4" if little else ">u4", (len(data) - k) // 4, k)
+    return made
 
 
 def _followed(nexts: Array, end: int) -> Array:
     """Where a chain that begins at each position leaves the first ``end`` bytes; -1 where it comes to nothing.
 
-    Each step follows twice as many links as the one before. A header that is cut off at the end is not looked at: the
-    chain has come as far as that.
+    Each step follows twice as many links as the one before, of the few positions that can be headers. A header that is
+    cut off at the end is not looked at: the chain has come as far as that.
     """
-    reach = np.concatenate([nexts, np.arange(len(nexts), end)])
+    headers = np.flatnonzero(nexts >= 0)
+    reach = np.concatenate([np.full(len(nexts), _NOWHERE), np.arange(len(nexts), end)])
+    ends = nexts[headers]
+    # By the number of a header that of the next, its own where the chain has ended.
+    number = np.full(len(nexts), _NOWHERE)
+    number[headers] = np.arange(len(headers))
+    inside = ends < len(nexts)
+    following = np.where(inside, number[np.where(inside, ends, 0)], np.arange(len(headers)))
+    broken = following < 0
+    ends[broken], following[broken] = _NOWHERE, np.flatnonzero(broken)
     while True:
-        inside = (reach >= 0) & (reach < len(nexts))
-        if not inside.any():
-            return reach
-        reach = np.where(inside, reach[np.where(inside, reach, 0)], reach)
+        further = following[following]
+        if np.array_equal(further, following):
+            break
+        following = further
+    reach[headers] = ends[following]
+    return reach
 
 
 def _timed(read: Callable[[int, int], bytes], at: int, state: Mapping[str, Any]) -> int | None:
