@@ -122,6 +122,10 @@ PYTHON: Final[Engine] = _Python("python")
 MACHINE: Final[Engine] = _Machine("machine code")
 
 
+_DISABLED: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+"""As numba does, it is asked once: that takes longer than all else here."""
+
+
 class _State:
     """What this process has done so far."""
 
@@ -141,7 +145,7 @@ def choose(size: int) -> Engine:
     """
     if _state.fixed is not None:
         return _state.fixed
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if _DISABLED:
         return PYTHON
     if loaded():
         return MACHINE

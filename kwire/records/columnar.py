@@ -601,7 +601,8 @@ class _Window:
                 table = grown(table)
             if state.problems >= len(problems):
                 problems = grown(problems)
-        self._tell(problems[: state.problems])
+        if state.problems:
+            self._tell(problems[: state.problems])
         return table[: state.entries]
 
     def _tell(self, problems: Any) -> None:
@@ -990,6 +991,10 @@ class _Columns:
             found = self._uniform[column] = int((values == values[0]).all())
         return found == 1
 
+    def _all_alike(self) -> bool:
+        """Whether there are records, all of one format and with the same attributes."""
+        return self.rows > 0 and self._same("magic") and self._same("attributes")
+
     def _chosen(self, column: Ints, same: bool, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
         """``values[column[entry]]`` for the rows of each entry; ``same``: ``column`` holds one value only."""
         if not self.rows:
@@ -1012,10 +1017,13 @@ class _Columns:
         return _nullable(kind, out, None if none is None else out != none)
 
     def _timestamp_type(self) -> pa.Array:
-        same = self.rows > 0 and self._same("magic") and self._same("attributes")
-        table = self.table[:1] if same else self.table
+        names, table = (*TIMESTAMP_TYPES, None), self.table
+        if self._all_alike():
+            one = table[0]
+            kind = 2 if one["magic"] == 0 else int(one["attributes"] & LOG_APPEND_TIME != 0)
+            return CONSTANTS.get(pa.string(), names[kind], self.rows)
         kinds = np.where(table["magic"] == 0, 2, table["attributes"] & LOG_APPEND_TIME != 0)
-        return self._chosen(kinds, same, pa.string(), (*TIMESTAMP_TYPES, None))
+        return self._chosen(kinds, False, pa.string(), names)
 
     def _magic(self) -> pa.Array:
         return self._chosen(self.table["magic"], self.rows > 0 and self._same("magic"), pa.int8(), (0, 1, 2))
@@ -1056,10 +1064,12 @@ class _Columns:
         return self._flag(CONTROL)
 
     def _flag(self, bit: int) -> pa.Array:
-        same = self.rows > 0 and self._same("magic") and self._same("attributes")
-        table = self.table[:1] if same else self.table
+        table = self.table
+        if self._all_alike():
+            one = table[0]
+            return CONSTANTS.get(pa.bool_(), bool(one["magic"] == 2 and one["attributes"] & bit), self.rows)
         flags = (table["attributes"] & bit != 0) & (table["magic"] == 2)
-        return self._chosen(flags.view(np.uint8), same, pa.bool_(), (False, True))
+        return self._chosen(flags.view(np.uint8), False, pa.bool_(), (False, True))
 
 
 @lru_cache(maxsize=64)

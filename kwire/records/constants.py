@@ -26,6 +26,12 @@ KEPT: Final = 64 << 20
 """Bytes of all arrays that are kept."""
 LARGEST: Final = 8 << 20
 """Bytes of one that is kept."""
+_PLAIN: Final = frozenset(
+    one.id for one in (pa.string(), pa.binary(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64())
+)
+"""Types that are known by their numbers."""
+_HEADERS: Final = -1
+"""In place of the number of ``HEADERS``."""
 
 
 class Constants:
@@ -36,11 +42,13 @@ class Constants:
 
     def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
         """``rows`` times ``value``; None is null, and ``()`` no headers."""
-        if value is None and kind == DICTIONARY:
-            return pa.nulls(rows, kind)
-        key = kind, value
+        # What arrow types are as keys takes longer than all else here.
+        number = kind.id
+        key = (number if number in _PLAIN else _HEADERS if kind is HEADERS else kind), value
         made = self._made.get(key)
         if made is None or len(made) < rows:
+            if value is None and kind == DICTIONARY:
+                return pa.nulls(rows, kind)
             # More rows are asked for as a rule, where windows grow.
             size = max(1 << (rows - 1).bit_length() if rows else 0, 1024)
             width = 4 + (len(value.encode("utf-8", "replace")) if isinstance(value, str) else 8)
