@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -35,6 +36,7 @@ from pyarrow import fs
 from kwire.capture.compressed import decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
+from kwire.spark.ahead import Ahead
 
 if TYPE_CHECKING:
     from kwire.capture.splits import Split
@@ -68,11 +70,17 @@ class File:
 
         What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
-        if self.split is not None:
-            stream = self.filesystem.open_input_file(self.path)
-            stream.seek(self.split.begin)
-            return stream
-        return decompressed(self.filesystem.open_input_stream(self.path, compression=None))
+        return self.raw(self.split.begin) if self.split is not None else decompressed(self.raw())
+
+    def raw(self, begin: int = 0) -> Any:
+        """A stream of the bytes that are stored, from ``begin`` on. Raises ``OSError``."""
+        if not isinstance(self.filesystem, fs.LocalFileSystem):
+            return Ahead(self.filesystem.open_input_file(self.path), begin)
+        # Python's own: captures are read from it to where they are worked on, without a copy.
+        stream = Path(self.path).open("rb")  # noqa: SIM115 - whoever asked for it closes it
+        if begin:
+            stream.seek(begin)
+        return stream
 
     def is_foreign(self) -> bool:
         """Whether this is no capture, but something that lies in a folder of captures: it has neither their names nor

@@ -295,7 +295,7 @@ class Taken(File):
         become shorter."""
         if self.trouble is not None:
             raise CaptureError(self.trouble)
-        stream = self.filesystem.open_input_stream(self.path, compression=None)
+        stream = self.raw()
         return decompressed(stream if self.size is None else _FirstBytes(stream, self.size))
 
 

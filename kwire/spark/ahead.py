@@ -1,0 +1,83 @@
+"""Files of object stores, fetched ahead of their reader: ``Ahead``.
+
+Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So while one piece
+is worked on, the next ones are being fetched.
+
+Rules kept here:
+
+- Memory is bounded: the piece that is read, and ``AT_ONCE`` more.
+- A file of which the beginning alone is read, to see what it is, is asked for ``FIRST`` bytes and no more.
+- What fails, fails in the read that it belongs to. Arrow tries again by itself what is worth trying again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+__all__ = ["AT_ONCE", "FIRST", "PIECE", "Ahead"]
+
+FIRST: Final = 64 << 10
+"""Bytes of the first request."""
+PIECE: Final = 8 << 20
+"""Bytes of the others."""
+AT_ONCE: Final = 2
+"""Requests that are out while a piece is read."""
+
+
+class Ahead(io.RawIOBase):
+    """The bytes of ``file``, one with ``read_at`` and ``size`` as Arrow has them, from ``begin`` on. Closes it."""
+
+    def __init__(self, file: Any, begin: int = 0) -> None:
+        super().__init__()
+        self._pool: ThreadPoolExecutor | None = None
+        self._file = file
+        self._size = int(file.size())
+        self._here = memoryview(b"")
+        """What was fetched and not read yet."""
+        self._next = begin
+        """The first byte that was not asked for."""
+        self._out: deque[Future[bytes]] = deque()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Up to so many bytes; none at the end only. Raises ``OSError``."""
+        into = memoryview(buffer).cast("B")
+        if not self._here and len(into):
+            self._here = memoryview(self._fetched())
+        count = min(len(into), len(self._here))
+        into[:count] = self._here[:count]
+        self._here = self._here[count:]
+        return count
+
+    def _fetched(self) -> bytes:
+        """The next piece; empty at the end."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(AT_ONCE)
+            begin, self._next = self._next, min(self._next + FIRST, self._size)
+            return self._read_at(begin, self._next - begin)
+        # The one that is wanted, and those behind it.
+        while len(self._out) <= AT_ONCE and self._next < self._size:
+            count = min(PIECE, self._size - self._next)
+            self._out.append(self._pool.submit(self._read_at, self._next, count))
+            self._next += count
+        return self._out.popleft().result() if self._out else b""
+
+    def _read_at(self, begin: int, count: int) -> bytes:
+        found = bytes(self._file.read_at(count, begin)) if count > 0 else b""
+        if len(found) < count:
+            raise OSError(f"the file has become shorter: {len(found)} of {count} bytes from byte {begin} on")
+        return found
+
+    def close(self) -> None:
+        """Ends what is being fetched, and closes the file."""
+        if not self.closed:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+            self._out.clear()
+            self._file.close()
+        super().close()
