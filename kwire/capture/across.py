@@ -316,7 +316,8 @@ def _essence(row: Mapping[str, Any]) -> Any:
     streams = [row["b_to_a"], row["a_to_b"]] if swap else [row["a_to_b"], row["b_to_a"]]
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
-    known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, row["client_id"], row["tls"]]
+    known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, connection["latest_id"]]
+    known += [row["client_id"], row["tls"]]
     if role == Role.UNKNOWN:
         opener = connection["opener"]
         known += [1 - opener if swap and opener >= 0 else opener, *(_wrapped(one["start"]) for one in streams)]

@@ -59,6 +59,7 @@ _CONNECTION: Final = {
     "given_up": _COUNT,
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
+    "latest_id": (-1, _INT32[1]),
     "told": _FLAG,
     "unanswered": _COUNT,
     "handshake": (ABSENT, _ANY[1]),

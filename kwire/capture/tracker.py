@@ -92,7 +92,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 3
+STATE_VERSION: Final = 4
 
 _NUMBER: Final = pa.int64()
 

@@ -104,6 +104,16 @@ MOST_TOKENS: Final = 64
 """Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
 (RFC 4422)."""
 
+LARGEST_ID: Final = 0x7FFFFFFF
+"""Behind it, ids begin again."""
+RESERVED: Final = LARGEST_ID - 7
+"""Ids from here on are those that Java sends SASL with, whatever the others are (``SaslClientAuthenticator``)."""
+SHORTEST_REQUEST: Final = 14
+"""Bytes of a request, its size included: so many more, and another id may have been there."""
+
+MOST_FOLLOWED: Final = 64
+"""Requests, one behind the other, after which so many more would not tell more."""
+
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
 
@@ -264,16 +274,74 @@ def _goes_on(data: Array, at: int, following: int) -> bool:
 
 
 @kernel
+def _is_later(window: Window, capture: Capture, way: Any, at: int) -> bool:
+    """Whether the request at ``at`` has an id that may come behind the latest: clients count, and what is skipped holds
+    so many requests at most. Values of records may be frames of the same client, but have ids of any time."""
+    latest = capture.connections[way.slot].latest_id
+    skipped = max(int64(0), capture.streams[way.stream].skipped) + at - way.shift - way.pos
+    further = (i32(window.data, at + 8) - latest) & LARGEST_ID
+    later: bool = latest < 0 or 0 < further <= NEAR + skipped // SHORTEST_REQUEST
+    return later
+
+
+@kernel
+def _others_follow(
+    window: Window, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int, enough: bool
+) -> int:
+    """Whether the request at ``at``, in ``piece``, is followed by others of its client, one behind the other, up to
+    where a segment begins with one: YES, NO or NEED_MORE. At the end of all, ids without a gap will do; or nothing at
+    all, with ``enough``.
+
+    A value of a record may be several requests. Mostly the rest of the record follows, but a message set ends with a
+    value, and so may a segment.
+    """
+    data, pieces = window.data, window.pieces
+    several = False
+    gapless = True
+    for _ in range(MOST_FOLLOWED):
+        following = at + 4 + i32(data, at)
+        if following >= stop:
+            break
+        answer = plausible_request(data, following, stop, facts.apis)
+        if answer == NEED_MORE and way.ends_here == 1:
+            break
+        if answer != YES or not _goes_on(data, at, following):
+            return answer if answer == NEED_MORE else NO
+        while pieces[piece].pos + pieces[piece].len <= following - way.shift:
+            piece += 1
+        if pieces[piece].pos == following - way.shift:
+            return YES
+        said, _ = fits(
+            data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
+        )
+        if said in (UNFIT, TRAILS):
+            return NO
+        if said == SO_FAR:
+            if way.ends_here == 1:
+                break
+            return NEED_MORE
+        gapless = gapless and i32(data, following + 8) - i32(data, at + 8) == 1
+        several = True
+        at = following
+    if enough or (several and gapless and way.ends_here == 1):
+        return YES
+    return NEED_MORE if way.ends_here == 0 else NO
+
+
+@kernel
 def _request_here(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, touching: bool
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
-    Its body has to fit, and its client_id is that of the connection where one is known: values of records may be frames
-    themselves. What follows has to be a request too. ``touching``: a segment begins there.
+    Its body has to fit, its client_id is that of the connection where one is known, and its id comes behind the latest:
+    values of records may be frames themselves. What follows has to be a request too. In the middle of a segment others
+    have to follow up to the beginning of another; at the beginning of a segment the id may be any if they do.
+    ``piece`` has its first byte.
     """
     data = window.data
     client = capture.connections[way.slot].client
+    touching = window.pieces[piece].pos == at - way.shift
     length = i16(data, at + 12) if stop - at >= 14 else int64(-1)
     known = False
     if client >= 0 and length >= 0:
@@ -281,20 +349,58 @@ def _request_here(
         known = name.len == length and same_bytes(data, at + 14, capture.pool, name.off, length)
     if client >= 0 and not known:
         return NO
+    later = _is_later(window, capture, way, at)
+    if not later and not (touching and known):
+        return NO
     said, _ = fits(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
     if said == SO_FAR:
         if way.ends_here == 0:
             return NEED_MORE
-        return YES if touching and known else NO
+        return YES if touching and known and later else NO
     if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
         return NO
+    if not (touching and known and later):
+        return _others_follow(window, facts, scratch, way, at, stop, piece, touching and later)
     following = at + 4 + i32(data, at)
+    answer = int64(YES)
     if following < stop:
-        after = plausible_request(data, following, stop, facts.apis)
-        if after == NO or (after == NEED_MORE and way.ends_here == 0):
-            return after
-        if after == YES and not (known and touching) and not _goes_on(data, at, following):
+        answer = plausible_request(data, following, stop, facts.apis)
+    return YES if answer == NEED_MORE and way.ends_here == 1 else answer
+
+
+@kernel
+def _answers_follow(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int
+) -> int:
+    """``_others_follow`` for the response at ``at``: those that follow answer requests too."""
+    data, pieces = window.data, window.pieces
+    conn = capture.connections[way.slot]
+    several = False
+    gapless = True
+    for _ in range(MOST_FOLLOWED):
+        following = at + 4 + i32(data, at)
+        if following + 8 > stop:
+            if way.ends_here == 0:
+                return NEED_MORE
+            return YES if several and gapless else NO
+        while pieces[piece].pos + pieces[piece].len <= following - way.shift:
+            piece += 1
+        wanted = i32(data, following + 4)
+        until = pieces[piece].clock + DISORDER
+        row = find(conn, capture.waiting, capture.ids, capture.room[0], wanted, until)
+        if row < 0 or wanted == i32(data, at + 4) or not 4 <= i32(data, following) <= LARGEST_FRAME:
             return NO
+        if pieces[piece].pos == following - way.shift:
+            return YES
+        entry = capture.waiting[row]
+        said, _ = fits(data, following, stop, int64(1), entry.api, entry.version, facts, scratch)
+        if said == SO_FAR and way.ends_here == 0:
+            return NEED_MORE
+        if said in (UNFIT, TRAILS, SO_FAR):
+            return NO
+        gapless = gapless and i32(data, following + 4) - i32(data, at + 4) == 1
+        several = True
+        at = following
     return YES
 
 
@@ -318,7 +424,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
             if way.response == 0:
                 answer = plausible_request(data, at, stop, facts.apis)
                 if answer == YES:
-                    answer = _request_here(window, capture, facts, scratch, way, at, stop, touching)
+                    answer = _request_here(window, capture, facts, scratch, way, at, stop, piece)
                 elif touching and conn.first_id < 0:
                     # The handshake before it is missing.
                     token = is_kerberos(data, at, stop)
@@ -342,6 +448,8 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
                     way.ends_here == 1,
                     until,
                 )
+                if answer == YES and not touching:
+                    answer = _answers_follow(window, capture, facts, scratch, way, at, stop, piece)
             # What is cut off within its header is none, but others may follow.
             if answer != NO and not (answer == NEED_MORE and way.ends_here == 1):
                 break
@@ -589,6 +697,8 @@ def _request(
         return
     if conn.first_id < 0:
         conn.first_id = max(int64(0), row.id)
+    if row.id & LARGEST_ID < RESERVED:
+        conn.latest_id = row.id & LARGEST_ID
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
         wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order, clock)
@@ -790,13 +900,18 @@ def _is_no_frame(
     where that cannot be told yet.
 
     Sizes are believed as long as what follows looks like a frame, or is not there. Else the body has to be what its
-    layout says.
+    layout says. Tokens look like nothing.
     """
-    if available < 8 or _begins_tokens(window, capture, way, at):
+    if available < 8:
         return NO
     stop = way.run_end + way.shift
     end = way.pos + 4 + size
     following = at + 4 + size
+    if _begins_tokens(window, capture, way, at):
+        if following >= stop:
+            return NO
+        body = _body_there(window, capture, facts, scratch, way, at, stop, way.now)
+        return YES if body in (UNFIT, TRAILS) else NO
     if way.after > way.piece + 1 and _has_another(window, capture, facts, scratch, way, at, end):
         return YES
     if following >= stop:

@@ -279,6 +279,8 @@ class Connection(Row):
     """1 while requests may be raw SASL tokens, without a header."""
     first_id: int
     """Correlation id of the first request seen, -1 before that."""
+    latest_id: int
+    """That of the latest one, -1 before that; those that Java keeps for SASL do not count."""
     told: int
     """1 when the row of an encrypted connection has been written."""
     client: int

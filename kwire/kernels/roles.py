@@ -350,6 +350,7 @@ def _looks_like_requests(
     best = int64(NO)
     looked = int64(0)
     damaged = False
+    doubtful = False
     for p in range(active.look, active.seen):
         if pieces[p].off < 0:
             continue
@@ -378,7 +379,7 @@ def _looks_like_requests(
             looked += more
             answer = NO if look == NO else YES
             # Behind what is no request, another protocol's small numbers may look like one without a client_id.
-            if damaged and not (stop - at >= CLIENT_ID and i16(data, at + 12) > 0):
+            if (damaged or doubtful) and not (stop - at >= CLIENT_ID and i16(data, at + 12) > 0):
                 look = min(look, int64(MAYBE))
         elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID:
             # A client_id that was cut off, by the snapshot length perhaps.
@@ -395,6 +396,9 @@ def _looks_like_requests(
                 conn.role = Role.OTHER
                 return int64(NO)
             damaged = True
+        elif first_of_stream and look == MAYBE and at + 4 + i32(data, at) <= stop:
+            # All of it is there, and its size may be false.
+            doubtful = True
         elif best == STRONG or first_of_stream:
             break
         if best == STRONG or looked > MOST_LOOKED:

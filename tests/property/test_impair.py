@@ -17,7 +17,7 @@ from hypothesis import settings
 from fuzz.impair import GOLDEN, NOT_YET, original, originals
 from kwire.kernels.engine import MACHINE, using
 from kwire.testing.impair import KINDS, Grade, impair
-from kwire.testing.judge import Verdict, judge
+from kwire.testing.judge import Original, Verdict, judge
 
 TINY = 24
 """Runs of each kind that loses nothing with one of the smallest captures."""
@@ -37,6 +37,8 @@ MENDED = (
     ("lost-some", "kafka-3.9-kraft-kafkajs/codecs.pcap", 108),
     # The first request, and the first token, are zeros.
     ("blanked", "kafka-4-telemetry/refusals.pcap", 1021),
+    # The size of a request in front of a raw token is three bytes too large.
+    ("false-sizes", "kafka-3.9-zk-kerberos/gssapi.pcap", 1026),
     # Of a connection 16 bytes are all that there is: `connections` has them.
     ("one-sided-responses", "kafka-4.3-kraft-brokers/quorum.pcap", 0),
     ("blanked", "kafka-3.9-zk-kerberos/gssapi.pcap", 1013),
@@ -129,6 +131,25 @@ def test_the_first_segment_of_a_connection_may_be_a_damaged_copy() -> None:
         impaired = impair(before.capture, "corrupt-copies", "reordered-in-the-file", seed=621318574)
         for window in (None, *SMALL_WINDOWS):
             assert judge(before, impaired, window=window).good, window
+
+
+@pytest.mark.parametrize("kind", ["lost-many", "lost-first", "lost-one-way"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka-3.9-kraft-kafkajs/codecs.pcap",
+        "kafka-3.9-zk-kafka-python/first-light.pcap",
+        "kafka-3.9-zk-kafka-python/pinned-0.9.pcap",
+        "kafka-4.3-kraft-events/events.pcap",
+    ],
+)
+def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> None:
+    with using(MACHINE):
+        before = Original(impair((GOLDEN / name).read_bytes(), "values-are-frames").data)
+        for seed in (0, 1, 50, 51, 52):
+            impaired = impair(before.capture, kind, seed=seed)
+            for window in (None, SMALL_WINDOWS[seed % 3]):
+                assert judge(before, impaired, window=window).good, (seed, window)
 
 
 @pytest.mark.parametrize(("kind", "name", "seed"), MENDED)

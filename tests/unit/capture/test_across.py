@@ -108,7 +108,7 @@ def test_a_frame_may_reach_over_several_files() -> None:
 
 def test_the_earlier_file_is_right_where_a_later_one_begins_with_what_looks_like_frames() -> None:
     # The records of this request are requests themselves: read alone, the second file begins with one.
-    inner = sized(metadata(77)) * 8
+    inner = b"".join(sized(metadata(number)) for number in range(77, 85))
     connection = exchange(count=1)
     outer = sized(produce(2, 1, inner))
     at = outer.index(inner)

@@ -125,6 +125,74 @@ def test_values_of_several_frames_are_not_frames_behind_a_hole(known: bool) -> N
         assert [one for one in found if one[2] == Status.OK] == [*told, *several(12, 14)], inner
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    ("inner", "behind"),
+    [([4], 50), ([4, 5], 50), ([3], 50), ([1, 2], 50), ([4, 5, 6, 5], 0), ([4, 5, 6, 5], 50), ([9], 0)],
+)
+def test_values_that_look_like_what_was_lost_are_none(inner: list[int], behind: int, known: bool) -> None:
+    """Of the same client, with the ids that would come next: but they lead to no segment that begins with a request.
+    A message set ends with a value."""
+    value = b"".join(sized(metadata(number)) for number in inner)
+    connection = Connection(mss=100)
+    if known:
+        talk(3, connection=connection.open())
+    before = len(connection.packets)
+    connection.send(produce(4, 1, b"\xff" * 150 + value + b"\xff" * behind)).answer(produce_answer(4))
+    for number in range(5, 8):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    found = brief(windows([*connection.packets[:before], *connection.packets[before + 1 :]]))
+    told = several(1, 3) if known else []
+    assert [one for one in found if one[2] == Status.OK] == [*told, *several(5, 7)]
+
+
+def test_requests_of_one_segment_are_found_where_they_lead_to_the_next() -> None:
+    connection = talk(3)
+    before = len(connection.packets)
+    connection.send(produce(4, 0, b"\xff" * 2000), metadata(5), metadata(6))
+    for number in (5, 6):
+        connection.answer(metadata_answer(number))
+    talked = connection.send(metadata(7)).answer(metadata_answer(7)).packets
+    found = brief(windows([*talked[:before], *talked[before + 1 :]]))
+    assert [one for one in found if one[0] == 0 and one[2] == Status.OK and one[1] > 3] == [
+        (0, number, Status.OK) for number in (5, 6, 7)
+    ]
+
+
+def test_ids_that_begin_anew_behind_a_hole_count_where_two_segments_begin_with_them() -> None:
+    connection = Connection().open()
+    for number in (5000, 5001, 5002, 10, 11, 12):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    lost = [k for k, one in enumerate(connection.packets) if one.payload and one.src[1] != 9092][2]
+    found = brief(windows([*connection.packets[:lost], *connection.packets[lost + 1 :]]))
+    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [5000, 5001, 10, 11, 12]
+
+
+@pytest.mark.parametrize("further", [5, 1001, 3000])
+def test_as_many_ids_may_be_missing_as_the_hole_has_requests(further: int) -> None:
+    connection = talk(3)
+    before = len(connection.packets)
+    connection.send_raw(sized(metadata(4)) * further)
+    lost = len(connection.packets)
+    number = 3 + further
+    connection.send(metadata(number)).answer(metadata_answer(number))
+    found = brief(windows([*connection.packets[:before], *connection.packets[lost:]]))
+    assert [one for one in found if one[2] == Status.OK] == [*several(1, 3), *several(number, number)]
+
+
+@pytest.mark.parametrize("behind", [b"\xff" * 50, sized(metadata_answer(9)), sized(metadata_answer(4)) + b"\xff"])
+def test_values_that_look_like_the_answer_that_was_lost_are_none(behind: bytes) -> None:
+    connection = talk(3, connection=Connection(mss=100).open())
+    connection.send(metadata(4))
+    before = len(connection.packets)
+    connection.answer(response(4, b"\xff" * 150 + sized(metadata_answer(4)) + behind))
+    for number in range(5, 8):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    found = brief(windows([*connection.packets[:before], *connection.packets[before + 1 :]]))
+    assert (1, 4, Status.OK) not in found
+    assert [one for one in found if one[2] == Status.OK] == [*several(1, 3), (0, 4, Status.OK), *several(5, 7)]
+
+
 def test_a_false_size_costs_what_is_behind_it_and_nothing_is_lost_unseen() -> None:
     connection = talk(2)
     connection.send_raw(struct.pack(">i", -5) + b"\xff" * 20)
@@ -133,6 +201,18 @@ def test_a_false_size_costs_what_is_behind_it_and_nothing_is_lost_unseen() -> No
     found = brief(windows(connection.packets))
     assert [one for one in found if one[2] == Status.OK] == [*several(1, 2), *several(3, 5)]
     assert [one[2] for one in found if one[2] != Status.OK] == [Status.MALFORMED, Status.GAP]
+
+
+@pytest.mark.parametrize("by", [-3, 1, 3])
+def test_a_handshake_before_tokens_is_no_frame_where_its_size_is_false(by: int) -> None:
+    """What follows it looks like nothing: so it has to be what its layout says."""
+    handshake = request(17, 0, 1, b"\0\5PLAIN")
+    connection = Connection().open().send_raw(struct.pack(">i", len(handshake) + by) + handshake)
+    connection.answer(response(1, b"\0\0" + bytes(4))).send(b"\0user\0secret").answer(b"")
+    for number in (2, 3):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    found = brief(windows(connection.packets))
+    assert [one for one in found if one[2] in (Status.OK, Status.TRAILING)] == several(2, 3)
 
 
 @pytest.mark.parametrize("step", [3_000_000, 60_000_000])

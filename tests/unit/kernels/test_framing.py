@@ -85,10 +85,15 @@ def test_the_first_response_that_is_waited_for_is_found_wherever_the_capture_beg
         assert found == ok(0, 5100, 5101, 5102) + [gap(1, left)] * bool(left) + ok(1, 5101, 5102)
 
 
-def test_a_request_in_the_middle_of_a_segment_needs_another_behind_it_or_the_end(engine: Engine) -> None:
+def test_a_request_in_the_middle_of_a_segment_needs_others_behind_it_up_to_another_segment_or_the_end(
+    engine: Engine,
+) -> None:
     noise = b"\xff" * 10
-    assert read(engine, known(), [(0, noise + ASKED[0])], final=True) == [gap(0, 10), *ok(0, 5100)]
+    assert read(engine, known(), [(0, noise + ASKED[0])], final=True) == [gap(0, 10 + len(ASKED[0]))]
+    assert read(engine, known(), [(0, noise + ASKED[0] + ASKED[1])]) == []
     assert read(engine, known(), [(0, noise + ASKED[0] + ASKED[1])], final=True) == [gap(0, 10), *ok(0, 5100, 5101)]
+    following = 10 + len(ASKED[0])
+    assert read(engine, known(), [(0, noise + ASKED[0]), (following, ASKED[1])]) == [gap(0, 10), *ok(0, 5100, 5101)]
     lonely = noise + ASKED[0] + b"\xff" * 20
     assert read(engine, known(), [(0, lonely)], final=True) == [gap(0, len(lonely))]
     # At the beginning of a segment, one is enough, unless something else follows it.
@@ -100,15 +105,17 @@ def test_a_request_that_goes_on_in_the_next_segment_is_waited_for(engine: Engine
     long = sized(request(3, 0, 5, struct.pack(">ih", 1, 300) + b"t" * 300))
     for end in range(10, len(long)):
         assert read(engine, known(), [(0, b"\xff" * 10 + long[:end])]) == []
-    assert read(engine, known(), [(0, b"\xff" * 10 + long)]) == [gap(0, 10), *ok(0, 5)]
+    behind = (10 + len(long), sized(request(3, 0, 6, bytes(4))))
+    assert read(engine, known(), [(0, b"\xff" * 10 + long), behind]) == [gap(0, 10), *ok(0, 5, 6)]
     # What will never be seen whole is none in the middle of a segment.
     assert read(engine, known(), [(0, b"\xff" * 10 + long[:-1])], final=True) == [gap(0, 9 + len(long))]
 
 
 def test_a_frame_whose_body_is_not_what_its_layout_says_is_passed_over(engine: Engine) -> None:
     wrong = sized(request(3, 0, 5, bytes(5)))
-    for a in ([(0, b"\xff" * 10 + wrong + ASKED[0])], [(0, b"\xff" * 10), (10, wrong + ASKED[0])]):
-        assert read(engine, known(), a, final=True) == [gap(0, 10 + len(wrong)), *ok(0, 5100)]
+    there = wrong + ASKED[0] + ASKED[1]
+    for a in ([(0, b"\xff" * 10 + there)], [(0, b"\xff" * 10), (10, there)]):
+        assert read(engine, known(), a, final=True) == [gap(0, 10 + len(wrong)), *ok(0, 5100, 5101)]
 
 
 def test_sizes_that_only_look_like_one_are_passed_over(engine: Engine) -> None:
@@ -185,15 +192,15 @@ def test_a_size_that_is_missing_is_searched_for(engine: Engine) -> None:
 
 
 def test_responses_go_on_behind_a_hole(engine: Engine) -> None:
-    whole = b"".join(ANSWERED[:5])
+    whole = b"".join(ANSWERED[:6])
     size = len(ANSWERED[0])
     for begin, end in ((size - 5, 2 * size + 7), (size, 2 * size), (2, 3), (size, 3 * size + 1)):
         b = [(0, whole[:begin]), (end, whole[end:])]
-        found = read(engine, known(synced=1), [(0, b"".join(ASKED[:5]))], b, final=True)
-        assert found[:5] == ok(0, 5100, 5101, 5102, 5103, 5104)
+        found = read(engine, known(synced=1), [(0, b"".join(ASKED[:6]))], b, final=True)
+        assert found[:6] == ok(0, *range(5100, 5106))
         touched = range(begin // size, (end - 1) // size + 1)
-        wanted = [5100 + k for k in range(5) if k not in touched]
-        assert [one[2] for one in found[5:] if one[1] == Status.OK] == wanted
+        wanted = [5100 + k for k in range(6) if k not in touched]
+        assert [one[2] for one in found[6:] if one[1] == Status.OK] == wanted
         assert Status.UNPAIRED not in {one[1] for one in found}
 
 
