@@ -22,13 +22,15 @@ def register(subparsers: Any) -> None:
         "code is 1.",
     )
     export.add_argument("input", nargs="+", metavar="INPUT", help="files, folders, patterns or URIs")
-    export.add_argument("output", metavar="OUTPUT", help="a folder, or its URI")
+    export.add_argument(
+        "output", metavar="OUTPUT", help="a folder, or its URI; a table of Iceberg: CATALOG.NAMESPACE.TABLE"
+    )
     export.add_argument("--table", default="frames", help="the table (default: frames)")
     export.add_argument("--columns", metavar="NAMES", help="the columns that are wanted, separated by commas")
     export.add_argument(
         "--partition-by", metavar="NAMES", default="", help="columns whose values become folders, separated by commas"
     )
-    export.add_argument("--format", default="parquet", choices=("parquet", "delta"), help="default: parquet")
+    export.add_argument("--format", default="parquet", choices=("parquet", "delta", "iceberg"), help="default: parquet")
     export.add_argument(
         "--mode",
         default="error",

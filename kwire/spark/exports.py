@@ -17,7 +17,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
 from kwire.spark.files import filesystem_of
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "FORMATS", "MODES", "Exported", "export", "session_for"]
 
-Format = Literal["parquet", "delta"]
+Format = Literal["parquet", "delta", "iceberg"]
 Mode = Literal["error", "append", "overwrite"]
-FORMATS: Final[tuple[Format, ...]] = ("parquet", "delta")
+FORMATS: Final[tuple[Format, ...]] = ("parquet", "delta", "iceberg")
 MODES: Final[tuple[Mode, ...]] = ("error", "append", "overwrite")
 
 CHUNK: Final = 256 << 20
@@ -84,7 +84,9 @@ def export(
     ``__HIVE_DEFAULT_PARTITION__``); ``date`` is the day of ``timestamp``, UTC. ``columns``: those that are wanted, all
     by default. ``options`` are those of the data source. ``mode``: where ``output`` has files already, ``error``
     refuses, ``append`` adds to them, ``overwrite`` takes their place once everything is written. The ``form`` ``delta``
-    makes a table of Delta Lake of the files, with the package ``deltalake``.
+    makes a table of Delta Lake of the files, with the package ``deltalake``. ``iceberg`` adds them to a table of
+    Iceberg, with the package ``pyiceberg``: ``output`` is ``CATALOG.NAMESPACE.TABLE``, where the catalog is one of
+    pyiceberg's settings. There, ``error`` refuses a table that exists, and ``partition_by`` is not possible.
 
     Raises ``KwireError`` for what cannot be asked for, and for an ``output`` that is not empty.
     """
@@ -100,8 +102,9 @@ def export(
         schema = type(schema)([schema[name] for name in dict.fromkeys((*columns, *needed)) if name in schema.names])
     reader = source.reader(schema)
     _check(reader, table, partition_by, form, mode)
-    filesystem, root, _ = filesystem_of(output)
-    before = _contents(filesystem, root)
+    iceberg = _Iceberg.of(output, to_arrow_schema(reader.schema, timezone="UTC"), mode) if form == "iceberg" else None
+    filesystem, root, _ = filesystem_of(output if iceberg is None else iceberg.folder)
+    before = _contents(filesystem, root) if iceberg is None else []
     if before and mode == "error":
         raise KwireError(f"{output} is not empty: mode append adds to what is there, overwrite takes its place")
     run = uuid4().hex[:12]
@@ -117,12 +120,14 @@ def export(
         if mode == "overwrite" and form == "parquet":
             for info in before:
                 (filesystem.delete_dir if info.type == fs.FileType.Directory else filesystem.delete_file)(info.path)
-        moved = _move(filesystem, [row["file"] for row in written], temporary, root, flat=form == "delta")
+        moved = _move(filesystem, [row["file"] for row in written], temporary, root, flat=form != "parquet")
     finally:
         with suppress(OSError):
             filesystem.delete_dir(f"{root}/{_TEMPORARY}")
     if form == "delta":
         _commit_delta(output, plan, mode, list(zip(moved, (row["bytes"] for row in written), strict=True)))
+    elif iceberg is not None:
+        iceberg.commit([below for (below, _), row in zip(moved, written, strict=True) if row["rows"]])
     else:
         with filesystem.open_output_stream(f"{root}/_SUCCESS"):
             pass
@@ -164,6 +169,13 @@ def _check(reader: FileReader, table: str, partition_by: Sequence[str], form: st
             import deltalake  # noqa: F401
         except ImportError as missing:
             raise MissingExtraError("the format delta", "delta") from missing
+    if form == "iceberg":
+        try:
+            import pyiceberg  # noqa: F401
+        except ImportError as missing:
+            raise MissingExtraError("the format iceberg", "iceberg") from missing
+        if partition_by:
+            raise KwireError("the format iceberg has no folders of values: its tables are partitioned in their catalog")
     for name in partition_by:
         if name == DATE and TIME in reader.schema.names:
             continue
@@ -201,8 +213,6 @@ class _Plan:
     @property
     def schema(self) -> pa.Schema:
         """The columns that are read, and ``date`` where it is a folder."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         schema = to_arrow_schema(self.reader.schema, timezone="UTC")
         dated = DATE in self.partition_by and DATE not in schema.names
         return schema.append(pa.field(DATE, pa.date32())) if dated else schema
@@ -337,6 +347,62 @@ def _commit_delta(output: str, plan: _Plan, mode: Mode, files: Sequence[tuple[tu
     table.create_write_transaction(
         actions, mode="overwrite" if mode == "overwrite" else "append", schema=schema, partition_by=by
     )
+
+
+@dataclass(frozen=True)
+class _Iceberg:
+    """A table of Iceberg to which files are added, all at once: nothing is in its catalog before ``commit``."""
+
+    name: str
+    folder: str
+    """Where its files are."""
+    transaction: Any
+    replaces: bool
+
+    @classmethod
+    def of(cls, name: str, schema: pa.Schema, mode: Mode) -> _Iceberg:
+        """Raises ``KwireError`` for a name that is none, and where its catalog cannot be reached."""
+        from pyiceberg.catalog import load_catalog
+
+        catalog_name, *identifier = name.split(".")
+        if len(identifier) < 2 or not all((catalog_name, *identifier)):
+            raise KwireError(f"{name} is no table of Iceberg: its name is CATALOG.NAMESPACE.TABLE")
+        with _said(name):
+            catalog = load_catalog(catalog_name)
+            catalog.create_namespace_if_not_exists(tuple(identifier[:-1]))
+            there = catalog.table_exists(tuple(identifier))
+            if there and mode == "error":
+                raise KwireError(
+                    f"{name} is there already: mode append adds to what is there, overwrite takes its place"
+                )
+            if there:
+                transaction = catalog.load_table(tuple(identifier)).transaction()
+            else:
+                transaction = catalog.create_table_transaction(tuple(identifier), schema)
+        folder = f"{transaction.table_metadata.location.rstrip('/')}/data"
+        return cls(name, folder, transaction, there and mode == "overwrite")
+
+    def commit(self, files: Sequence[str]) -> None:
+        """Adds files, by their names in ``folder``; takes the place of all that was there before, if that is wanted."""
+        from pyiceberg.expressions import AlwaysTrue
+
+        with _said(self.name):
+            if self.replaces:
+                self.transaction.delete(AlwaysTrue())
+            if files:
+                self.transaction.add_files([f"{self.folder}/{file}" for file in files])
+            self.transaction.commit_transaction()
+
+
+@contextmanager
+def _said(name: str) -> Iterator[None]:
+    """What pyiceberg and its catalogs raise, as a sentence: they have many kinds of errors, without a common one."""
+    try:
+        yield
+    except KwireError:
+        raise
+    except Exception as error:
+        raise KwireError(f"{name}: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
 def _value(folder: str) -> str | None:

@@ -85,6 +85,59 @@ def test_tables_of_delta_lake(spark: SparkSession, captures: Path, tmp_path: Pat
         export(spark, path, output, table="records", form="delta")
 
 
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A catalog of Iceberg in a file, as pyiceberg's settings have one."""
+    pytest.importorskip("pyiceberg", reason="the catalog of this test, of the extra dev")
+    pytest.importorskip("sqlalchemy", reason="the catalog of this test, of the extra dev")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    settings = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/tables"}
+    monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: SqlCatalog(name, **settings))
+    return SqlCatalog("local", **settings)
+
+
+@pytest.mark.parametrize("table", ["records", "frames", "partitions"])
+def test_tables_of_iceberg(spark: SparkSession, captures: Path, tmp_path: Path, catalog: Any, table: str) -> None:
+    path, output = str(captures / "first-light.pcap"), "local.kafka.seen"
+    expected = source(spark, path, table)
+    # Maps have no repr of their own; times are in UTC there.
+    columns = [one.name for one in expected.schema if not pa.types.is_timestamp(one.type)]
+    for mode, times in (("error", 1), ("append", 2), ("overwrite", 1)):
+        made = export(spark, path, output, table=table, form="iceberg", mode=mode)
+        assert made.rows == expected.num_rows
+        seen = catalog.load_table("kafka.seen")
+        found = seen.scan().to_arrow()
+        assert found.schema.names == expected.schema.names
+        assert rows(found, columns) == Counter({row: times * n for row, n in rows(expected, columns).items()})
+    assert len(seen.history()) >= 3
+    with pytest.raises(KwireError, match=r"local\.kafka\.seen is there already"):
+        export(spark, path, output, table=table, form="iceberg")
+    # Another table's rows do not fit, and nothing changes.
+    before = seen.metadata_location
+    with pytest.raises(KwireError, match=r"local\.kafka\.seen: .*(columns|fields)"):
+        export(spark, path, output, table="messages", form="iceberg", mode="append")
+    assert catalog.load_table("kafka.seen").metadata_location == before
+    assert not list(tmp_path.rglob("_temporary"))
+
+
+def test_a_run_that_fails_leaves_no_table_of_iceberg(
+    spark: SparkSession, captures: Path, catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(exporting, "_move", refused)
+    with pytest.raises(OSError, match="the disk is full"):
+        export(spark, str(captures / "first-light.pcap"), "local.kafka.none", form="iceberg")
+    assert not catalog.table_exists("kafka.none")
+    for name in ("kafka", "local.kafka", "local..kafka", ""):
+        with pytest.raises(KwireError, match=r"is no table of Iceberg: its name is CATALOG\.NAMESPACE\.TABLE"):
+            export(spark, str(captures / "first-light.pcap"), name, form="iceberg")
+    with pytest.raises(KwireError, match="has no folders of values"):
+        export(spark, str(captures / "first-light.pcap"), "a.b.c", form="iceberg", partition_by=["api_name"])
+
+
 def test_values_of_columns_in_a_table_of_delta_lake(tmp_path: Path) -> None:
     plan = _plan(tmp_path / "out" / "_temporary", ["topic"])
     names = ["../../x", "..", "a/b", "a%2Fb", None, "a=b", "\N{SNOWMAN}", "1 2'+"]
