@@ -111,8 +111,10 @@ RESERVED: Final = LARGEST_ID - 7
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included: so many more, and another id may have been there."""
 
-MOST_FOLLOWED: Final = 64
-"""Requests, one behind the other, after which so many more would not tell more."""
+MOST_FOLLOWED: Final = 8
+"""Frames, one behind the other, that tell without a segment that begins with one."""
+MOST_AWAITED: Final = 256 << 10
+"""Bytes behind the beginning of a frame up to which another one is waited for that tells it."""
 
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
@@ -286,20 +288,32 @@ def _is_later(window: Window, capture: Capture, way: Any, at: int) -> bool:
 
 @kernel
 def _others_follow(
-    window: Window, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int, enough: bool
+    window: Window,
+    facts: Facts,
+    scratch: Scratch,
+    way: Any,
+    at: int,
+    stop: int,
+    piece: int,
+    touching: bool,
+    later: bool,
 ) -> int:
     """Whether the request at ``at``, in ``piece``, is followed by others of its client, one behind the other, up to
-    where a segment begins with one: YES, NO or NEED_MORE. At the end of all, ids without a gap will do; or nothing at
-    all, with ``enough``.
+    where a segment begins with one: YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the beginning of a
+    segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids without a gap
+    will do. What is far away is not waited for: only what holds records is as large as that.
 
     A value of a record may be several requests. Mostly the rest of the record follows, but a message set ends with a
     value, and so may a segment.
     """
     data, pieces = window.data, window.pieces
-    several = False
+    first = at
+    count = int64(0)
     gapless = True
-    for _ in range(MOST_FOLLOWED):
+    while count < MOST_FOLLOWED:
         following = at + 4 + i32(data, at)
+        if following - first > MOST_AWAITED:
+            return YES if later and i16(data, at + 4) == ApiKey.PRODUCE else NO
         if following >= stop:
             break
         answer = plausible_request(data, following, stop, facts.apis)
@@ -321,11 +335,11 @@ def _others_follow(
                 break
             return NEED_MORE
         gapless = gapless and i32(data, following + 8) - i32(data, at + 8) == 1
-        several = True
+        count += 1
         at = following
-    if enough or (several and gapless and way.ends_here == 1):
+    if later and (touching or count == MOST_FOLLOWED or (count > 0 and gapless and way.ends_here == 1)):
         return YES
-    return NEED_MORE if way.ends_here == 0 else NO
+    return NEED_MORE if way.ends_here == 0 and count < MOST_FOLLOWED else NO
 
 
 @kernel
@@ -360,7 +374,7 @@ def _request_here(
     if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
         return NO
     if not (touching and known and later):
-        return _others_follow(window, facts, scratch, way, at, stop, piece, touching and later)
+        return _others_follow(window, facts, scratch, way, at, stop, piece, touching, later)
     following = at + 4 + i32(data, at)
     answer = int64(YES)
     if following < stop:
@@ -372,17 +386,22 @@ def _request_here(
 def _answers_follow(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int
 ) -> int:
-    """``_others_follow`` for the response at ``at``: those that follow answer requests too."""
+    """``_others_follow`` for the response at ``at``, in the middle of a segment: those that follow answer requests
+    too."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[way.slot]
-    several = False
+    first = at
+    count = int64(0)
     gapless = True
-    for _ in range(MOST_FOLLOWED):
+    while count < MOST_FOLLOWED:
         following = at + 4 + i32(data, at)
+        if following - first > MOST_AWAITED:
+            row = find(conn, capture.waiting, capture.ids, capture.room[0], i32(data, at + 4), int64(NEVER))
+            return YES if row >= 0 and capture.waiting[row].api == ApiKey.FETCH else NO
         if following + 8 > stop:
             if way.ends_here == 0:
                 return NEED_MORE
-            return YES if several and gapless else NO
+            return YES if count > 0 and gapless else NO
         while pieces[piece].pos + pieces[piece].len <= following - way.shift:
             piece += 1
         wanted = i32(data, following + 4)
@@ -398,8 +417,8 @@ def _answers_follow(
             return NEED_MORE
         if said in (UNFIT, TRAILS, SO_FAR):
             return NO
-        gapless = gapless and i32(data, following + 4) - i32(data, at + 4) == 1
-        several = True
+        gapless = gapless and wanted - i32(data, at + 4) == 1
+        count += 1
         at = following
     return YES
 

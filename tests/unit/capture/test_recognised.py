@@ -25,6 +25,7 @@ from work import lines
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
+from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.layouts import Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.streams import LINGERS
@@ -157,6 +158,18 @@ def test_requests_of_one_segment_are_found_where_they_lead_to_the_next() -> None
     assert [one for one in found if one[0] == 0 and one[2] == Status.OK and one[1] > 3] == [
         (0, number, Status.OK) for number in (5, 6, 7)
     ]
+
+
+def test_nothing_far_away_is_waited_for_and_no_segment_behind_many_requests() -> None:
+    """What a client has in its buffer goes out in large segments, which begin anywhere."""
+    many = [metadata(number) for number in range(5, 5 + 2 * MOST_FOLLOWED + 2, 2)]
+    for frames in ([produce(5, 1, b"\xff" * MOST_AWAITED)], many, many[:-1]):
+        connection = talk(3, connection=Connection(mss=3000).open())
+        before = len(connection.packets)
+        packets = connection.send(produce(4, 0, b"\xff" * 5000), *frames).packets
+        found = brief(windows([*packets[:before], *packets[before + 1 :]]))
+        told = [one[1] for one in found if one[0] == 0 and one[2] == Status.OK and one[1] > 3]
+        assert told == ([] if frames == many[:-1] else [int.from_bytes(one[4:8]) for one in frames])
 
 
 def test_ids_that_begin_anew_behind_a_hole_count_where_two_segments_begin_with_them() -> None:
