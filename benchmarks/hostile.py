@@ -159,9 +159,12 @@ def _answer(*command: str) -> Callable[[Path, What], Iterator[Any]]:
 
 
 def _top(path: Path, _: What) -> Iterator[Any]:
+    from kwire.cli import use_memory_of_the_system
     from kwire.report.live import TABLES, Live
     from kwire.tables.reading import read
 
+    # As the command does, which needs a terminal.
+    use_memory_of_the_system()
     live = Live()
     with path.open("rb") as source:
         for name, batch in read(source, TABLES, dictionaries=True):

@@ -99,7 +99,7 @@ def text_of(raw: bytes) -> str:
 def host(family: int, high: int, low: int) -> str:
     """An address, given as two signed halves of 64 bits, as text."""
     if family == 4:
-        return str(ipaddress.IPv4Address(low & 0xFFFFFFFF))
+        return f"{low >> 24 & 0xFF}.{low >> 16 & 0xFF}.{low >> 8 & 0xFF}.{low & 0xFF}"
     address = ipaddress.IPv6Address((high & (1 << 64) - 1) << 64 | low & (1 << 64) - 1)
     # A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d.
     return str(address.ipv4_mapped or address)
@@ -152,7 +152,8 @@ class Frames:
         """
         rows = self.table
         slow = self._engine is not MACHINE
-        found = np.zeros(len(rows), np.int64) if slow else self._judged[0].copy()
+        # What programs say of bodies that cannot be read stays as it is, and is all that else is asked of it.
+        found = np.zeros(len(rows), np.int64) if slow else self._judged[0]
         odd = (rows["status"] == Status.OK) & (rows["api"] >= 0) if slow else found > 0
         candidates = np.flatnonzero(odd)
         about = (rows[name][candidates].tolist() for name in ("response", "api", "version"))
@@ -202,7 +203,7 @@ class Frames:
     def statuses(self) -> Array:
         """The ``Status`` of each frame, by its body too: ``frames["status"]`` knows no ``TRAILING``, and headers only
         that are ``MALFORMED``."""
-        status: Array = self.table["status"].copy()
+        status: Array = self.table["status"].astype(np.int8)
         status[self.left_over > 0] = Status.TRAILING
         status[self.left_over < 0] = Status.MALFORMED
         return status

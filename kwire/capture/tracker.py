@@ -194,8 +194,10 @@ class Connection:
 
 LEAST_BYTES: Final = 8
 """Of a frame."""
-MANY_FRAMES: Final = 1 << 17
-"""Frames of a window: a usual one has fewer. Tables of so many are 20 MiB."""
+_SLOTS_AT_ONCE: Final = 1 << 12
+"""Connections of which Python has the numbers at a time."""
+MANY_FRAMES: Final = 1 << 16
+"""Frames of a window: a usual one has fewer. Tables of so many are 10 MiB."""
 
 
 class Tracker:
@@ -600,14 +602,16 @@ class Tracker:
         slots = slots[~self._noted[slots]]
         if not len(slots):
             return
-        rows = self._known.connections.take(slots)
-        self._noted[slots] = (rows["role"] == Role.A_REQUESTS) | (rows["role"] == Role.B_REQUESTS)
-        self._noted[slots] &= rows["by_broker"] == 0
-        for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
-            told = rows[(rows["role"] == role) & (rows["by_broker"] == 0)]
-            ends = zip(*(told[f"{broker}_{name}"].tolist() for name in ("high", "low", "port")), strict=True)
-            for end, order in zip(ends, told["settled_order"].tolist(), strict=True):
-                self._brokers[end] = min(order, self._brokers.get(end, order))
+        rows = self._known.connections
+        for begin in range(0, len(slots), _SLOTS_AT_ONCE):
+            some = slots[begin : begin + _SLOTS_AT_ONCE]
+            roles_, itself = rows["role"][some], rows["by_broker"][some] == 0
+            for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
+                told = some[(roles_ == role) & itself]
+                self._noted[told] = True
+                ends = zip(*(rows[f"{broker}_{name}"][told].tolist() for name in ("high", "low", "port")), strict=True)
+                for end, order in zip(ends, rows["settled_order"][told].tolist(), strict=True):
+                    self._brokers[end] = min(order, self._brokers.get(end, order))
 
     def _capture(self) -> framing.Capture:
         names = self._client_ids

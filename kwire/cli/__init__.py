@@ -30,7 +30,7 @@ from kwire.cli import report as report_
 from kwire.errors import KwireError
 from kwire.tables.showing import readable
 
-__all__ = ["main", "report", "say", "worded"]
+__all__ = ["main", "report", "say", "use_memory_of_the_system", "worded"]
 
 COMMANDS = (decode, report_, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
 
@@ -70,6 +70,18 @@ class _Parser(argparse.ArgumentParser):
         super().error(readable(_CREDENTIALS.sub(r"\1***@", message), None))
 
 
+def use_memory_of_the_system() -> None:
+    """Lets Arrow take its memory where all else does, unless somebody has chosen: its own pool keeps some 30 MB."""
+    if "ARROW_DEFAULT_MEMORY_POOL" in os.environ:
+        return
+    # Most commands load it when they need it, and some never.
+    loaded = sys.modules.get("pyarrow")
+    if loaded is None:
+        os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    else:
+        loaded.set_memory_pool(loaded.system_memory_pool())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
     parser = _Parser(
@@ -80,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.register(subparsers)
     args = parser.parse_args(argv)
+    use_memory_of_the_system()
     if sys.stdout is None:
         # Closed by whoever started the program.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115

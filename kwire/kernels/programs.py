@@ -811,6 +811,6 @@ def locate_parts(
         if job < len(jobs) and len(rows) < most:
             rows = grown(rows)[:most]
             continue
-        # Copies: of what there was room for, little may be in use.
-        yield rows[:n_rows].copy(), joined([failures[:n_failures]])
+        # The table is used again, for what is left. Of its room that was never written to there is no memory.
+        yield rows[:n_rows].copy() if job < len(jobs) else rows[:n_rows], joined([failures[:n_failures]])
         n_rows = n_failures = 0

@@ -49,6 +49,7 @@ MOST_CLIENT_IDS: Final = 1000
 """How many client_ids of one connection are told. Programs have one; a proxy may have as many as it has clients."""
 _MOST_TEXT: Final = 1 << 10
 """Characters that are told of what a client or broker says of itself."""
+_AT_ONCE: Final = 1 << 12
 
 APIS: Final = pa.list_(
     pa.field(
@@ -317,6 +318,13 @@ class _Sasl:
         self.error = said if not message else f"{said}: {printable(message[:_MOST_TEXT])}"
 
 
+def _pairs(one: Array, other: Array) -> Iterator[tuple[int, int]]:
+    """The numbers of two arrays side by side, as Python has them: of some rows at a time, since each takes 32 bytes."""
+    for begin in range(0, len(one), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        yield from zip(one[part].tolist(), other[part].tolist(), strict=True)
+
+
 class _Maker(Maker):
     def __init__(self, schema_: pa.Schema, run: Run) -> None:
         self._schema = schema_
@@ -363,7 +371,7 @@ class _Maker(Maker):
         sasl = good & ((api == ApiKey.SASL_HANDSHAKE) | (api == ApiKey.SASL_AUTHENTICATE))
         answers = good & ~request & (api == ApiKey.API_VERSIONS) & (BROKER_APIS.name in self._schema.names)
         rows = np.flatnonzero(hello | sasl | answers | (status == Status.SASL))
-        for row, one in zip(rows.tolist(), number[rows].tolist(), strict=True):
+        for row, one in _pairs(rows, number[rows]):
             if hello[row] and one in self._software:
                 continue
             try:

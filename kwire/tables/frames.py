@@ -108,7 +108,7 @@ _WITH_BODY: Final = np.isin(np.arange(len(Status)), (Status.OK, Status.TRAILING,
 
 _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
-_MOST_HOSTS: Final = 1 << 16
+_MOST_HOSTS: Final = 1 << 13
 """Connections whose addresses are kept as text."""
 _SHORT_TEXT: Final = 64
 """Bytes of a client_id up to which it does not matter which of a few a frame has."""

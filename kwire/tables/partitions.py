@@ -104,8 +104,8 @@ STATUSES: Final = {
 
 WORDS: Final = columns.status_words(PartitionStatus)
 
-MOST_ROWS: Final = 1 << 15
-"""Rows that are found at once: each has some 250 bytes while it is looked at."""
+MOST_ROWS: Final = 1 << 14
+"""Rows that are found at once: each has some 750 bytes while it is looked at."""
 
 # Registers of the programs, behind R_TOPIC and R_TOPIC_ID.
 (
