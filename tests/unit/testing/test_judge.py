@@ -144,19 +144,19 @@ def test_content_of_its_own_is_no_impairment(original: Original) -> None:
 
 
 def test_a_row_is_judged_by_the_status_that_users_see() -> None:
-    """A response of eight bytes that Produce v2 cannot have: the frame that follows it is right, its body is not."""
+    """A response whose size is false, which Fetch v17 cannot have: no frame follows it, its body is not right."""
     name = "kafka-3.9-zk-kerberos/gssapi.pcap"
     original = Original((CAPTURE.parents[1] / name).read_bytes())
-    impaired = impair(original.capture, "false-sizes", seed=40)
+    impaired = impair(original.capture, "false-sizes", seed=348)
     found = rows(impaired.data)
-    (place,) = [k for k, row in enumerate(found) if row.status == "malformed" and row.size == 8]
-    assert found[place].error == "the body is not what version 2 says"
+    (place,) = [k for k, row in enumerate(found) if row.status == "malformed" and row.size == 349]
+    assert found[place].error == "the body is not what version 17 says"
     assert judge(original, impaired, found=found).good
-    # The same row is an invention where it says that it was sent so, and its bytes are missed where it is gone.
-    for status in ("ok", "trailing"):
-        planted = found[place]._replace(status=status)
+    # With bytes that are not those of the frame, it is an invention where it says that they were sent, and only there.
+    for status in ("ok", "trailing", "malformed"):
+        planted = found[place]._replace(status=status, digest=b"others")
         said = judge(original, impaired, found=[*found[:place], planted, *found[place + 1 :]])
-        assert said.invented == [planted]
+        assert said.invented == [planted] * (status != "malformed")
         assert not said.unseen
     lost = max((k for k, row in enumerate(found) if row.status == "ok"), key=lambda k: found[k].size)
     said = judge(original, impaired, found=[*found[:lost], *found[lost + 1 :]])
