@@ -197,7 +197,7 @@ LEAST_BYTES: Final = 8
 _SLOTS_AT_ONCE: Final = 1 << 12
 """Connections of which Python has the numbers at a time."""
 MANY_FRAMES: Final = 1 << 16
-"""Frames of a window: a usual one has fewer. Tables of so many are 10 MiB."""
+"""Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
 
 
 class Tracker:

@@ -10,7 +10,8 @@ says when the capture had something.
 
 Rules kept here:
 
-- Every field is an int64: numba turns a mixture of signed and unsigned numbers into floating point.
+- Every field is a signed integer, of 64 bits or a ``Short``: numba turns a mixture of signed and unsigned numbers into
+  floating point. What numpy computes of a ``Short`` has 16 bits as well.
 - A class lists its fields as annotations, the text below one is what it means. ``table_type`` makes the dtype of it.
 - A row that a kernel holds (``conn = conns[slot]``) is a view. It is stale as soon as its table was replaced by a
   larger one: take it again after anything that may grow the table.
@@ -101,6 +102,9 @@ if TYPE_CHECKING:
 else:
     Row = np.void
 
+Short = int
+"""The type of a field that holds small numbers, of which there are many: 16 bits. All others have 64."""
+
 
 def _field(name: str) -> Any:
     def assign(row: Any, value: Any) -> None:
@@ -114,10 +118,10 @@ def table_type(row: type) -> Any:
 
     The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
     """
-    names = list(row.__annotations__)
-    for name in names:
+    kinds = {name: np.int16 if kind == "Short" else np.int64 for name, kind in row.__annotations__.items()}
+    for name in kinds:
         setattr(row, name, _field(name))
-    return np.dtype((row, [(name, np.int64) for name in names]))
+    return np.dtype((row, list(kinds.items())))
 
 
 def moved(source: Any, target: Any) -> None:
@@ -440,10 +444,14 @@ class Frame(Row):
     number: int
     """Its number within the capture: ``kwire.capture.tracker`` counts by ``order``."""
     slot: int
-    response: int
+    response: Short
     """0 request, 1 response."""
-    client_side: int
+    client_side: Short
     """Which end is the client: 0 A, 1 B."""
+    status: Short
+    """A ``Status``."""
+    reason: Short
+    """A ``Reason``."""
     begin: int
     """Position in its stream of the first byte that it stands for, its size included; ABSENT of a whole connection."""
     end: int
@@ -467,10 +475,6 @@ class Frame(Row):
     """Number of the client_id in the table of names; -1 null or unknown."""
     latency: int
     """Nanoseconds, or ABSENT."""
-    status: int
-    """A ``Status``."""
-    reason: int
-    """A ``Reason``."""
     detail: int
     """A number that belongs to ``reason``."""
 

@@ -353,7 +353,7 @@ class _Maker(Maker):
         named = known & (frames["client"] >= 0)
         self._clients.count(number[named], frames["client"][named], frames.numbers[named])
         why = (status == Status.ENCRYPTED) & (frames["reason"] != Reason.NONE)
-        said = frames["reason"][why] << 24 | frames["detail"][why] & 0xFFFFFF
+        said = frames["reason"][why].astype(np.int64) << 24 | frames["detail"][why] & 0xFFFFFF
         self._why.count(number[why], said, frames.numbers[why])
         paired = response & (frames["latency"] != ABSENT)
         answered = frames["time"][paired]
