@@ -1058,8 +1058,10 @@ class _Lag(_Offsets):
         offsets = rows.values("offset", -1)[made]
         records = rows.values("records", 1)[made]
         order = np.argsort(logs, kind="stable")
-        first = np.flatnonzero(np.append(True, np.diff(logs[order]) != 0))
-        for mine in np.split(order, first[1:]):
+        ends = np.append(np.flatnonzero(np.diff(logs[order]) != 0) + 1, len(order))
+        last = 0
+        for end in ends:
+            mine, last = order[last:end], end
             key = keys[int(logs[mine[0]])]
             begin, count, queue = self._waiting.pop(key, (-1, 0, array("q")))
             queue.extend(records[mine[asked[mine]]].tolist())

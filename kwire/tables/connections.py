@@ -50,6 +50,8 @@ MOST_CLIENT_IDS: Final = 1000
 _MOST_TEXT: Final = 1 << 10
 """Characters that are told of what a client or broker says of itself."""
 _AT_ONCE: Final = 1 << 12
+_MOST_ROWS: Final = 1 << 13
+"""Rows of a batch: each takes some 2 kB while it is made."""
 
 APIS: Final = pa.list_(
     pa.field(
@@ -423,7 +425,7 @@ class _Maker(Maker):
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         made = _Columns(self, tracker.known())
-        for first, last in portions(made.costs, most_rows=1 << 16):
+        for first, last in portions(made.costs, most_rows=_MOST_ROWS):
             yield columns.filled(self._schema, made.of(first, last))
 
 
