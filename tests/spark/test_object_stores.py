@@ -40,15 +40,22 @@ class Store:
         self._application = application
         self.asked: list[tuple[str, str, str]] = []
         self.refuse = 0
-        """Of so many GET requests for objects, one is refused: try again."""
+        """Of so many GET requests for objects, one is refused: try again. Not the same one twice in a row, however many
+        others come in between: clients give up after three times."""
+        self._refused: set[tuple[str, str, str]] = set()
+        self._lock = threading.Lock()
         self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=Quiet)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         range_ = environ.get("HTTP_RANGE", "")
-        self.asked.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], range_))
-        if self.refuse and range_ and len(self.asked) % self.refuse == 0:
+        asked = environ["REQUEST_METHOD"], environ["PATH_INFO"], range_
+        with self._lock:
+            self.asked.append(asked)
+            refused = self.refuse and range_ and len(self.asked) % self.refuse == 0 and asked not in self._refused
+            (self._refused.add if refused else self._refused.discard)(asked)
+        if refused:
             start_response("503 Slow Down", [("Content-Type", "application/xml")])
             return [b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"]
         return self._application(environ, start_response)
