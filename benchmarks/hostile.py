@@ -69,7 +69,8 @@ class Reader:
     """A way of reading. ``run`` takes a path and what it is, and yields Arrow batches, if there are any.
 
     ``benign`` names the small input, ``captured`` says that the attack is put into a capture, ``factor`` how many times
-    its bytes it may need. ``tables``: of how many tables it makes its answer; each has its time.
+    its bytes it may need. ``tables``: of how many tables it makes its answer; each has its time. ``command``: its
+    memory is that of the system, as commands have it.
     """
 
     run: Callable[[Path, What], Iterator[Any]]
@@ -77,6 +78,7 @@ class Reader:
     factor: int
     captured: bool = False
     tables: int = 1
+    command: bool = False
 
 
 def _objects(path: Path, _: What) -> Iterator[Any]:
@@ -159,12 +161,9 @@ def _answer(*command: str) -> Callable[[Path, What], Iterator[Any]]:
 
 
 def _top(path: Path, _: What) -> Iterator[Any]:
-    from kwire.cli import use_memory_of_the_system
     from kwire.report.live import TABLES, Live
     from kwire.tables.reading import read
 
-    # As the command does, which needs a terminal.
-    use_memory_of_the_system()
     live = Live()
     with path.open("rb") as source:
         for name, batch in read(source, TABLES, dictionaries=True):
@@ -350,11 +349,11 @@ READERS: Final[dict[str, Reader]] = {
     "chunks": Reader(_chunks, "stream", 20),
     "splits": Reader(_splits, "capture", 20, captured=True),
     "packets": Reader(_packets, "capture", 20, captured=True),
-    "top": Reader(_top, "capture", 20, captured=True, tables=3),
+    "top": Reader(_top, "capture", 20, captured=True, tables=3, command=True),
     "spans": Reader(_spans, "capture", 40, captured=True, tables=2),
-    "lines": Reader(_answer("decode", "--table", "frames,records", "--format", "jsonl"), "capture", 20, True, 2),
+    "lines": Reader(_answer("decode", "--table", "frames,records", "--format", "jsonl"), "capture", 20, True, 2, True),
     **{
-        name: Reader(_answer(name, *more), "capture", 20, captured=True, tables=tables)
+        name: Reader(_answer(name, *more), "capture", 20, captured=True, tables=tables, command=True)
         for name, more, tables in (
             ("report", (), 6),
             ("findings", ("--format", "json"), 5),
@@ -551,6 +550,10 @@ def measure(reader: str, attack: Path, options: dict[str, Any]) -> dict[str, Any
 def serve(reader: str, benign: Path, engine: str) -> None:
     """Reads ``benign``, then for each line of standard input (JSON: a path and options) one attack in a fork, and says
     in a line what came of it."""
+    if READERS[reader].command:
+        from kwire.cli import use_memory_of_the_system
+
+        use_memory_of_the_system()
     _warmed(reader, benign, engine)
     # A collection in a fork would write to every page that it shares with this process.
     gc.collect()

@@ -24,6 +24,7 @@ from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels import engine
+from kwire.records.rooms import ROOMS
 from kwire.tls import KeyLog
 
 __all__ = ["WINDOW", "Reading", "Source"]
@@ -123,6 +124,7 @@ class Reading:
                 final = tracker.stands_alone()
                 self.over = not final
                 self._until = None
+        ROOMS.forget()
         self.over = self.over or tracker.error is not None
         if self._part is not None and self._part.left is not None:
             yield tracker.finish(self._part.going_on(tracker))

@@ -7,7 +7,7 @@ Rules kept here:
 
 - An array is used again only when this module has the one reference to it: slices, Arrow buffers and memoryviews of it
   each hold another one.
-- What is kept is bounded, in each thread.
+- What is kept is bounded, in each thread, and given back at the end of a capture.
 """
 
 from __future__ import annotations
@@ -55,6 +55,10 @@ class Rooms(threading.local):
             kept.pop(0)
         kept.append(made)
         return made[:size]
+
+    def forget(self) -> None:
+        """Gives back what is kept. Called when a capture has ended: what is made of it all needs memory then."""
+        self._kept.clear()
 
 
 ROOMS: Final = Rooms()

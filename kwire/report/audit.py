@@ -254,7 +254,8 @@ class Auditor:
         self.target = versions.release_name(target)
         self._accepted = versions.accepted(self.target)
         self._seen: dict[_Key, _Seen] = {}
-        self._of: dict[tuple[str, int], _Key] = {}
+        self._of: dict[str, dict[int, _Seen]] = {}
+        """By capture and connection."""
         self.formats: Counter[tuple[str, int, str | None]] = Counter()
         """Records by source, magic and compression."""
         self._formats: dict[tuple[str, int], dict[tuple[str, int, str | None], int]] = {}
@@ -302,7 +303,7 @@ class Auditor:
         seen.client.connections += 1
         seen.client.requests += row["requests"]
         seen.client.encrypted += row["status"] == "encrypted"
-        self._of[(row["capture"], row["connection"])] = key
+        self._of.setdefault(row["capture"], {})[row["connection"]] = seen
         uses = {(api, version): requests for api, version, requests in seen.uses}
         for use in row["apis"]:
             if use["api_key"] is not None:
@@ -324,15 +325,19 @@ class Auditor:
 
     def result(self) -> Audit:
         """The verdicts on what was added so far."""
-        for at, formats in self._formats.items():
-            key = self._of.get(at)
-            if key is not None:
-                client = self._seen[key].client
+        for (capture, connection), formats in self._formats.items():
+            seen = self._of.get(capture, {}).get(connection)
+            if seen is not None:
+                client = seen.client
                 client.formats = dict(Counter(client.formats) + Counter(formats))
         self._formats.clear()
-        made = [self._judged(seen) for seen in self._seen.values()]
+        made = [self._judged(one) for one in self._seen.values()]
         order = list(VERDICTS)
-        made.sort(key=lambda one: (order.index(one.verdict), -one.requests, one.host, str(one.client_ids)))
+        # One after the other, the last first: there may be very many, and a tuple for each takes as much as it does.
+        made.sort(key=lambda one: str(one.client_ids))
+        made.sort(key=lambda one: one.host)
+        made.sort(key=lambda one: -one.requests)
+        made.sort(key=lambda one: order.index(one.verdict))
         return Audit(self.target, made)
 
     # -- verdicts

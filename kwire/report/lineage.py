@@ -13,6 +13,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -123,10 +124,12 @@ class Lineage:
 
     def result(self) -> list[Edge]:
         """The edges so far, by topic, role and client."""
-        made = sorted(
-            self._edges.values(),
-            key=lambda one: (one.topic, ROLES.index(one.role), one.client_host, one.client_id or ""),
-        )
+        made = list(self._edges.values())
+        # One after the other, the last first: there may be very many, and a tuple for each takes as much as the edge.
+        made.sort(key=lambda one: one.client_id or "")
+        made.sort(key=lambda one: one.client_host)
+        made.sort(key=lambda one: ROLES.index(one.role))
+        made.sort(key=lambda one: one.topic)
         for edge in made:
             if edge.role == "reads":
                 edge.groups = sorted(self._groups.get((edge.client_host, edge.client_id), ()))
@@ -150,10 +153,14 @@ def summary(edges: Sequence[Edge]) -> list[str]:
     """What edges say together, in a sentence."""
     if not edges:
         return ["No topic was written or read."]
-    topics = {one.topic for one in edges}
-    written, read = ({one.topic for one in edges if one.role == role} for role in ROLES[:2])
-    said = f"{len(topics)} topics: {len(written)} written, {len(read)} read"
-    return [f"{said}; {len(written - read)} written and not read."]
+    roles: dict[str, int] = {}
+    for one in edges:
+        roles[one.topic] = roles.get(one.topic, 0) | 1 << ROLES.index(one.role)
+    written, read = (1 << ROLES.index(role) for role in ROLES[:2])
+    counts = Counter(roles.values())
+    wrote, had = (sum(count for roles_, count in counts.items() if roles_ & role) for role in (written, read))
+    alone = sum(count for roles_, count in counts.items() if roles_ & written and not roles_ & read)
+    return [f"{len(roles)} topics: {wrote} written, {had} read; {alone} written and not read."]
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
