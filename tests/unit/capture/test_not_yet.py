@@ -1,0 +1,87 @@
+"""Captures that are not read as they should be so far: somebody who knew only the documentation found them.
+
+Each is expected to fail, strictly: whoever mends one takes the mark away. What is wrong stands in its docstring.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from made_captures import exchange, read
+from packets import Connection, Packet, metadata, metadata_answer, pcap, request, sized
+
+SECOND = 1_000_000_000
+
+
+def in_time(packets: Sequence[Packet]) -> list[Packet]:
+    return sorted(packets, key=lambda one: one.time)
+
+
+@pytest.mark.xfail(strict=True, reason="a stream begins with what was captured of it first")
+def test_requests_in_the_wrong_order_where_the_beginning_was_not_captured() -> None:
+    """The second request was captured a millisecond before the first: all bytes of the first are in no row."""
+    talk = Connection()
+    talk.send(metadata(1)).send(metadata(2)).answer(metadata_answer(1), metadata_answer(2))
+    first, second, *rest = exchange(talk).packets
+    packets = in_time([replace(first, time=second.time + SECOND // 1000 // 2), second, *rest])
+    found = [row["correlation_id"] for row in read(pcap(packets)) if row["direction"] == "request"]
+    assert sorted(found) == [1, 1, 2]
+
+
+@pytest.mark.xfail(strict=True, reason="a SYN with the number of the one before is taken for a copy of it")
+def test_ports_are_used_again_with_the_same_first_sequence_numbers() -> None:
+    """Two minutes after the first connection was closed; its data are other data, and none of them is in a row."""
+    first = exchange(count=3).close()
+    again = Connection(time=first.time + 120 * SECOND).open()
+    for number in range(1001, 1004):
+        again.send(metadata(number, "other")).answer(metadata_answer(number))
+    rows = read(pcap([*first.packets, *again.packets]))
+    assert sum(row["status"] == "ok" for row in rows) == 12
+
+
+@pytest.mark.xfail(strict=True, reason="what comes behind the end of a connection is of another one on its ports")
+def test_a_late_copy_of_what_a_closed_connection_sent_while_its_ports_are_in_use() -> None:
+    """A request of the first connection is seen again in the middle of the second: it is a row twice, and requests of
+    the second one are gone."""
+    first = exchange(Connection(client_isn=1_500_000_000, broker_isn=1_700_000_000).open(), 3).close()
+    second = exchange(Connection(time=first.time + SECOND).open(), 8)
+    copy = next(one for one in first.packets if one.payload)
+    late = replace(copy, time=second.packets[12].time + 1)
+    rows = read(pcap(in_time([*first.packets, *second.packets, late])))
+    assert sum(row["status"] == "ok" for row in rows) == 6 + 16
+
+
+@pytest.mark.xfail(strict=True, reason="a request without a client_id counts where another follows it")
+def test_acks_that_kafka_does_not_have() -> None:
+    """Frames of another protocol (an id of 8 bytes, a name, a zero) are read as Produce v0 requests with acks=4."""
+    talk = Connection().open()
+    for number in range(12):
+        talk.send(struct.pack(">qi", number, 4) + b"node" + struct.pack(">i", 0))
+        talk.answer(struct.pack(">qi", number, 2) + b"ok" + struct.pack(">i", 0))
+    assert not [row for row in read(pcap(talk.packets)) if row["status"] in ("ok", "trailing")]
+
+
+@pytest.mark.xfail(strict=True, reason="a chain of requests behind a hole counts where it leads to a segment")
+def test_a_value_that_is_a_chain_of_requests_of_the_same_client_behind_a_loss() -> None:
+    """300 heartbeats are the value of one record. The packet that begins the request is missing, and the border of a
+    segment is one of the value's as well."""
+    heartbeat = sized(request(12, 0, 0, b"\0\1g\0\0\0\1\0\1m"))
+    chain = b"".join(sized(request(12, 0, 50 + k, b"\0\1g\0\0\0\1\0\1m")) for k in range(300))
+    talk = exchange(count=3)
+    body = b"\xff\xff" + struct.pack(">iii", 1000, 1, len(chain)) + chain
+    frame = sized(request(0, 2, 4, body))
+    head = len(frame) - len(chain)
+    begin = len(talk.packets)
+    # The first segment ends with the tenth of the chain's requests.
+    cut = head + 10 * len(heartbeat)
+    talk.mss = cut
+    talk.send_raw(frame[:cut])
+    talk.mss = 1460
+    talk.send_raw(frame[cut:])
+    for number in range(5, 9):
+        talk.send(metadata(number)).answer(metadata_answer(number))
+    rows = read(pcap([*talk.packets[:begin], *talk.packets[begin + 1 :]]))
+    assert not [row for row in rows if row["api_name"] == "Heartbeat"]
