@@ -291,7 +291,19 @@ _END: Final = ("high", "low", "port")
 _SWAPPED: Final = {int(Role.A_REQUESTS): int(Role.B_REQUESTS), int(Role.B_REQUESTS): int(Role.A_REQUESTS)}
 _READABLE: Final = tuple(_SWAPPED)
 _SEQUENCE: Final = (1 << 32) - 1
-_POSITIONS: Final = ("reference", "start", "next", "end", "acked", "reached", "placed", "heard")
+_POSITIONS: Final = (
+    "reference",
+    "start",
+    "next",
+    "end",
+    "acked",
+    "reached",
+    "placed",
+    "heard",
+    "lowest",
+    "origin",
+    "earlier",
+)
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
 _WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
@@ -646,6 +658,17 @@ def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
     return bool(other["start"] < 0 <= other["reference"])
 
 
+def _begin_earlier(end: dict[str, int], true: Mapping[str, int]) -> None:
+    """Lets a stream begin where it does in truth, where an earlier file has it: what the scan took to be in front of
+    its beginning is not."""
+    if true["lowest"] >= 0:
+        end["lowest"] = min(true["lowest"], end["lowest"]) if end["lowest"] >= 0 else true["lowest"]
+    if true["next"] < 0:
+        return
+    told = [one for one in (end["earlier"], true["earlier"]) if 0 <= one < true["origin"]]
+    end["origin"], end["earlier"] = true["origin"], min(told, default=-1)
+
+
 def _is_let_go(true: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
     """Whether a connection is known to be none that is read: what this file has of it changes nothing."""
     return true["connection"]["role"] in (Role.OTHER, Role.ENCRYPTED) and true["tls"] is None
@@ -679,6 +702,7 @@ def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> d
             one[name] += shift if one[name] > 0 else 0
         if one["start"] < 0:
             one["start"] = true[way]["start"]
+        _begin_earlier(one, true[way])
         shifts.append(shift)
     segments = []
     for segment in end["segments"]:

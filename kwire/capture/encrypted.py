@@ -328,6 +328,10 @@ class Encrypted:
                 version, suite = decryptor.numbers
                 self._reasons[one.slot] = reason, version if reason == Reason.TLS_VERSION else suite
             for side in (0, 1):
+                stream = known.streams[2 * one.slot + side]
+                if stream["next"] < 0 <= one.plain[side]:
+                    # Where it begins is known: plaintext does not wait for that once more.
+                    stream["next"], stream["synced"] = one.plain[side], 0
                 if one.ends(side):
                     known.streams["end"][2 * one.slot + side] = one.plain[side]
         self._held, kept = streams.keep(

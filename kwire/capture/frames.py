@@ -44,7 +44,7 @@ REASONS: Final = {
     Reason.NO_HEADER: "no request header of an API and version that are known, nor like one: a SASL token, perhaps",
     Reason.END: "the connection or the capture ends after %d bytes of this frame",
     Reason.HOLE: "packets are missing from the capture after %d bytes of this frame",
-    Reason.SKIPPED: "packets are missing or the capture began within a frame: %d bytes skipped",
+    Reason.SKIPPED: "packets are missing or came too late, or the capture began within a frame: %d bytes skipped",
     Reason.UNPAIRED: "no request with this correlation id",
     Reason.API: "API key %d is unknown",
     Reason.VERSION: "version %d of this API is unknown",

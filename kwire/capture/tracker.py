@@ -92,7 +92,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 4
+STATE_VERSION: Final = 5
 
 _NUMBER: Final = pa.int64()
 

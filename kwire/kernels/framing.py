@@ -1531,8 +1531,8 @@ def _lost_at_the_end(stream: Any) -> int:
 
 @kernel
 def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bool:
-    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not:
-    False if ``rows`` is full."""
+    """At the end of a capture, at ``now``, a row for each stream that ends in bytes without a frame, captured or not,
+    and one for what was captured too late to be its beginning: False if ``rows`` is full."""
     room = capture.room[0]
     while room.active < n_streams:
         stream = capture.streams[room.active]
@@ -1552,5 +1552,18 @@ def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bo
                 row.order = AT_THE_END
                 stream.skipped = 0
                 stream.next = row.end
+            if stream.earlier >= 0:
+                if room.frames >= rows.shape[0]:
+                    return False
+                client = 0 if conn.role == Role.A_REQUESTS else 1
+                size = stream.origin - stream.earlier
+                row = _mark(
+                    rows, room, room.active >> 1, client ^ (room.active & 1), client, size, Status.GAP, Reason.SKIPPED
+                )
+                row.begin = stream.earlier
+                row.end = stream.origin
+                row.time = stream.time if stream.time >= 0 else now
+                row.order = AT_THE_END
+                stream.earlier = -1
         room.active += 1
     return True

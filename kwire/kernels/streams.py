@@ -17,6 +17,11 @@ the same in any window. A hole is given up, and becomes a gap, with the first pa
 - more than ``MOST_WAITING`` bytes wait behind it, or less where all streams together wait for too much: this bounds
   memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
+The first packets of a stream whose SYN was not captured may be in the wrong order. It begins with the first of them
+that nothing can be missing before, since that is acknowledged; and else, with what there is then, ``ACKED_WAIT`` after
+the first packet where nothing says what is acknowledged, ``LONGEST_WAIT`` where less is, or when ``MOST_BEFORE`` bytes
+are there. What stands before its beginning and comes later is not put in order, but told (``Stream.earlier``).
+
 What the snapshot length cut off is not waited for: it is a piece without bytes.
 
 A segment that may be damaged (``Segment.doubt``) does not fill a hole: it waits for another copy as long as if it stood
@@ -47,6 +52,8 @@ LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
 """Bytes behind a hole of one stream: more than a usual receive window."""
+MOST_BEFORE: Final = 64 << 10
+"""Bytes that wait for the beginning of a stream that begins in the middle."""
 LINGERS: Final = 4096
 """Packets behind the end of a connection of unknown kind up to which its bytes are kept: another one may show that it
 was to a broker."""
@@ -89,6 +96,8 @@ class Joining(Row):
     """Position up to which the stream is known to be acknowledged."""
     known: int
     """The packet up to which all has been looked at."""
+    begun: int
+    """What the clock showed when the first segment came of those that wait for the beginning."""
 
 
 JOINING: Final = table_type(Joining)
@@ -298,11 +307,38 @@ def _let_through(
 
 
 @kernel
+def _begin(stream: Any, pos: int, order: int, now: Any) -> None:
+    """Begins a stream that begins in the middle, with packet ``order``: at ``pos``, or where a late SYN says."""
+    begin = pos
+    if 0 <= stream.start <= pos and stream.start_order <= order:
+        begin = stream.start
+    now.cursor = begin
+    stream.next = begin
+    stream.synced = 0
+    stream.origin = begin
+
+
+@kernel
+def _beginning(segments: Array, early: Array, stream: Any, clock: Array, first_order: int, most: int, now: Any) -> int:
+    """The packet with which a stream begins that begins in the middle, as far as it is known."""
+    first = segments[early[now.base]].pos
+    if now.heard >= first or now.behind > min(MOST_BEFORE, most):
+        order: int = now.known
+        return order
+    wait = int64(LONGEST_WAIT if now.heard >= 0 else ACKED_WAIT)
+    order = first_from(clock, first_order, now.begun + wait + 1)
+    if 0 <= stream.start <= first:
+        order = min(order, stream.start_order)
+    return max(order, now.known)
+
+
+@kernel
 def _give_up(
     buf: Array,
     segments: Array,
     early: Array,
     ready: Array,
+    stream: Any,
     clock: Array,
     first_order: int,
     most: int,
@@ -314,35 +350,44 @@ def _give_up(
     """Gives up holes, and other copies of what is in doubt, that are no longer waited for with a packet before
     ``before``."""
     while now.n_early > 0 or now.n_ready > 0:
-        doubted = now.n_ready > 0
-        first = segments[ready[now.base] if doubted else early[now.base]]
-        # Where the hole ends.
-        end = first.pos + first.len if doubted else first.pos
-        if doubted and now.n_early > 0:
-            end = min(end, segments[early[now.base]].pos)
-        order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
-        if now.heard >= end:
-            order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
-        order = now.known if now.behind > most else max(order, now.known)
+        if now.cursor < 0:
+            end = int64(0)
+            order = _beginning(segments, early, stream, clock, first_order, most, now)
+        else:
+            doubted = now.n_ready > 0
+            first = segments[ready[now.base] if doubted else early[now.base]]
+            # Where the hole ends.
+            end = first.pos + first.len if doubted else first.pos
+            if doubted and now.n_early > 0:
+                end = min(end, segments[early[now.base]].pos)
+            order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
+            if now.heard >= end:
+                order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
+            order = now.known if now.behind > most else max(order, now.known)
         if order >= before:
             return
         now.known = order
-        if doubted:
+        if now.cursor < 0:
+            _begin(stream, segments[early[now.base]].pos, order, now)
+        elif now.n_ready > 0:
             now.trusted = end
         else:
-            now.cursor = first.pos
+            now.cursor = segments[early[now.base]].pos
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
 
 @kernel
 def _give_up_all(
-    buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
-) -> None:
+    buf: Array, segments: Array, early: Array, ready: Array, stream: Any, order: int, data: Array, pieces: Array,
+    now: Any,
+) -> None:  # fmt: skip
     """Gives up all holes with packet ``order``, and nothing is in doubt from then on."""
     now.known = max(now.known, order)
     now.trusted = int64(AT_THE_END)
     while now.n_early > 0 or now.n_ready > 0:
-        if now.n_ready == 0:
+        if now.cursor < 0:
+            _begin(stream, segments[early[now.base]].pos, order, now)
+        elif now.n_ready == 0:
             now.cursor = max(now.cursor, segments[early[now.base]].pos)
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
@@ -375,6 +420,7 @@ def _come_again(
         else:
             now.n_early = _push(segments, early, now.base, now.n_early, order[k], BY_POSITION)
             now.behind += _weight(segment)
+            now.begun = min(now.begun, segment.clock)
         k += 1
     return k
 
@@ -414,6 +460,7 @@ def _join(
     now.since = stream.since
     now.heard = stream.heard
     now.known = first_order - 1
+    now.begun = int64(AT_THE_END)
     over_order = conn.closed_order
     over = False
     k = _come_again(buf, segments, order, n_held, early, active, data, pieces, now)
@@ -422,23 +469,21 @@ def _join(
         segment = segments[which]
         k += 1
         if segment.order > over_order and not over:
-            _give_up(buf, segments, early, ready, clock, first_order, most, over_order, data, pieces, now)
-            _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
+            _give_up(buf, segments, early, ready, stream, clock, first_order, most, over_order, data, pieces, now)
+            _give_up_all(buf, segments, early, ready, stream, over_order, data, pieces, now)
             over = True
         if now.n_early > 0 or now.n_ready > 0:
-            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order, data, pieces, now)
+            _give_up(buf, segments, early, ready, stream, clock, first_order, most, segment.order, data, pieces, now)
         now.known = max(now.known, segment.order)
         if segment.off == ACKNOWLEDGED:
             now.heard = max(now.heard, segment.pos)
             continue
-        if now.cursor < 0:
-            # The capture begins in the middle of this stream.
-            now.cursor = segment.pos
-            stream.next = segment.pos
-            stream.synced = 0
         end = segment.pos + segment.len
-        if end <= now.cursor:
-            continue
+        if segment.pos < now.cursor:
+            if segment.pos < stream.origin:
+                stream.earlier = segment.pos if stream.earlier < 0 else min(stream.earlier, segment.pos)
+            if end <= now.cursor:
+                continue
         if now.n_early == 0 and now.n_ready == 0:
             if segment.pos <= now.cursor and segment.doubt == 0:
                 _give(buf, segments, which, end, segment.order, data, pieces, now)
@@ -448,15 +493,18 @@ def _join(
         now.behind += _weight(segment)
         _let_through(buf, segments, early, ready, segment.order, data, pieces, now)
         if over:
-            _give_up_all(buf, segments, early, ready, segment.order, data, pieces, now)
-        elif now.behind > most:
-            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order + 1, data, pieces, now)
+            _give_up_all(buf, segments, early, ready, stream, segment.order, data, pieces, now)
+        elif now.behind > most or now.cursor < 0:
+            now.begun = min(now.begun, segment.clock)
+            _give_up(
+                buf, segments, early, ready, stream, clock, first_order, most, segment.order + 1, data, pieces, now
+            )
     last = first_order + clock.shape[0]
-    _give_up(buf, segments, early, ready, clock, first_order, most, min(last, over_order), data, pieces, now)
+    _give_up(buf, segments, early, ready, stream, clock, first_order, most, min(last, over_order), data, pieces, now)
     if over_order < last:
-        _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
+        _give_up_all(buf, segments, early, ready, stream, over_order, data, pieces, now)
     if final:
-        _give_up_all(buf, segments, early, ready, int64(AT_THE_END), data, pieces, now)
+        _give_up_all(buf, segments, early, ready, stream, int64(AT_THE_END), data, pieces, now)
     active.waiting = 1 if now.n_early > 0 or now.n_ready > 0 else 0
     stream.holed = active.waiting
     stream.placed = now.cursor

@@ -329,8 +329,11 @@ def _clear(stream: Any) -> None:
     stream.skipped = -1
     stream.acked = -1
     stream.reached = -1
+    stream.lowest = -1
     stream.holed = 0
     stream.time = -1
+    stream.origin = -1
+    stream.earlier = -1
     stream.placed = -1
     stream.placed_order = -1
     stream.latest = ABSENT
@@ -473,7 +476,15 @@ def _count_bytes(header: Any, pos: int, stream: Any) -> None:
         return
     if length == 1 and end == reference:
         return  # a keep-alive: it has the last byte again, or any (RFC 9293, section 3.8.4)
-    filled = _fill_holes(stream, pos, min(end, reference))
+    lowest = stream.lowest
+    filled = int64(0)
+    if pos < lowest:
+        # The first that was captured was not the first.
+        filled = min(end, lowest) - pos
+        if end < lowest:
+            _push_hole(stream, end, lowest)
+        stream.lowest = pos
+    filled += _fill_holes(stream, max(pos, lowest), min(end, reference))
     repeated = min(end, reference) - pos - filled
     if filled > 0:
         stream.late += 1
@@ -500,6 +511,10 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     control = header.control
     reference = stream.reference
     pos = FIRST_POSITION + header.seq if reference < 0 else _nearest(reference, header.seq)
+    if reference < 0:
+        if stream.acked >= 0:
+            pos = _nearest(stream.acked, header.seq)
+        stream.lowest = pos
     if control & Flag.SYN:
         pos += 1
         if stream.start < 0:
@@ -509,6 +524,7 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
                 # Else there was data before it: what was made of that then does not depend on what came later.
                 stream.next = pos
                 stream.reached = pos
+                stream.lowest = 0
                 stream.synced = 1
     if reference >= 0 or header.length > 0:
         _count_bytes(header, pos, stream)
@@ -519,9 +535,13 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
         stream.end_order = order
         stream.end = end
     far = other.reference
-    if control & Flag.ACK and far >= 0:
+    if control & Flag.ACK:
         # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
-        other.acked = max(other.acked, _nearest(far, header.ack))
+        if far >= 0:
+            other.acked = max(other.acked, _nearest(far, header.ack))
+        elif not control & Flag.RST:
+            # Nothing was captured of it so far: it may go on there.
+            other.acked = FIRST_POSITION + header.ack if other.acked < 0 else _nearest(other.acked, header.ack)
     return pos
 
 
@@ -740,6 +760,7 @@ def _take(
         own = streams[stream]
         other = streams[2 * slot + 1 - side]
         acked = other.acked
+        reference = own.reference
         pos = _follow(header, order, own, other)
         if control & Flag.RST:
             _reset(conn, now)
@@ -762,7 +783,14 @@ def _take(
             if conn.role != Role.ENCRYPTED and _in_doubt(buf, packet, header, conn, own):
                 doubt = int64(1)
                 counts[Count.WRONG] += 1
-            if (doubt == 1 or pos > reached >= 0) and own.holed == 0:
+            if reached < 0:
+                # The stream begins in the middle. Nothing is before what was acknowledged, or stands behind what was
+                # sent without a byte.
+                known = max(own.acked, pos) if pos == reference else own.acked
+                if doubt == 1 or known < pos:
+                    own.holed = 1
+                n_segments = _note_acknowledged(segments, n_segments, stream, known, packet.time, order, now)
+            elif (doubt == 1 or pos > reached) and own.holed == 0:
                 # A hole begins here: from now on it counts when what is acknowledged.
                 own.holed = 1
                 n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order, now)

@@ -13,7 +13,7 @@ from work import lines
 from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, SEGMENT, STREAM, Role
 from kwire.kernels.numbers import SLACK
-from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_WAITING, keep, place
+from kwire.kernels.streams import ACKED_WAIT, LEAST, LONGEST_WAIT, MOST_BEFORE, MOST_WAITING, keep, place
 
 PLENTY = 1 << 30
 Piece = tuple[int, Any]
@@ -151,7 +151,7 @@ def test_any_cutting_repeating_and_shuffling_gives_the_same_bytes(engine: Engine
 def test_streams_are_joined_one_after_the_other_and_others_left_out(engine: Engine) -> None:
     window = Window(engine, 4)
     for stream in (5, 0, 3, 7, 2):
-        window.add(10, bytes([65 + stream]) * 2, stream=stream)
+        window.add(10, bytes([65 + stream]) * 2, stream=stream).at(10, stream)
     window.connections["role"] = [Role.UNKNOWN, Role.A_REQUESTS, Role.ENCRYPTED, Role.OTHER]
     window.place()
     assert window.active["stream"].tolist() == [0, 2, 3]
@@ -159,13 +159,59 @@ def test_streams_are_joined_one_after_the_other_and_others_left_out(engine: Engi
     assert window.order.tolist() == [1, 4, 2]
 
 
-def test_a_stream_whose_beginning_was_not_seen_begins_with_its_first_segment(engine: Engine) -> None:
-    window = Window(engine).add(50, b"b").add(40, b"a").add(51, b"c").place()
-    # Whether the next one begins before it must not depend on whether that is in the same window.
-    assert window.joined() == [(50, b"b"), (51, b"c")]
-    assert (window.streams["next"][0], window.streams["synced"][0]) == (50, 0)
-    known = Window(engine).at(40).add(50, b"b").place()
-    assert (known.streams["next"][0], known.streams["synced"][0]) == (40, -1)
+def middle(engine: Engine) -> Window:
+    """Of a stream whose beginning was not captured the second segment came first, at 1000."""
+    return Window(engine).add(50, b"b", time=1000).add(40, b"a" * 10, time=2000)
+
+
+WHOLE = [(40, b"a" * 10), (50, b"b")]
+
+
+def test_a_stream_whose_beginning_was_not_seen_begins_with_the_first_of_what_is_acknowledged(engine: Engine) -> None:
+    window = middle(engine).place(now=2000)
+    assert (window.joined(), window.waits(), window.keep()) == ([], True, [(0, 50, b"b"), (0, 40, b"a" * 10)])
+    assert (middle(engine).acknowledge(39).place().joined(), window.streams["next"][0]) == ([], -1)
+    window = middle(engine).acknowledge(40, time=3000).add(30, b"late").place(now=3000)
+    assert (window.joined(), window.waits()) == (WHOLE, False)
+    assert (window.streams["next"][0], window.streams["synced"][0], window.streams["origin"][0]) == (40, 0, 40)
+    assert window.pieces["order"].tolist() == [2, 2]
+    assert window.streams["earlier"][0] == 30
+    known = Window(engine).at(40).add(50, b"b").add(30, b"late").place()
+    assert (known.streams["next"][0], known.streams["synced"][0], known.streams["earlier"][0]) == (40, -1, -1)
+
+
+def test_a_stream_that_goes_on_where_it_was_acknowledged_begins_at_once(engine: Engine) -> None:
+    window = Window(engine).acknowledge(50).add(50, b"b").add(40, b"late").place()
+    assert (window.joined(), window.waits(), window.streams["earlier"][0]) == ([(50, b"b")], False, 40)
+
+
+@pytest.mark.parametrize("acked", [-1, 39])
+def test_a_stream_begins_with_what_there_is_after_some_time(engine: Engine, acked: int) -> None:
+    longest = ACKED_WAIT if acked < 0 else LONGEST_WAIT
+    for waited in (longest, longest + 1):
+        window = middle(engine).acknowledge(acked).place(now=1000 + waited)
+        assert (window.joined(), window.waits()) == (([], True) if waited == longest else (WHOLE, False))
+
+
+def test_a_stream_begins_with_what_there_is_at_the_end_or_where_too_much_waits(engine: Engine) -> None:
+    closed = middle(engine)
+    closed.connections["closed_order"] = 2
+    assert closed.place().joined() == middle(engine).place(final=True).joined() == WHOLE
+    for size in (MOST_BEFORE - 2 * LEAST, MOST_BEFORE - 2 * LEAST + 1):
+        window = middle(engine).add(51, bytes(size)).place()
+        assert window.waits() == (size == MOST_BEFORE - 2 * LEAST)
+    assert middle(engine).place(ration=2 * LEAST - 1).joined() == WHOLE
+
+
+@pytest.mark.parametrize("start", [40, 38, 45])
+def test_a_syn_that_comes_late_says_where_a_stream_begins(engine: Engine, start: int) -> None:
+    """With its packet. One that stands behind what came is not of this stream."""
+    for order in (2, 3):
+        window = middle(engine)
+        window.streams["start"], window.streams["start_order"] = start, order
+        window.place()
+        assert window.joined() == (WHOLE if (start, order) == (40, 2) else [])
+        assert window.streams["next"][0] == (start if start <= 40 and order == 2 else -1)
 
 
 def test_time_and_order_of_a_piece_are_those_of_the_latest_packet_before_its_end(engine: Engine) -> None:
