@@ -33,6 +33,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -59,6 +60,8 @@ UNREADABLE: Final = (CaptureError, OSError, EOFError, pa.ArrowException)
 """What reading a file may raise: what is wrong with it is told when it is decoded."""
 SCAN_WINDOW: Final = 1 << 20
 """Bytes that are read at once: heads end where a window does."""
+LATER_WINDOWS: Final = 2
+"""Times as many are read at once where no head goes on."""
 LONGEST_HEAD: Final = 1 << 20
 """Bytes of packets of one connection, after which its head ends whatever is known then."""
 ENOUGH_HEAD: Final = LONGEST_HEAD >> 2
@@ -126,7 +129,6 @@ class _Head:
     """Whether these ports were used once in this file."""
     packets: list[dict[str, Any]] = field(default_factory=list)
     size: int = 0
-    open: bool = True
     agreed: bytes | None = None
     seen: tuple[int, int] = (-1, -1)
 
@@ -146,8 +148,7 @@ def scan(
 
     A file that is damaged or no capture at all has the edges of what stands before the damage.
     """
-    heads: dict[bytes, _Head] = {}
-    of_slot: list[_Head] = []
+    heads = _Heads()
     tracker: Tracker | None = None
     over = False
     how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys, "window": window}
@@ -159,7 +160,9 @@ def scan(
             for frames in reading:
                 if seen is not None:
                     seen(frames)
-                _note_heads(tracker, frames, heads, of_slot)
+                heads.note(tracker, frames)
+                # Nothing of a window has to be kept: then the work of each is worth more bytes.
+                reading.window = window if heads.open else LATER_WINDOWS * window
         except UNREADABLE:
             pass
         over = reading.over
@@ -169,13 +172,12 @@ def scan(
     if not len(rows):
         return Scan(EDGES.empty_table(), tracker.common(), over)
     last = latest(rows)
-    unsettled = [one.slot for one in heads.values() if one.open]
-    _agree(tracker, unsettled, of_slot)
-    keys_ = [key for key in last if not _is_over(tracker, heads[key], last[key])]
+    heads.agree(tracker, heads.open)
+    keys_ = [key for key in last if not _is_over(tracker, heads.of[key], last[key])]
     state = tracker.save(int(rows["number"][last[key]]) for key in keys_)
     # States come in order of their slots.
     keys_.sort(key=last.__getitem__)
-    found = [heads[key] for key in keys_]
+    found = [heads.of[key] for key in keys_]
     columns = {
         "ends": pa.array(keys_, pa.binary()),
         "began": pa.array([one.began for one in found], pa.bool_()),
@@ -197,61 +199,107 @@ def _readings(sources: Iterable[Source], part: Part, how: Mapping[str, Any]) -> 
         part = replace(part, after=reading.tracker)
 
 
-def _note_heads(tracker: Tracker, frames: Frames, heads: dict[bytes, _Head], of_slot: list[_Head]) -> None:
-    """Takes in what a window had: new connections, packets of heads, and which heads end here."""
-    window = tracker.window
-    if window is None:
-        return
-    rows, streams = tracker.rows()
-    first_new = len(of_slot)
-    for slot, (key, _) in enumerate(ends(rows[first_new:]), first_new):
-        both = streams[2 * slot : 2 * slot + 2]
-        head = _Head(slot, began=_began(rows[slot], both), reset=_is_reset(rows[slot], both))
-        if key in heads:
-            # Another connection on the same ports. What became of the one before is not asked any more.
-            head.open = heads[key].open = head.only = False
-            heads[key].packets, heads[key].agreed = [], None
-        elif head.began:
-            head.open = False
-        heads[key] = head
-        of_slot.append(head)
-    is_open = np.fromiter((one.open for one in of_slot), bool, len(of_slot))
-    if not is_open.any():
-        return
-    wanted = np.flatnonzero((window.slots >= 0) & is_open[window.slots])
-    packets = window.packets[wanted]
-    first_order = window.first_order
-    for k, slot, off, size, time, link, clock in zip(
-        wanted.tolist(),
-        window.slots[wanted].tolist(),
-        packets["off"].tolist(),
-        packets["captured"].tolist(),
-        packets["time"].tolist(),
-        packets["link"].tolist(),
-        window.clock[wanted].tolist(),
-        strict=True,
-    ):
-        head = of_slot[slot]
-        data = window.data[off : off + size].tobytes()
-        head.packets.append({"order": first_order + k, "time": time, "clock": clock, "link": link, "bytes": data})
-        head.size += size
-    paired = (frames["status"] == Status.OK) & (frames["response"] == 1) & (frames["latency"] != ABSENT)
-    answered = np.unique(frames["slot"][paired])
-    candidates = np.flatnonzero(is_open)
-    if sum(one.size for one in heads.values()) > MOST_HEADS:
-        for slot in candidates.tolist():
-            of_slot[slot].open, of_slot[slot].packets, of_slot[slot].size = False, [], 0
-        return
-    role = rows["role"][candidates]
-    synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
-    # Responses that wait for a request of an earlier file would be there in this state only.
-    responses = 2 * candidates + (role == Role.A_REQUESTS)
-    caught_up = streams["next"][responses] >= streams["reference"][responses]
-    large = np.fromiter((of_slot[slot].size > ENOUGH_HEAD for slot in candidates.tolist()), bool, len(candidates))
-    settled = np.isin(candidates, answered) & synced & (caught_up | large)
-    settled |= (role == Role.OTHER) | (role == Role.ENCRYPTED)
-    settled |= np.fromiter((of_slot[slot].size > LONGEST_HEAD for slot in candidates.tolist()), bool, len(candidates))
-    _agree(tracker, candidates[settled].tolist(), of_slot)
+class _Heads:
+    """The heads of the connections of a part, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.of: dict[bytes, _Head] = {}
+        """The last of each pair of ports."""
+        self.open: set[int] = set()
+        """The slots of those that go on."""
+        self._of_slot: list[_Head] = []
+        self._size = 0
+        """Bytes of the packets of all of them."""
+
+    def note(self, tracker: Tracker, frames: Frames) -> None:
+        """Takes in what a window had: new connections, packets of heads, and which heads end here."""
+        window = tracker.window
+        if window is None:
+            return
+        rows, streams = tracker.rows()
+        self._begin(rows, streams)
+        if not self.open:
+            return
+        self._add(window)
+        candidates = np.array(sorted(self.open), np.int64)
+        if self._size > MOST_HEADS:
+            for slot in candidates.tolist():
+                self._drop(slot)
+            self.open.clear()
+            return
+        role = rows["role"][candidates]
+        synced = (streams["synced"][2 * candidates] == 1) & (streams["synced"][2 * candidates + 1] == 1)
+        # Responses that wait for a request of an earlier file would be there in this state only.
+        responses = 2 * candidates + (role == Role.A_REQUESTS)
+        caught_up = streams["next"][responses] >= streams["reference"][responses]
+        sizes = np.array([self._of_slot[slot].size for slot in candidates.tolist()], np.int64)
+        paired = (frames["status"] == Status.OK) & (frames["response"] == 1) & (frames["latency"] != ABSENT)
+        answered = np.isin(candidates, frames["slot"][paired])
+        settled = answered & synced & (caught_up | (sizes > ENOUGH_HEAD))
+        settled |= (role == Role.OTHER) | (role == Role.ENCRYPTED)
+        settled |= sizes > LONGEST_HEAD
+        self.agree(tracker, candidates[settled].tolist())
+
+    def _begin(self, rows: Array, streams: Array) -> None:
+        """Adds the connections that the window began with."""
+        first_new = len(self._of_slot)
+        if first_new == len(rows):
+            return
+        for slot, (key, _) in enumerate(ends(rows[first_new:]), first_new):
+            both = streams[2 * slot : 2 * slot + 2]
+            head = _Head(slot, began=_began(rows[slot], both), reset=_is_reset(rows[slot], both))
+            self._of_slot.append(head)
+            if key in self.of:
+                # Another connection on the same ports. What became of the one before is not asked any more.
+                before = self.of[key]
+                head.only = before.only = False
+                self._drop(before.slot)
+                before.agreed = None
+            elif not head.began:
+                self.open.add(slot)
+            self.of[key] = head
+
+    def _drop(self, slot: int) -> None:
+        """Keeps no head of a connection."""
+        head = self._of_slot[slot]
+        self._size -= head.size
+        head.packets, head.size = [], 0
+        self.open.discard(slot)
+
+    def _add(self, window: Packets) -> None:
+        """Adds the packets of a window to the heads that go on."""
+        is_open = np.zeros(len(self._of_slot), bool)
+        is_open[list(self.open)] = True
+        wanted = np.flatnonzero((window.slots >= 0) & is_open[window.slots])
+        packets = window.packets[wanted]
+        first_order = window.first_order
+        for k, slot, off, size, time, link, clock in zip(
+            wanted.tolist(),
+            window.slots[wanted].tolist(),
+            packets["off"].tolist(),
+            packets["captured"].tolist(),
+            packets["time"].tolist(),
+            packets["link"].tolist(),
+            window.clock[wanted].tolist(),
+            strict=True,
+        ):
+            head = self._of_slot[slot]
+            data = window.data[off : off + size].tobytes()
+            head.packets.append({"order": first_order + k, "time": time, "clock": clock, "link": link, "bytes": data})
+            head.size += size
+            self._size += size
+
+    def agree(self, tracker: Tracker, slots: Iterable[int]) -> None:
+        """Ends the heads of some connections, and notes the state that they have here."""
+        chosen = sorted(slots)
+        if not chosen:
+            return
+        rows, _ = tracker.rows()
+        for slot, row in zip(chosen, tracker.save(rows["number"][chosen].tolist()).to_pylist(), strict=True):
+            head = self._of_slot[slot]
+            self.open.discard(slot)
+            head.agreed = _digest(row)
+            head.seen = row["a_to_b"]["reference"], row["b_to_a"]["reference"]
 
 
 def _began(row: Any, streams: Array) -> bool:
@@ -270,19 +318,6 @@ def _is_over(tracker: Tracker, head: _Head, slot: int) -> bool:
     both = streams[2 * slot : 2 * slot + 2]
     ended = (both["end"] >= 0) & (both["next"] >= both["end"])
     return head.began and head.only and bool(rows["closed_order"][slot] < AT_THE_END or ended.all())
-
-
-def _agree(tracker: Tracker, slots: Iterable[int], of_slot: list[_Head]) -> None:
-    """Ends the heads of some connections, and notes the state that they have here."""
-    chosen = sorted(slots)
-    if not chosen:
-        return
-    rows, _ = tracker.rows()
-    for slot, row in zip(chosen, tracker.save(rows["number"][chosen].tolist()).to_pylist(), strict=True):
-        head = of_slot[slot]
-        head.open = False
-        head.agreed = _digest(row)
-        head.seen = row["a_to_b"]["reference"], row["b_to_a"]["reference"]
 
 
 # --- whether two states are the same to what follows ------------------------------------------------------------------
@@ -442,9 +477,10 @@ class Chain:
         """Connections that no file before had, of which this one has more than the RST with which the scan took them
         to begin: they begin behind it, as something else."""
         known = set(before)
+        resets = np.flatnonzero(edges.column("reset").to_numpy()).tolist()
         return [
             row["ends"]
-            for row in edges.filter(edges.column("reset")).to_pylist()
+            for row in _taken(edges, resets).to_pylist()
             if row["ends"] not in known
             and any(row[way]["packets"] > row[way]["resets"] for way in ("a_to_b", "b_to_a"))
         ]
@@ -498,10 +534,11 @@ class Chain:
         mine = _taken(edges, [row_of[key] for key in before])
         found: dict[bytes, dict[str, Any]] = {}
         doubtful: list[bytes] = []
-        at_head = self._fed(place, given, mine, common)
         scanned = mine.to_pylist()
-        for key, edge, was in zip(before, scanned, given.to_pylist(), strict=True):
-            if edge["began"]:
+        at_head = self._fed(place, given, [one for edge in scanned for one in edge["head"]], common)
+        began = [edge["began"] for edge in scanned]
+        for key, edge, was in zip(before, scanned, _rows(given, began), strict=True):
+            if was is not None:
                 if _is_another(was, edge):
                     edge["connection"]["number"] = place << PART_BITS | max(0, edge["connection"]["first_order"])
                     found[key] = {name: edge[name] for name in STATE.names}
@@ -521,13 +558,11 @@ class Chain:
         return found
 
     def _fed(
-        self, place: int, given: pa.Table, edges: pa.Table, common: Mapping[str, Any]
+        self, place: int, given: pa.Table, packets: list[dict[str, Any]], common: Mapping[str, Any]
     ) -> dict[bytes, dict[str, Any]]:
-        """The states to which the heads of a file lead from those that are true before it."""
+        """The states to which the packets of heads lead from those that are true before the file."""
         tracker = self._tracker(place, given, common)
-        packets = sorted(
-            (one for head in edges.column("head").to_pylist() for one in head), key=lambda one: one["order"]
-        )
+        packets = sorted(packets, key=itemgetter("order"))
         table = np.zeros(len(packets), PACKET)
         for name in ("time", "link"):
             table[name] = [one[name] for one in packets]
@@ -612,7 +647,10 @@ def _stated(rows: pa.Table, common: Mapping[str, Any]) -> pa.Table:
 
 
 def _taken(table: pa.Table, rows: list[int]) -> pa.Table:
-    return table.take(pa.array(rows, pa.int64()))
+    # Of so many columns each is taken by itself: that is left out where all rows are wanted, or none.
+    if rows == list(range(table.num_rows)):
+        return table
+    return table.take(pa.array(rows, pa.int64())) if rows else table.slice(0, 0)
 
 
 def _connections(states: pa.Table) -> Array:
@@ -624,7 +662,7 @@ def _connections(states: pa.Table) -> Array:
 
 
 def _rows(states: pa.Table, wanted: list[bool]) -> list[dict[str, Any] | None]:
-    chosen = iter(states.filter(pa.array(wanted, pa.bool_())).to_pylist())
+    chosen = iter(_taken(states, [row for row, one in enumerate(wanted) if one]).to_pylist())
     return [next(chosen) if one else None for one in wanted]
 
 

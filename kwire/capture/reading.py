@@ -91,7 +91,8 @@ class Reading:
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
-        self._window = window or WINDOW
+        self.window = window or WINDOW
+        """Bytes that are read at once from the next window on."""
         self._live = live
         self._progress = progress
         self._name = name
@@ -100,14 +101,14 @@ class Reading:
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
         self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
         # Not what derives from these: its ``read`` may be another one.
-        self._into = type(source) in _IN_PLACE and not live and self._window <= _MOST_IN_PLACE
+        self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over = False
         """Of a split: it took what is behind it as well, since that cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:
-        window = self._window if engine.loaded() else min(self._window, FIRST_WINDOW)
+        window = self.window if engine.loaded() else min(self.window, FIRST_WINDOW)
         tracker = self.tracker
         final = False
         while not final and tracker.error is None:
@@ -119,7 +120,7 @@ class Reading:
             except CaptureError as error:
                 raise self._named(error) from None
             yield frames
-            window = self._window
+            window = self.window
             if self._bytes_read == self._until and not final:
                 final = tracker.stands_alone()
                 self.over = not final

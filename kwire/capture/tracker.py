@@ -535,10 +535,13 @@ class Tracker:
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
         rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = facts(), self._scratch
-        slots = np.unique(window.active["stream"] >> 1)
-        before = self._known.connections["role"][slots]
-        engine(framing.settle_all)(window, self._capture(), known, scratch)
-        self._by_brokers(slots, before)
+        slots = _distinct(window.active["stream"] >> 1)
+        unknown = slots[self._known.connections["role"][slots] == Role.UNKNOWN]
+        if len(unknown):
+            engine(framing.settle_all)(window, self._capture(), known, scratch)
+        self._note_brokers(slots)
+        if len(unknown):
+            self._by_brokers(unknown)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
             rows = self._make_room(rows, engine, len(window.data) // 4)
@@ -568,16 +571,15 @@ class Tracker:
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))
 
-    def _by_brokers(self, slots: Array, before: Array) -> None:
-        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. Their
-        roles were ``before``.
+    def _by_brokers(self, slots: Array) -> None:
+        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. What
+        they are was not known before this window.
 
         Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
         third has told it itself, but later than the broker was known: whether that was in one window must not count.
         """
-        self._note_brokers(slots)
         connections = self._known.connections
-        for slot in slots[before == Role.UNKNOWN].tolist():
+        for slot in slots.tolist():
             row = connections[slot]
             role, begun = int(row["role"]), int(row["begun_order"])
             if role == Role.ENCRYPTED or begun < 0:
@@ -966,6 +968,13 @@ class Tracker:
         self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
         # A copy: its memory is written to when it is used again.
         self._held = np.frombuffer(b"".join(parts), np.uint8).copy()
+
+
+def _distinct(numbers: Array) -> Array:
+    """``numbers``, which are in order, each once."""
+    first = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
+    return numbers[first]
 
 
 def _in_order(rows: Array, order: Array) -> Array:

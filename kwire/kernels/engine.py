@@ -113,9 +113,14 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class _Machine(Engine):
     def __call__(self, kernel: F) -> F:
-        from kwire.kernels import compiling
+        return _twin(kernel)  # type: ignore[return-value]
 
-        return compiling.compiled(kernel)
+
+@functools.cache
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    from kwire.kernels import compiling
+
+    return compiling.compiled(function)
 
 
 PYTHON: Final[Engine] = _Python("python")

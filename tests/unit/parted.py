@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from valid import valid
 
-from kwire.capture.across import Chain, Scan, scan, together
+from kwire.capture.across import SCAN_WINDOW, Chain, Scan, scan, together
 from kwire.capture.parts import Part
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError
@@ -33,8 +33,8 @@ def pieces_of(data: bytes, splits: Sequence[Split]) -> list[Piece]:
     return [(data[one.begin :], one) for one in splits]
 
 
-def parts_of(files: Sequence[Given], **options: Any) -> tuple[list[Part | None], Chain]:
-    """What each of the parts is to know of the others; None for a split that is none."""
+def parts_of(files: Sequence[Given], window: int = SCAN_WINDOW, **options: Any) -> tuple[list[Part | None], Chain]:
+    """What each of the parts is to know of the others; None for a split that is none. ``window``: of their scans."""
     pieces = [(files_of(one), one[1] if isinstance(one, tuple) else None) for one in files]
     scans: list[Scan | None] = []
     over = False
@@ -42,7 +42,7 @@ def parts_of(files: Sequence[Given], **options: Any) -> tuple[list[Part | None],
     topics, said = Topics(), []
     for data, split in pieces:
         names: dict[bytes, str] = {}
-        found = scan(opened(data), split=split, seen=partial(_learn, topics, names), **options)
+        found = scan(opened(data), split=split, seen=partial(_learn, topics, names), window=window, **options)
         said.append(names)
         scans.append(None if split is not None and over else found)
         over = over or (split is not None and found.over)

@@ -14,6 +14,8 @@ from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
 from parted import Row, compared, parts_of, rows_of
 
+from kwire.capture.across import LATER_WINDOWS, scan
+from kwire.capture.parts import Part
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
 from kwire.testing import packets
@@ -93,6 +95,36 @@ def test_what_was_seen_before_leads_to_the_same_state_and_nothing_is_read_again(
     assert (chain.joined, chain.read_again) == (3, 0)
     assert [part.state.num_rows for part in parts] == [0, 1, 1, 1]
     assert [len(part.left) for part in parts] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("window", [3000, 20_000])
+def test_scans_in_small_windows_lead_to_the_same_parts(window: int) -> None:
+    """Where no head goes on, windows are larger."""
+    data = (GOLDEN / "kafka-4.3-kraft-java/share.pcap").read_bytes()
+    files = cut(data, [100, 250])
+    parts, _ = parts_of(files, window)
+    assert compared(row for one, part in zip(files, parts, strict=True) for row in made_of(one, part)) == compared(
+        uncut(data, "frames")
+    )
+    source = Asked(files[1])
+    assert scan([source], window=window).edges.num_rows
+    assert (source.sizes[0], max(source.sizes)) == (window, LATER_WINDOWS * window)
+
+
+def made_of(data: bytes, part: Part | None) -> list[Row]:
+    return [row for _, batch in read(io.BytesIO(data), {"frames": None}, part=part) for row in batch.to_pylist()]
+
+
+class Asked:
+    """A source that notes how much it is asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self.stream = io.BytesIO(data)
+        self.sizes: list[int] = []
+
+    def read(self, size: int) -> bytes:
+        self.sizes.append(size)
+        return self.stream.read(size)
 
 
 def test_a_frame_may_reach_over_several_files() -> None:
