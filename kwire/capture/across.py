@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.parts import Part, ends, latest
-from kwire.capture.reading import Reading
+from kwire.capture.reading import UNREADABLE, Reading, said_of
 from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, PACKET, Role, Status
@@ -56,8 +56,6 @@ __all__ = ["EDGES", "Chain", "Link", "Scan", "in_order", "scan", "still_open", "
 
 Array = Any
 
-UNREADABLE: Final = (CaptureError, OSError, EOFError, pa.ArrowException)
-"""What reading a file may raise: what is wrong with it is told when it is decoded."""
 SCAN_WINDOW: Final = 1 << 20
 """Bytes that are read at once: heads end where a window does."""
 LATER_WINDOWS: Final = 2
@@ -111,11 +109,14 @@ columns are its state at the end of the file.
 class Scan:
     """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end.
 
-    ``over``: of a split, those behind it are none (``Reading.over``)."""
+    ``over``: of a split, those behind it are none (``Reading.over``). ``broken``: by the numbers of those files that
+    could not be read, or not to their end, behind how many bytes, why, and ``errno``: whoever reads them again is to
+    have no more, or connections would go on from what nobody knows here."""
 
     edges: pa.Table
     common: Mapping[str, Any]
     over: bool = False
+    broken: Mapping[int, tuple[int, str, int | None]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -151,6 +152,7 @@ def scan(
     heads = _Heads()
     tracker: Tracker | None = None
     over = False
+    broken: dict[int, tuple[int, str, int | None]] = {}
     how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys, "window": window}
     for number, reading in enumerate(_readings(sources, Part(left=None, split=split), how)):
         tracker = reading.tracker
@@ -163,14 +165,18 @@ def scan(
                 heads.note(tracker, frames)
                 # Nothing of a window has to be kept: then the work of each is worth more bytes.
                 reading.window = window if heads.open else LATER_WINDOWS * window
-        except UNREADABLE:
-            pass
+        except CaptureError:
+            pass  # whoever reads it again finds the same
+        except UNREADABLE as error:
+            broken[number] = 0, said_of(error), getattr(error, "errno", None)
+        if reading.broken is not None:
+            broken[number] = (*reading.broken, None)
         over = reading.over
     if tracker is None:
         return Scan(EDGES.empty_table(), {})
     rows, _ = tracker.rows()
     if not len(rows):
-        return Scan(EDGES.empty_table(), tracker.common(), over)
+        return Scan(EDGES.empty_table(), tracker.common(), over, broken)
     last = latest(rows)
     heads.agree(tracker, heads.open)
     keys_ = [key for key in last if not _is_over(tracker, heads.of[key], last[key])]
@@ -188,7 +194,7 @@ def scan(
         "b_seen": pa.array([one.seen[1] for one in found], pa.int64()),
     }
     made = [columns[name] if name in columns else state.column(name).combine_chunks() for name in EDGES.names]
-    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), over)
+    return Scan(pa.Table.from_arrays(made, schema=EDGES), tracker.common(), over, broken)
 
 
 def _readings(sources: Iterable[Source], part: Part, how: Mapping[str, Any]) -> Iterator[Reading]:
@@ -590,7 +596,7 @@ class Chain:
             try:
                 for frames in reading:
                     self._heard(frames)
-            except UNREADABLE:
+            except (CaptureError, *UNREADABLE):
                 pass
         states = _latest_states(tracker)
         return {key: states[key] for key in doubtful}

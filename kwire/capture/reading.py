@@ -27,7 +27,7 @@ from kwire.kernels import engine
 from kwire.records.rooms import ROOMS
 from kwire.tls import KeyLog
 
-__all__ = ["WINDOW", "Reading", "Source"]
+__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "said_of"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once. Less costs calls, more costs cache misses and memory."""
@@ -38,12 +38,20 @@ FIRST_WINDOW: Final = 256 << 10
 COMPRESSED_PIECE: Final = 4 << 10
 """Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
 
+UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
+"""What a source may raise where it cannot be read."""
+
 _IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, pa.CompressedInputStream)
 """Sources that are asked to write where the tracker reads: new memory for each window would cost as much as reading
 its packets, and a copy half of that."""
 
 _MOST_IN_PLACE: Final = 64 << 20
 """Bytes of a window that has its memory before anything is read. Larger ones grow with what there is."""
+
+
+def said_of(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 class Source(Protocol):
@@ -135,6 +143,11 @@ class Reading:
     def _named(self, error: CaptureError) -> CaptureError:
         return CaptureError(error.message, file=self._name or None, offset=error.offset)
 
+    @property
+    def broken(self) -> tuple[int, str] | None:
+        """Behind how many bytes the source could not be read any further, and why; None where it could."""
+        return None if self._broken is None else (self._bytes_read, self._broken)
+
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
         return self.tracker.notes()
@@ -157,10 +170,10 @@ class Reading:
                 else:
                     parts.append(source.read(wanted) or b"")
                     got = len(parts[-1])
-            except (OSError, EOFError) as error:
+            except UNREADABLE as error:
                 if not self._bytes_read:
                     raise
-                self._broken = " ".join(str(error).split()) or type(error).__name__
+                self._broken = said_of(error)
                 break
             if not got:
                 break

@@ -18,7 +18,9 @@ its files one after the other (``one_by_one``).
 Rules kept here:
 
 - Captures are put in order by the time of their first packet, then by their name. What is none, or cannot be read, is
-  a row with ``status`` ``bad_file``; the connections of the others go on as if it was not there.
+  a row with ``status`` ``bad_file``; the connections of the others go on as if its packets had been lost.
+- What could not be read once is not read by a later stage either (``File.broken``), perhaps with more luck: the others
+  go on from what was known of it.
 - Captures of several sensors that see the same connection are kept apart: ``sensor`` says which file is whose.
 - Every task gives the same again when it is run again: nothing depends on which comes first, or on how many there are.
 """
@@ -32,7 +34,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from kwire.capture.parts import Part
     from kwire.capture.splits import Split
     from kwire.limits import Limits
-    from kwire.spark.files import File
+    from kwire.spark.files import Broken, File
     from kwire.spark.source import Options
 
 __all__ = [
@@ -129,8 +131,10 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
     that says nothing of a file.
     """
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        begins = list(pool.map(begin_of, files))
+        begun = list(pool.map(begin_of, files))
+        files = [replace(file, broken=broken) for file, (_, broken) in zip(files, begun, strict=True)]
         splits = list(pool.map(lambda file: [file] if most is None else file.splits(most), files))
+    begins = [begin for begin, _ in begun]
     of: dict[str, list[tuple[int, str, list[File]]]] = {}
     for file, begin, parts in zip(files, begins, splits, strict=True):
         of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, parts))
@@ -164,20 +168,24 @@ def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], i
     return parts
 
 
-def begin_of(file: File) -> int:
-    """The time of a capture's first packet, in nanoseconds since 1970; of what is none, before all times."""
+def begin_of(file: File) -> tuple[int, Broken | None]:
+    """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
+    wrong with a file of which nothing can be read: where it belongs is not known then."""
     from kwire.capture.containers import first_time
+    from kwire.capture.reading import UNREADABLE, said_of
+    from kwire.spark.files import Broken
 
+    head, broken = b"", None
     try:
-        head = b""
         with file.open() as stream:
             # A stream may give less than it is asked for.
             while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
                 head += more
-        begin = first_time(head)
-    except (OSError, EOFError, pa.ArrowException):
-        begin = None
-    return -(1 << 63) if begin is None else begin
+    except UNREADABLE as error:
+        if not head:
+            broken = Broken(0, said_of(error), getattr(error, "errno", None))
+    begin = first_time(head)
+    return -(1 << 63) if begin is None else begin, broken
 
 
 def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
@@ -361,13 +369,22 @@ class _Files:
         """The split that a place is, where it is one."""
         return self[place][0].split
 
-    def opened(self, place: int) -> Iterator[Any]:
-        """The files of a place, open one after the other. One that cannot be opened is left out: the task that decodes
-        it says what is wrong."""
-        for file in self[place]:
+    def broken(self, place: int, said: Sequence[Sequence[Any]]) -> list[File]:
+        """The files of a place, as those who read them before found them (``Scan.broken``, as JSON has it)."""
+        from kwire.spark.files import Broken
+
+        files = list(self[place])
+        for number, *broken in said:
+            files[number] = replace(files[number], broken=Broken(*broken))
+        return files
+
+    def opened(self, place: int, said: Sequence[Sequence[Any]] = ()) -> Iterator[Any]:
+        """``broken``, open one after the other. Reading one that cannot be opened raises what opening it did."""
+        for file in self.broken(place, said):
             try:
                 stream = file.open()
-            except (OSError, EOFError, pa.ArrowException):
+            except (OSError, EOFError, pa.ArrowException) as error:
+                yield _Unopened(error)
                 continue
             with stream:
                 yield stream
@@ -375,6 +392,17 @@ class _Files:
     def sensor(self, place: int) -> int:
         """The number of the sensor that a place is of."""
         return _unpickled(self.packed)[place][1]
+
+
+class _Unopened:
+    """In place of a stream that could not be opened."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def read(self, size: int, /) -> bytes:
+        """Raises the error."""
+        raise self._error
 
 
 @lru_cache(maxsize=4)
@@ -419,8 +447,9 @@ class _Work:
         found = scan(self.files.opened(place), seen=seen, split=self.files.split(place), **how)
         of = [zlib.crc32(key) % self.shares for key in found.edges.column("ends").to_pylist()]
         in_buckets = found.edges.take(pa.array(sorted(range(len(of)), key=of.__getitem__), pa.int64()))
-        common = json.dumps({"common": found.common, "over": found.over})
-        said = json.dumps({"names": names, "over": found.over})
+        broken = [(number, *one) for number, one in found.broken.items()]
+        common = json.dumps({"common": found.common, "over": found.over, "broken": broken})
+        said = json.dumps({"names": names, "over": found.over, "broken": broken})
         rows: list[dict[str, Any]] = [{"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": said}]
         counts, begin = Counter(of), 0
         for bucket in range(self.shares):
@@ -451,7 +480,8 @@ class _Work:
         for row, said in self._without_none(rows):
             place = row["place"]
             edges = EDGES.empty_table() if row["edges"] is None else unpacked(row["edges"])
-            link = chain.add(place, edges, common, partial(self.files.opened, place), self.files.split(place))
+            again = partial(self.files.opened, place, said["broken"])
+            link = chain.add(place, edges, common, again, self.files.split(place))
             left: dict[int, list[bytes]] = {}
             for key, one in link.gone_on.items():
                 left.setdefault(one, []).append(key)
@@ -478,16 +508,17 @@ class _Work:
             yield row, said
 
     def _all_names(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """For each part the names of topics: what was said last before it, and else what is said first behind that."""
-        of = [(row["place"], said["names"]) for row, said in self._without_none(rows)]
+        """For each part the names of topics (what was said last before it, and else what is said first behind that),
+        and what of its files could not be read."""
+        of = [(row["place"], said["names"], said["broken"]) for row, said in self._without_none(rows)]
         later: dict[str, str] = {}
-        for _, names in of:
+        for _, names, _ in of:
             for id_, name in names:
                 later.setdefault(id_, name)
         known: dict[str, str] = {}
-        for place, names in of:
-            topics = json.dumps({"topics": {**later, **known}})
-            yield pa.RecordBatch.from_pylist([{"place": place, "common": topics}], schema=_STATES)
+        for place, names, broken in of:
+            said = json.dumps({"topics": {**later, **known}, "broken": broken})
+            yield pa.RecordBatch.from_pylist([{"place": place, "common": said}], schema=_STATES)
             known.update(names)
 
 
@@ -509,10 +540,11 @@ class _Decoding:
     def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         from kwire.spark.source import FileReader
 
-        part = _part(place, rows, self.work.files.split(place))
-        if part is None:
+        found = _part(place, rows, self.work.files.split(place))
+        if found is None:
             return
-        reader, files = FileReader(self.work.options, self.schema), self.work.files[place]
+        part, broken = found
+        reader, files = FileReader(self.work.options, self.schema), self.work.files.broken(place, broken)
         for file, (one, ended) in zip(files, part.of_files(len(files)), strict=True):
             yield from reader.rows_of(file, one, ended)
 
@@ -565,8 +597,11 @@ class _Filling:
                     yield found
 
 
-def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) -> Part | None:
-    """What the task that decodes a part is to know; None for a split that is none: nothing is said of its topics."""
+def _part(
+    place: int, rows: Iterable[Mapping[str, Any]], split: Split | None
+) -> tuple[Part, Sequence[Sequence[Any]]] | None:
+    """What the task that decodes a part is to know, also of files that could not be read; None for a split that is
+    none: nothing is said of its topics."""
     from kwire.capture.parts import Part
 
     states: list[pa.Table] = []
@@ -587,7 +622,7 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
     state = None
     if states:
         state = pa.concat_tables(states).combine_chunks().replace_schema_metadata(states[0].schema.metadata)
-    return Part(
+    part = Part(
         place=place,
         state=state,
         left=frozenset(left),
@@ -596,6 +631,7 @@ def _part(place: int, rows: Iterable[Mapping[str, Any]], split: Split | None) ->
         split=split,
         answers=pa.concat_tables(answers) if answers else None,
     )
+    return part, said["broken"]
 
 
 def packed(table: pa.Table) -> bytes:

@@ -156,7 +156,7 @@ def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: De
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
     state = carried.load(sensor, batch)
     began = state.begun
-    begins = [begin_of(file) for file in whole.files]
+    begins = [begin_of(file)[0] for file in whole.files]
     # What is no capture, or cannot be read, begins at no time; it says what is wrong, and nothing goes on in it.
     alone = [begin < began for begin in begins]
     last = max((k for k, one in enumerate(alone) if not one), default=-1)

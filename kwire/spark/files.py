@@ -27,13 +27,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
 
-from kwire.capture.compressed import decompressed
+from kwire.capture.compressed import Around, decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 from kwire.spark.ahead import Ahead
@@ -41,12 +41,45 @@ from kwire.spark.ahead import Ahead
 if TYPE_CHECKING:
     from kwire.capture.splits import Split
 
-__all__ = ["EVERY", "Choice", "File", "filesystem_of", "find", "instant", "visible"]
+__all__ = ["EVERY", "Broken", "Choice", "File", "filesystem_of", "find", "instant", "visible"]
 
 CAPTURE_NAME = re.compile(
     r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
 )
 """How captures are named, rotated and compressed ones too: ``broker.pcap``, ``trace.pcap12``, ``trace.pcap.3.gz``."""
+
+
+class Broken(NamedTuple):
+    """How a file could not be read: behind so many of its bytes, decompressed, and why."""
+
+    at: int
+    why: str
+    number: int | None = None
+    """``errno``, where the error has one."""
+
+    def error(self) -> OSError:
+        """The error that it was, again."""
+        made = OSError(self.why)
+        made.errno = self.number
+        return made
+
+
+class UpTo(Around):
+    """A stream that ends with the error of ``broken`` where that says, though there may be more now."""
+
+    def __init__(self, source: Any, broken: Broken) -> None:
+        super().__init__(source)
+        self._broken = broken
+        self._left = broken.at
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to ``size`` bytes (-1 or None: all). Raises ``OSError`` behind the last."""
+        wanted = self._left if size is None or size < 0 else min(size, self._left)
+        data = bytes(self._source.read(wanted) or b"") if self._left else b""
+        if not data and size != 0:
+            raise self._broken.error()
+        self._left -= len(data)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +97,18 @@ class File:
     changed: datetime | None = None
     """When it was last written, UTC; None where the file system does not say."""
     split: Split | None = field(default=None, kw_only=True)
+    broken: Broken | None = field(default=None, kw_only=True)
+    """It could not be read, or not to its end. Others go on from there, so it is not tried again."""
 
     def open(self) -> Any:
         """A stream of the file's bytes, from where its split begins on. Raises ``OSError``.
 
         What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
-        return self.raw(self.split.begin) if self.split is not None else decompressed(self.raw())
+        if self.broken is not None and not self.broken.at:
+            raise self.broken.error()
+        stream = self.raw(self.split.begin) if self.split is not None else decompressed(self.raw())
+        return stream if self.broken is None else UpTo(stream, self.broken)
 
     def raw(self, begin: int = 0) -> Any:
         """A stream of the bytes that are stored, from ``begin`` on. Raises ``OSError``."""

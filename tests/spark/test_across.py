@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import shop
 from packets import pcap
@@ -243,6 +244,91 @@ def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_aga
     data = io.BytesIO(pcap(shop.capture(), nano=True))
     whole = [row for batch in capture.read(data, "records", columns=COMPARED) for row in batch.to_pylist()]
     assert ast.literal_eval(done.stdout) == sorted(map(repr, whole))
+
+
+# --- files that cannot be read ----------------------------------------------------------------------------------------
+
+FAILS: dict[str, list[int | None]] = {}
+"""By path, for each time that a file is opened: behind which byte reading fails, -1 where opening does; None: it does
+not, nor does it later."""
+
+
+class Flaky:
+    """A file system that fails for a time."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+
+    def open_input_file(self, path: str) -> Any:
+        fails = FAILS.get(path)
+        at = fails.pop(0) if fails else None
+        if at == -1:
+            raise OSError(5, f"no luck with {path}")
+        return FlakyFile(self.files[path], path, at)
+
+
+class FlakyFile:
+    def __init__(self, data: bytes, path: str, at: int | None) -> None:
+        self.data, self.path, self.at = data, path, at
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def read_at(self, count: int, offset: int) -> bytes:
+        if self.at is not None and offset + count > self.at:
+            raise OSError(f"no more luck with {self.path}")
+        return self.data[offset : offset + count]
+
+    def close(self) -> None:
+        pass
+
+
+def in_stages(files: dict[str, bytes], part_bytes: int) -> list[dict[str, Any]]:
+    """The rows of ``frames``, as the stages of ``kwire.spark.read`` give them, one task after the other."""
+    options = Options.of({"table": "frames", "paths": '["x"]'})
+    found = [File(Flaky(files), path, path, len(data), False) for path, data in files.items()]
+    parts = across.parts_of(across.wholes(found, None), part_bytes)
+    work = across._Work(options, across._Files.of(parts), 2, False)
+    places = pa.RecordBatch.from_pydict({"place": list(range(len(parts)))})
+    edges = [row for batch in work.scanned([places]) for row in batch.to_pylist()]
+    edges.sort(key=lambda row: (row["sensor"], row["bucket"], row["place"]))
+    states = list(work.chained([pa.RecordBatch.from_pylist(edges, schema=across._EDGES)]))
+    decoding = across._Decoding(work, spark_schema(options.definition))
+    return [row for batch in decoding.rows(states) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("part_bytes", [0, 1 << 20])
+@pytest.mark.parametrize(
+    ("fails", "lost"),
+    [
+        ([-1], 0),  # when the driver looks when it begins
+        ([None, -1], 0),  # in the scan, and not when it is decoded
+        ([None, 0], 0),
+        ([None, 65536], 65536),  # behind the first of what is fetched
+        ([None] + 5 * [-1], 0),
+    ],
+)
+def test_what_a_scan_could_not_read_is_not_read_by_others(part_bytes: int, fails: list[int | None], lost: int) -> None:
+    """Its neighbours go on as if its packets had been lost."""
+    whole = packets.read(SHARE.read_bytes())
+    places = [0, 90, 330, 400, len(whole)]
+    of_files = [whole[a:b] for a, b in itertools.pairwise(places)]
+    # Packets that are not IP make the second one larger than what is fetched first.
+    more = [[one, *[one._replace(data=bytes(12) + b"\x08\x06" + bytes(300))] * 3] for one in of_files[1]]
+    of_files[1] = [one for some in more for one in some]
+    files = {f"{k}.pcap": packets.write_pcap(some, nano=True) for k, some in enumerate(of_files)}
+    assert len(files["1.pcap"]) > 200_000
+    FAILS.clear()
+    FAILS["1.pcap"] = list(fails)
+    rows = in_stages(files, part_bytes)
+    (bad,) = (row for row in rows if row["status"] == "bad_file")
+    assert bad["capture"] == "1.pcap"
+    assert "luck with 1.pcap" in bad["error"]
+    there = packets.read(files["1.pcap"][:lost]) if lost else []
+    data = packets.write_pcap([one for some in (of_files[0], there, *of_files[2:]) for one in some], nano=True)
+    columns = COLUMNS["frames"]
+    expected = (row for batch in capture.read(io.BytesIO(data), "frames", columns=columns) for row in batch.to_pylist())
+    assert plain({name: row[name] for name in columns} for row in rows if row is not bad) == plain(expected)
 
 
 def test_a_worker_unpacks_the_files_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
@@ -125,6 +126,30 @@ class Asked:
     def read(self, size: int) -> bytes:
         self.sizes.append(size)
         return self.stream.read(size)
+
+
+def test_a_scan_says_of_which_files_it_had_only_a_part() -> None:
+    data = pcap(exchange(count=2).packets)
+    sources = [
+        io.BytesIO(data),
+        Failing(b"", "not today"),
+        Failing(data[:200], "gone"),
+        io.BytesIO(b"no capture at all"),
+    ]
+    assert scan(sources).broken == {1: (0, "not today", None), 2: (200, "gone", None)}
+
+
+class Failing:
+    """A source that fails with an error of Arrow behind some bytes."""
+
+    def __init__(self, data: bytes, why: str) -> None:
+        self.data, self.why = data, why
+
+    def read(self, size: int) -> bytes:
+        if not self.data:
+            raise pa.ArrowInvalid(self.why)
+        given, self.data = self.data[:size], self.data[size:]
+        return given
 
 
 def test_a_frame_may_reach_over_several_files() -> None:
