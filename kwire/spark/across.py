@@ -271,7 +271,7 @@ def read(
     checked = Options.of({**given, "table": table, "paths": json.dumps(named)})
     definition = checked.definition
     check(definition)
-    files = find(checked.paths, checked.wanted, checked.choice)
+    files = find(checked.paths, checked.wanted, checked.choice, stores=checked.stores)
     checked.check_beside()
     some = wholes(files, sensor, checked.most)
     at_once = _at_once(spark)
@@ -425,7 +425,7 @@ class _Work:
         from kwire.spark.source import keys_of
 
         one = self.options
-        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": keys_of(one.keylog)}
+        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": keys_of(one.keylog, one.stores)}
 
     def scanned(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The edges of each part, in buckets."""

@@ -31,6 +31,7 @@ from kwire.capture.parts import Part
 from kwire.errors import KwireError
 from kwire.spark.across import Whole, begin_of, packed, unpacked
 from kwire.spark.files import filesystem_of
+from kwire.spark.stores import NONE, Stores
 from kwire.tables.subscribed import Judge
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ class Carried:
 
     location: str
     idle: int
+    stores: Stores = NONE
 
     def folder(self, sensor: str) -> tuple[Any, str]:
         """The file system, and the folder of a sensor's states in it."""
-        filesystem, root, _ = filesystem_of(self.location)
+        filesystem, root, _ = filesystem_of(self.location, self.stores)
         return filesystem, f"{root.rstrip('/')}/sensor={quote(sensor, safe='')}"
 
     def load(self, sensor: str, batch: int) -> _State:
@@ -116,7 +118,7 @@ class Carried:
 
     def forget(self, batch: int) -> None:
         """Removes states that no batch begins with any more; ``batch`` and those before it are committed."""
-        filesystem, root, _ = filesystem_of(self.location)
+        filesystem, root, _ = filesystem_of(self.location, self.stores)
         for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             if info.type == fs.FileType.Directory and info.base_name.startswith("sensor="):
                 old = sorted(number for number in _batches(filesystem, info.path) if number <= batch)

@@ -145,10 +145,10 @@ class _Work:
             limits=one.limits,
             secrets=one.secrets,
             payloads=one.payloads,
-            keys=keys_of(one.keylog),
+            keys=keys_of(one.keylog, one.stores),
             only=one.only,
             part=Part(place=place),
-            topic_ids=names_of(one.topic_ids),
+            topic_ids=names_of(one.topic_ids, one.stores),
         )
         for _, batch in found:
             arrays = []

@@ -103,7 +103,7 @@ def export(
     reader = source.reader(schema)
     _check(reader, table, partition_by, form, mode)
     iceberg = _Iceberg.of(output, to_arrow_schema(reader.schema, timezone="UTC"), mode) if form == "iceberg" else None
-    filesystem, root, _ = filesystem_of(output if iceberg is None else iceberg.folder)
+    filesystem, root, _ = filesystem_of(output if iceberg is None else iceberg.folder, reader.options.stores)
     before = _contents(filesystem, root) if iceberg is None else []
     if before and mode == "error":
         raise KwireError(f"{output} is not empty: mode append adds to what is there, overwrite takes its place")

@@ -13,7 +13,8 @@ A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``
 ``Choice`` narrows what was found, by name and time, as the options of Spark's own file sources do.
 
 The driver lists, the workers open. A ``File`` carries its file system, which pickles as its options; so the workers
-need no settings of their own, and credentials come from where the worker's environment has them.
+need no settings of their own, and credentials come from where the worker's environment has them, or from options
+(``kwire.spark.stores``).
 
 Some give credentials in a URI all the same. They are used, and are in no name of a file and in no error: names have no
 user information and no options, and what a library says is left out where it quotes from them.
@@ -37,6 +38,7 @@ from kwire.capture.compressed import Around, decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 from kwire.spark.ahead import Ahead
+from kwire.spark.stores import NONE, Stores
 
 if TYPE_CHECKING:
     from kwire.capture.splits import Split
@@ -205,23 +207,28 @@ EVERY = Choice()
 
 
 def find(
-    paths: Iterable[str], wanted: Callable[[str], bool] = visible, choice: Choice = EVERY, *, growing: bool = False
+    paths: Iterable[str],
+    wanted: Callable[[str], bool] = visible,
+    choice: Choice = EVERY,
+    *,
+    growing: bool = False,
+    stores: Stores = NONE,
 ) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
     ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
     match a pattern, are taken without asking. ``choice`` holds for all of them. ``growing``: a folder that is there,
-    and a pattern, may stand for no file yet. Raises ``CaptureError`` for a path that stands for no file, or whose file
-    system cannot be reached.
+    and a pattern, may stand for no file yet. ``stores``: the options of object stores. Raises ``CaptureError`` for a
+    path that stands for no file, or whose file system cannot be reached.
     """
     found: dict[str, File] = {}
     for path in paths:
         try:
-            files = _find(path, wanted, choice.recursive)
-            empty = not files and not (growing and _may_be_empty(path))
-        except (OSError, pa.ArrowException, UnicodeError) as error:
+            files = _find(path, wanted, choice.recursive, stores)
+            empty = not files and not (growing and _may_be_empty(path, stores))
+        except (OSError, pa.ArrowException, ValueError) as error:
             name, secrets = _public(path)
-            said = " ".join(str(error).split())
+            said = stores.hidden(" ".join(str(error).split()))
             if isinstance(error, UnicodeError):
                 said = "a name in it is not UTF-8, which Arrow does not read"
             if any(one in said for one in secrets):
@@ -235,8 +242,8 @@ def find(
     return list(found.values())
 
 
-def _find(path: str, wanted: Callable[[str], bool], recursive: bool) -> list[File]:
-    filesystem, root, prefix = filesystem_of(path)
+def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Stores) -> list[File]:
+    filesystem, root, prefix = filesystem_of(path, stores)
     info = filesystem.get_file_info(root)
     if info.type == fs.FileType.File:
         return [File(filesystem, info.path, prefix + info.path, info.size, True, info.mtime)]
@@ -260,8 +267,8 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool) -> list[Fil
     return sorted(files, key=lambda file: file.name)
 
 
-def _may_be_empty(path: str) -> bool:
-    filesystem, root, _ = filesystem_of(path)
+def _may_be_empty(path: str, stores: Stores) -> bool:
+    filesystem, root, _ = filesystem_of(path, stores)
     return bool(_split(root)[1]) or filesystem.get_file_info(root).type == fs.FileType.Directory
 
 
@@ -297,7 +304,7 @@ def _public(path: str) -> tuple[str, set[str]]:
     return f"{scheme}://{rest}", {form for one in secrets for form in (one, unquote(one)) if one}
 
 
-def filesystem_of(path: str) -> tuple[Any, str, str]:
+def filesystem_of(path: str, stores: Stores = NONE) -> tuple[Any, str, str]:
     """The file system of ``path``, the path in it, and what stands before such a path in a file's name."""
     if path.startswith("file:/") and not path.startswith("file://"):
         path = "file://" + path[5:]  # as Spark's catalog writes it
@@ -312,7 +319,8 @@ def filesystem_of(path: str) -> tuple[Any, str, str]:
     options, rest = (found.group(), rest[: found.start()]) if found else ("", rest)
     authority, _, below = rest.partition("/")
     # Only the authority is given to the parser of URIs: a pattern is none.
-    filesystem, base = fs.FileSystem.from_uri(f"{scheme}://{authority}/{options}")
+    made = stores.filesystem(scheme, authority, options)
+    filesystem, base = made or fs.FileSystem.from_uri(f"{scheme}://{authority}/{options}")
     base = base.strip("/")
     if base:  # the bucket or container is the first part of a path in it
         return filesystem, f"{base}/{below}".rstrip("/"), f"{scheme}://"

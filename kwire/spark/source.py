@@ -43,6 +43,7 @@ from kwire import tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.spark import growing
+from kwire.spark import stores as object_stores
 from kwire.spark.workers import begin_task, prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from kwire.capture.tracker import Tracker
     from kwire.spark.across import Whole
     from kwire.spark.files import Choice, File
+    from kwire.spark.stores import Stores
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
 
@@ -176,15 +178,18 @@ class Options:
     sensor: int | str | None
     stream: growing.Terms
     most: int
+    stores: Stores
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
         options = {name.lower(): value for name, value in options.items()}
         for name in options:
-            if name not in {one.lower() for one in (*KNOWN, PATH, PATHS)}:
-                said = ", ".join(map(repr, KNOWN[:-1]))
-                raise KwireError(f"no option {name!r}: the data source kwire has {said} and {KNOWN[-1]!r}")
+            if name not in {one.lower() for one in (*KNOWN, PATH, PATHS, *object_stores.NAMES)}:
+                said = f"{', '.join(map(repr, KNOWN[:-1]))} and {KNOWN[-1]!r}"
+                raise KwireError(
+                    f"no option {name!r}: the data source kwire has {said}; of object stores those of docs/spark.md"
+                )
         paths = _paths(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
         if not paths:
             raise KwireError(
@@ -249,6 +254,7 @@ class Options:
             most=_most(options.get(MOST.lower())),
             sensor=None if sensor is None else growing.level_or_pattern(sensor),
             stream=growing.Terms.of(options),
+            stores=object_stores.Stores.of(options),
         )
         try:
             found.definition.chosen(found.columns)
@@ -272,12 +278,13 @@ class Options:
 
         for option, path, read in ((KEYLOG, self.keylog, keys_of), (TOPIC_IDS, self.topic_ids, names_of)):
             try:
-                read(path)
+                read(path, self.stores)
             except CaptureError as error:
                 said = f"{error.message} (the option {option!r})"
                 raise CaptureError(said, file=error.file, offset=error.offset) from None
             except (OSError, EOFError, pa.ArrowException) as error:
-                raise CaptureError(f"the option {option!r}: {' '.join(str(error).split())}") from None
+                said = self.stores.hidden(" ".join(str(error).split()))
+                raise CaptureError(f"the option {option!r}: {said}") from None
 
     @property
     def wanted(self) -> Callable[[str], bool]:
@@ -402,7 +409,8 @@ class KwireDataSource(DataSource):
     ``spark.readStream.format("kwire").load(folder)`` goes on with files that are written later: ``maxFilesPerTrigger``,
     ``maxBytesPerTrigger``, ``idle``, ``remember``.
     ``option("keylog", path)`` names the key logs of connections that speak TLS, as a path or pattern,
-    ``option("topic_ids", path)`` what says names of topics by their ids.
+    ``option("topic_ids", path)`` what says names of topics by their ids. ``option("s3.access_key", ...)`` and the like
+    are for object stores (``kwire.spark.stores``).
     """
 
     @classmethod
@@ -416,6 +424,11 @@ class KwireDataSource(DataSource):
         checked = Options.of(options)
         schema = spark_schema(checked.definition, columns=checked.columns)
         if of_catalog:
+            for name in object_stores.SECRETS & options.keys():
+                raise KwireError(
+                    f"the option {name!r} is no option of a table, of which everybody sees the options: "
+                    f"SELECT ... FROM t WITH (`{name}` '...') gives it for a query"
+                )
             first, *others = schema.fields
             kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
             return StructType([kept, *others])
@@ -500,19 +513,19 @@ def _read(
 
         if options.only is not None:
             terms |= options.only.arguments()
-        names = {UUID(bytes=id_).hex: name for id_, name in names_of(options.topic_ids).items()}
-        terms |= {"keylog": keys_of(options.keylog), "topic_ids": names}
+        names = {UUID(bytes=id_).hex: name for id_, name in names_of(options.topic_ids, options.stores).items()}
+        terms |= {"keylog": keys_of(options.keylog, options.stores), "topic_ids": names}
         yield from capture.read(stream, table.name, columns=columns, **terms)
         return
     from kwire.tables.reading import read
 
-    terms |= {"keys": keys_of(options.keylog), "part": part, "on_end": ended, "only": options.only}
-    terms["topic_ids"] = names_of(options.topic_ids)
+    terms |= {"keys": keys_of(options.keylog, options.stores), "part": part, "on_end": ended, "only": options.only}
+    terms["topic_ids"] = names_of(options.topic_ids, options.stores)
     for _, batch in read(stream, {table.name: columns}, **terms):
         yield batch
 
 
-def names_of(path: str | None) -> dict[bytes, str]:
+def names_of(path: str | None, stores: Stores = object_stores.NONE) -> dict[bytes, str]:
     """Names of topics by their ids. Raises ``CaptureError`` for a path that stands for none, ``KwireError``."""
     if path is None:
         return {}
@@ -520,13 +533,13 @@ def names_of(path: str | None) -> dict[bytes, str]:
     from kwire.tables import topic_names
 
     found: dict[bytes, str] = {}
-    for file in find([path], topic_names.has_names):
+    for file in find([path], topic_names.has_names, stores=stores):
         with file.open() as stream:
             found.update(topic_names.names_of(file.name, stream))
     return found
 
 
-def keys_of(path: str | None) -> KeyLog | None:
+def keys_of(path: str | None, stores: Stores = object_stores.NONE) -> KeyLog | None:
     """The secrets of key logs. Raises ``CaptureError`` for a path that stands for none."""
     if path is None:
         return None
@@ -534,7 +547,7 @@ def keys_of(path: str | None) -> KeyLog | None:
     from kwire.tls import KeyLog
 
     keys = KeyLog()
-    for file in find([path]):
+    for file in find([path], stores=stores):
         with file.open() as stream:
             # Piece by piece: the lines of a piece are whole but for the last one.
             rest = b""
@@ -570,7 +583,7 @@ class FileReader(DataSourceReader):
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
-        files = find(self.options.paths, self.options.wanted, self.options.choice)
+        files = find(self.options.paths, self.options.wanted, self.options.choice, stores=self.options.stores)
         self.options.check_beside()
         if not self.options.across:
             return [FilePartition(file) for file in files]
@@ -614,7 +627,8 @@ class FileReader(DataSourceReader):
                 with contextlib.suppress(KwireError):
                     for batch in _read(io.BytesIO(), table, file, schema.names, self.options, part, None):
                         yield shown(batch)
-            row = {table.file: file.name, "status": BAD_FILE, "error": " ".join(str(error).split())}
+            said = self.options.stores.hidden(" ".join(str(error).split()))
+            row = {table.file: file.name, "status": BAD_FILE, "error": said}
             yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
 
 

@@ -59,7 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stream = options.stream
         self._carried = None
         if options.across and stream.state is not None:
-            self._carried = Carried(stream.state, int(stream.timeout * 1e9))
+            self._carried = Carried(stream.state, int(stream.timeout * 1e9), options.stores)
         self._waiting = Waiting(options.stream)
         self._listed: list[File] = []
         self._closed: list[File] = []
@@ -123,7 +123,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when = time.monotonic()
 
     def _found(self) -> list[File]:
-        return find(self.options.paths, self.options.wanted, self.options.choice, growing=True)
+        return find(
+            self.options.paths, self.options.wanted, self.options.choice, growing=True, stores=self.options.stores
+        )
 
 
 def _pairs(end: Mapping[str, Any]) -> list[Any]:

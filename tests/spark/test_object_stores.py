@@ -19,11 +19,14 @@ from pyspark.sql import SparkSession
 
 import kwire.spark
 from kwire import capture
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, KwireError
 from kwire.spark.ahead import AT_ONCE, FIRST, PIECE, Ahead
 from kwire.spark.files import File, filesystem_of, find
+from kwire.spark.source import Options
+from kwire.spark.stores import Stores
 
 SECRET = "wJalrXUtnFEMIhunter2"
+TOKEN = "FwoGZXhunter3"
 COLUMNS = ["timestamp", "client_port", "broker_port", "api_name", "correlation_id", "size", "latency_ms", "status"]
 
 
@@ -39,6 +42,8 @@ class Store:
 
         self._application = application
         self.asked: list[tuple[str, str, str]] = []
+        self.tokens: set[str | None] = set()
+        """Of sessions."""
         self.refuse = 0
         """Of so many GET requests for objects, one is refused: try again. Not the same one twice in a row, however many
         others come in between: clients give up after three times."""
@@ -53,6 +58,7 @@ class Store:
         asked = environ["REQUEST_METHOD"], environ["PATH_INFO"], range_
         with self._lock:
             self.asked.append(asked)
+            self.tokens.add(environ.get("HTTP_X_AMZ_SECURITY_TOKEN"))
             refused = self.refuse and range_ and len(self.asked) % self.refuse == 0 and asked not in self._refused
             (self._refused.add if refused else self._refused.discard)(asked)
         if refused:
@@ -63,6 +69,27 @@ class Store:
     def uri(self, path: str) -> str:
         options = f"region=us-east-1&scheme=http&endpoint_override=127.0.0.1%3A{self._server.port}"
         return f"s3://AKIDEXAMPLE:{SECRET}@{path}?{options}&allow_bucket_creation=true"
+
+    def options(self) -> dict[str, str]:
+        """What ``uri`` says, as options."""
+        return {
+            "s3.access_key": "AKIDEXAMPLE",
+            "s3.secret_key": SECRET,
+            "s3.session_token": TOKEN,
+            "s3.region": "us-east-1",
+            "s3.scheme": "http",
+            "s3.endpoint_override": f"127.0.0.1:{self._server.port}",
+        }
+
+    def hadoop(self) -> dict[str, str]:
+        """The same as Hadoop calls it."""
+        return {
+            "fs.s3a.access.key": "AKIDEXAMPLE",
+            "fs.s3a.secret.key": SECRET,
+            "fs.s3a.session.token": TOKEN,
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.endpoint": f"http://127.0.0.1:{self._server.port}",
+        }
 
     def put(self, path: str, data: bytes) -> None:
         filesystem, key, _ = filesystem_of(self.uri(path))
@@ -170,6 +197,111 @@ def test_secrets_are_in_no_plan_and_no_error(
         shown.append(f"{wrong.value} {wrong.value!r}")
     printed = capfd.readouterr()
     assert SECRET not in "".join([*shown, printed.out, printed.err])
+
+
+PLACE = "s3://captures/2026-11"
+
+
+@pytest.mark.parametrize(("path", "form"), [(PLACE, Store.options), (PLACE.replace("s3:", "s3a:"), Store.hadoop)])
+def test_credentials_as_options(
+    spark: SparkSession,
+    store: Store,
+    cut: list[bytes],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    path: str,
+    form: Callable[[Store], dict[str, str]],
+) -> None:
+    """Of captures and what stands beside them, of streams and exports; they are shown nowhere."""
+    store.put("beside/ids.csv", b"topic_id,name\n")
+    store.put("broken/a.pcap", cut[0][:-7])
+    store.tokens.clear()
+    shown, given = [], form(store)
+    reader = spark.read.format("kwire").options(**given, topic_ids="s3://beside/ids.csv")
+    across = kwire.spark.read(path, topic_ids="s3://beside/ids.csv", **given)
+    assert across.count() == uncut()
+    alone = reader.load(path)
+    for frame in (alone, across):
+        frame.explain("extended")
+        shown += [repr(frame), frame._jdf.queryExecution().toString(), frame.schema.json()]
+    (bad,) = reader.load("s3://broken").where("status = 'bad_file'").collect()
+    assert "truncated" in bad.error
+    stream = spark.readStream.format("kwire").options(**given, idle="0s", across="true")
+    stream = stream.option("stateLocation", f"s3://captures/state-{form.__name__}").load(path)
+    query = stream.writeStream.format("memory").queryName("stored").trigger(availableNow=True).start()
+    query.awaitTermination()
+    # What is unfinished is in the state.
+    assert spark.table("stored").count() > alone.count()
+    assert find([f"s3://captures/state-{form.__name__}"], lambda name: True, stores=Stores.of(given))
+    shown += [str(query.lastProgress), str(bad), repr(stream)]
+    stream.explain("extended")
+    options = {**given, "s3.allow_bucket_creation": "true"}
+    assert kwire.spark.export(spark, path, f"s3://exported/{form.__name__}", options=options).rows == alone.count()
+    assert any(name.endswith("_SUCCESS") for _, name, _ in store.asked)
+    assert store.tokens == {TOKEN}
+    with pytest.raises(CaptureError) as missing:
+        kwire.spark.read("s3://captures/nothing", **given)
+    shown += [str(missing.value), repr(Options.of({**given, "path": path}))]
+    printed = capfd.readouterr()
+    everything = "".join([*shown, printed.out, printed.err])
+    assert SECRET not in everything
+    assert TOKEN not in everything
+
+
+def test_a_uri_goes_before_options(store: Store, cut: list[bytes]) -> None:
+    wrong = Stores.of({"s3.region": "eu-west-9", "s3.access_key": "x", "s3.secret_key": "y", "s3.session_token": TOKEN})
+    store.tokens.clear()
+    assert len(find([store.uri("captures/2026-11/*/*.pcap")], stores=wrong)) == 3
+    assert store.tokens == {None}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"s3.anonymous": "perhaps"}, "the option 's3.anonymous' cannot have this value"),
+        ({"gcs.credential_token_expiration": "x"}, "the option 'gcs.credential_token_expiration' cannot have"),
+        ({"s3.secret": SECRET}, "no option 's3.secret'"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, str], said: str) -> None:
+    with pytest.raises(KwireError, match=said) as wrong:
+        Options.of({**options, "path": "s3://x"})
+    assert SECRET not in str(wrong.value)
+
+
+def test_what_libraries_quote_is_hidden() -> None:
+    stores = Stores.of({"s3.secret_key": SECRET, "s3.region": "eu-west-1"})
+    assert stores.hidden(f"eu-west-1: {SECRET}") == "eu-west-1: ***"
+    assert repr(stores) == "Stores()"
+
+
+def test_other_stores() -> None:
+    stores = Stores.of({"azure.account_key": "c2VjcmV0", "gcs.anonymous": "true", "gcs.scheme": "http"})
+    for path, name, root in (
+        ("abfss://box@shop.dfs.core.windows.net/a/b.pcap", "abfss://", "box/a/b.pcap"),
+        ("abfss://shop.dfs.core.windows.net/box/a", "abfss://shop.dfs.core.windows.net", "/box/a"),
+        ("gs://box/a", "gs://", "box/a"),
+    ):
+        filesystem, below, before = filesystem_of(path, stores)
+        assert (below, before) == (root, name)
+        assert filesystem.type_name == ("gcs" if path.startswith("gs") else "abfs")
+
+
+def test_secrets_are_no_options_of_a_table(spark: SparkSession, store: Store, cut: list[bytes]) -> None:
+    given = store.options()
+    every = ", ".join(f"'{name}' '{value}'" for name, value in given.items())
+    with pytest.raises(PySparkException, match="is no option of a table") as refused:
+        spark.sql(f"CREATE TABLE stored_captures USING kwire OPTIONS (path '{PLACE}', {every})")
+    assert SECRET not in str(refused.value)
+    secrets = {name: given.pop(name) for name in ("s3.secret_key", "s3.session_token")}
+    public = ", ".join(f"'{name}' '{value}'" for name, value in given.items())
+    spark.sql(f"CREATE TABLE stored_captures USING kwire OPTIONS (path '{PLACE}', {public})")
+    try:
+        beside = ", ".join(f"'{name}' '{value}'" for name, value in secrets.items())
+        (found,) = spark.sql(f"SELECT count(*) FROM stored_captures WITH ({beside})").collect()
+        assert found[0] > 1000
+    finally:
+        spark.sql("DROP TABLE stored_captures")
 
 
 def test_pieces_are_fetched_while_others_are_read(store: Store) -> None:
