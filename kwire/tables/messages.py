@@ -239,7 +239,9 @@ def _users(frames: Frames) -> Iterator[tuple[int, str]]:
 def _contents(values: Any) -> int:
     """The bytes that names, strings and bytes in ``values`` have as JSON: nearly all of it."""
     if isinstance(values, dict):
-        return sum(map(len, values)) + 4 * len(values) + sum(map(_contents, values.values()))
+        # The names of tagged fields that nobody knows are numbers.
+        names = sum(map(len, map(str, values)))
+        return names + 4 * len(values) + sum(map(_contents, values.values()))
     if isinstance(values, list):
         if values and isinstance(values[0], dict | list | str | bytes):
             return len(values) + sum(map(_contents, values))

@@ -12,6 +12,7 @@ from packets import Connection, metadata, pcap, produce, request
 from record_sets import batch
 
 from kwire import log, tables
+from kwire.kernels.engine import MACHINE, PYTHON, using
 from kwire.limits import Limits
 
 SMALL = b"\x0c\0\0\0\1\1\0"
@@ -54,6 +55,19 @@ def test_a_body_that_would_be_too_much_text_is_too_large() -> None:
         assert f"beyond the limit text of {most}; Limits(text=...) raises it" in row["error"]
     # Where the text is not wanted, it is not made.
     assert told(read(data, "messages", columns=["status", "error"], limits=Limits(text=1))) == [("ok", False)]
+
+
+def test_a_body_with_an_unknown_tagged_field_that_would_be_too_much_text_is_too_large() -> None:
+    body = b"\0\2" + b"\0" * 16 + b"\x65" + b"\1" * 100 + b"\0" + bytes(2) + b"\1\x63\1x"
+    data = pcap(Connection().open().send(request(3, 12, 1, body)).packets)
+    (row,) = read(data, "messages")
+    assert '"unknown_tagged_fields":{"99":"eA=="}' in row["body"]
+    size = len(row["body"])
+    for engine in (PYTHON, MACHINE):
+        with using(engine):
+            assert read(data, "messages", limits=Limits(text=size)) == [row]
+            for most in (size - 1, 100):
+                assert told(read(data, "messages", limits=Limits(text=most))) == [("too_large", True)]
 
 
 def test_a_bomb_in_a_record_set_is_too_large_and_what_is_around_it_stays() -> None:
