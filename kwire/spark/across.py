@@ -317,13 +317,18 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataF
 
     from kwire.spark.source import spark_schema
 
+    only = work.options.only
+    status = None if only is None else only.status
+    if only is not None:
+        # The status of a row is known when it is filled in.
+        work = replace(work, options=replace(work.options, only=replace(only, status=None)))
     whole = spark_schema(definition, asked=True)
     beside = [StructField(name, LongType()) for name in (_SENSOR, _NUMBER)]
     rows = mapped(placed, _Accounting(work, whole).rows, StructType([*whole.fields, *beside]))
     sensors = work.files.sensors
     ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
     made = spark_schema(definition)
-    return mapped(ordered, _Filling(work.options.limits, made).rows, made)
+    return mapped(ordered, _Filling(work.options.limits, made, status).rows, made)
 
 
 def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
@@ -572,6 +577,8 @@ class _Filling:
 
     limits: Limits
     schema: Any
+    status: frozenset[str] | None
+    """The words of ``status`` that are wanted."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -583,6 +590,7 @@ class _Filling:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+        from kwire.spark.source import BAD_FILE
         from kwire.tables.client_metrics import rows_of
         from kwire.tables.subscribed import Judge
 
@@ -593,7 +601,7 @@ class _Filling:
                     judge, sensor = Judge(self.limits), row[_SENSOR]
                 account = row.pop(ACCOUNT)
                 found = judge.filled(row, None if account is None else json.loads(account))
-                if found is not None:
+                if found is not None and (self.status is None or found["status"] in (*self.status, BAD_FILE)):
                     yield found
 
 

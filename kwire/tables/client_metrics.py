@@ -11,6 +11,7 @@ Rules kept here:
   attributes of its resource), and what is remembered of a capture is bounded, the oldest being forgotten.
 - What is asked, told and pushed without metrics is a row too: nobody should have to guess whether a client was silent.
 - With the column ``account`` nothing is filled in: that is for who has several captures (``kwire.spark.read``).
+- A frame that a filter leaves out says what it says to the rules all the same, without its data points.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ STATUSES: Final = {
     "empty": "a push without a data point",
     "asked": "a client asks for its subscription",
     "subscribed": "the answer: what the client is to push",
-    "answered": "a push was taken: only with the column `account`",
+    "answered": "a push was taken, or a frame was left out by a filter: only with the column `account`",
     "refused": "an answer with an error code; `error` names it and says what the client does next",
     "malformed": "metrics that cannot be decompressed or are no OTLP, or one data point that makes no sense",
     "too_large": "a push that asks for more than a limit allows; rows before it are good",
@@ -158,11 +159,14 @@ _Row = dict[str, Any]
 
 
 class _Maker(Maker):
+    sees_all = True
+
     def __init__(self, schema: pa.Schema, run: Run) -> None:
         check_installed()
         self._name = run.name
         self._schema = schema
         self._limits = run.limits
+        self._only = run.only
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.limits))
         if not run.goes_on:
             self._judge.other_capture()
@@ -176,6 +180,7 @@ class _Maker(Maker):
         """The rows of some frames, each with about its size in bytes under the empty name."""
         api = frames["api"]
         of_two = (api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY)
+        wanted = self._wanted(frames)
         for number in np.flatnonzero(of_two).tolist():
             frame = frames[number]
             row: _Row = {
@@ -186,13 +191,16 @@ class _Maker(Maker):
                 "client_id": frame.client_id,
             }
             if frames["status"][number] != Status.OK:
-                if frame.api_key == ApiKey.PUSH_TELEMETRY and not frame.is_response:
+                if wanted[number] and frame.api_key == ApiKey.PUSH_TELEMETRY and not frame.is_response:
                     status = "unsupported" if frame.status == Status.UNSUPPORTED else "unreadable"
                     yield row | {"status": status, "error": frame.error or frame.status.name.lower()}
                 continue
             try:
                 account = account_of(frame)
-                made = self._answer(row, frame) if frame.is_response else self._request(row, frame)
+                if not wanted[number]:
+                    made = iter([row | {"status": ANSWERED}])
+                else:
+                    made = self._answer(row, frame) if frame.is_response else self._request(row, frame)
                 if self._later:
                     first = next(made)
                     yield first | {ACCOUNT.name: json.dumps(account)}
@@ -200,7 +208,15 @@ class _Maker(Maker):
                 else:
                     yield from self._judged(made, account)
             except KwireError as error:
-                yield row | {"status": "malformed", "error": str(error)}
+                if wanted[number]:
+                    yield row | {"status": "malformed", "error": str(error)}
+
+    def _wanted(self, frames: Frames) -> Any:
+        """Which frames have rows."""
+        if self._only is None:
+            return np.ones(len(frames), bool)
+        # None of them speaks of a topic.
+        return self._only.frames(frames) & (self._only.topics is None)
 
     def _judged(self, rows: Iterator[_Row], account: list[Any] | None) -> Iterator[_Row]:
         """The rows of one frame, with what is known of its subscription."""

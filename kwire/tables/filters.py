@@ -2,7 +2,8 @@
 
 ``Filter.of`` checks what a user has given, ``kwire.tables.reading`` applies it. API, client and time are of frames, and
 are looked at before anything is made of one; topics are looked at before record sets are decoded, and in tables without
-a topic a frame counts that speaks of one of them. Words of ``status`` are known last: they choose among rows.
+a topic a frame counts that speaks of one of them. Words of ``status`` are known last: they choose among rows. Tables
+whose rows say what other frames said (``client_metrics``, ``hono``) look at all frames.
 
 Rules kept here:
 

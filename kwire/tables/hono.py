@@ -10,11 +10,13 @@ kept here:
   producer is a violation of the message that shows it first, over all captures of one run; producers are told apart by
   their producer ids, so that those that are not idempotent are not compared (``kwire.spark.hono_violations`` with the
   table ``frames`` does that). One that was started again has another id, and is known by its client id and host.
+- A filter chooses among the rows: devices are remembered of all records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +29,7 @@ from kwire.events.columns import HONO_MESSAGE, VIOLATIONS, hono_messages
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Run
+from kwire.tables.filters import Filter
 from kwire.tables.frames import Capture, FrameColumns
 from kwire.tables.meanings import PLACE_FIELDS, OfRecords, renamed, said
 from kwire.tables.showing import Column
@@ -40,6 +43,7 @@ SCHEMA: Final = pa.schema(
 
 _NEEDED: Final = (
     "connection",
+    "frame",
     "frame_timestamp",
     "source",
     "topic",
@@ -57,13 +61,18 @@ _NEEDED: Final = (
 
 class _Maker(OfRecords):
     def __init__(self, schema: pa.Schema, run: Run) -> None:
-        super().__init__(schema, run, _NEEDED)
+        super().__init__(schema, replace(run, only=None), _NEEDED)
+        self._only = run.only
+        self._unwanted: Any = None
+        """The numbers of those among the present frames that a filter leaves out."""
         self._devices: hono.Devices = run.memory.setdefault("hono", hono.Devices())
         self._capture = Capture(run.name)
         self._clients: dict[int, str] = {}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         self._learn(frames)
+        if self._only is not None:
+            self._unwanted = pa.array(frames.numbers[~self._only.frames(frames)])
         yield from super().batches(frames)
 
     def _learn(self, frames: Frames) -> None:
@@ -103,7 +112,15 @@ class _Maker(OfRecords):
             texts = zip(error.to_pylist(), *(each[one].to_pylist() for one in ("status", "error")), strict=True)
             error = pa.array([said(*one) for one in texts], pa.string())
         made = each | messages | {"violations": violations, "error": error}
-        return columns.filled(self.schema, made.__getitem__)
+        rows = columns.filled(self.schema, made.__getitem__)
+        return rows if self._only is None else rows.filter(self._chosen(each, self._only))
+
+    def _chosen(self, each: dict[str, pa.Array], only: Filter) -> pa.Array:
+        """Which messages are wanted."""
+        wanted = pc.invert(pc.is_in(each["frame"], self._unwanted))
+        if only.topics is None:
+            return wanted
+        return pc.and_(wanted, pc.is_in(each["topic"], pa.array(sorted(only.topics), pa.string())))
 
     def _with_devices(
         self, violations: pa.Array, messages: dict[str, pa.Array], each: dict[str, pa.Array], sound: pa.Array

@@ -55,7 +55,7 @@ resource."""
 MOST_PENDING: Final = 65_536
 
 ANSWERED: Final = "answered"
-"""The status of a row that is there for its account only."""
+"""The status of a row that is there for its account only: of an answer to a push, of a frame that is not wanted."""
 
 _Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from telemetry_seeds import SEEDS, before_interval, nothing, other_temporality, seeded, too_many_bytes
 
 import kwire.spark
@@ -111,6 +111,36 @@ def test_what_is_seeded_is_what_is_reported_where_a_session_lies_in_several_capt
         metrics.unpersist()
     some = kwire.spark.read(str(tmp_path), table="client_metrics", columns=["requested", "metric"], sensor=1)
     assert some.columns == ["requested", "metric"]
+
+
+def test_a_filter_changes_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    whole = packets.read((GOLDEN / "zstd.pcap").read_bytes())
+    half = len(whole) // 2
+    for name, some in (("a", whole[:half]), ("b", whole[half:])):
+        (tmp_path / f"{name}.pcap").write_bytes(packets.write_pcap(some, nano=True))
+    (tmp_path / "f.pcap").write_bytes(b"nothing")
+    every = kwire.spark.read(str(tmp_path), table="client_metrics")
+    wanted = every.where("status in ('ok', 'bad_file')")
+    assert wanted.where("requested").count()
+    filters = {"apis": "PushTelemetry", "status": "ok"}
+    at_once = kwire.spark.read(str(tmp_path), table="client_metrics", **filters)
+
+    def one_by_one(**options: str) -> DataFrame:
+        how = {"table": "client_metrics", "across": "true", **options}
+        return spark.read.format("kwire").options(**how).load(str(tmp_path))
+
+    kept = one_by_one().where("status in ('ok', 'bad_file')")
+    for found, rows in ((at_once, wanted), (one_by_one(**filters), kept)):
+        assert sorted(map(str, found.collect())) == sorted(map(str, rows.collect()))
+    # The second half of the pushes, by WHERE.
+    since = whole[half].time // 1000
+    where = f"timestamp >= timestamp_micros({since}) and status = 'ok'"
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pushed = one_by_one(pushFilters="true").where(where).collect()
+        assert sorted(map(str, pushed)) == sorted(map(str, one_by_one().where(where).collect()))
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_a_damaged_file_is_a_row_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:

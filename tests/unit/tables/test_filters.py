@@ -12,7 +12,7 @@ from made_captures import Row, exchange
 from made_captures import read as rows_of
 from packets import pcap
 
-from kwire import capture
+from kwire import capture, tables
 from kwire.kernels.engine import PYTHON, using
 from kwire.records import columnar
 from kwire.tables import messages as bodies
@@ -101,6 +101,74 @@ def test_tables_of_one_pass_are_filtered_as_each_alone() -> None:
     assert found["frames"] == chosen("frames", apis=["Produce", "Fetch"])
     assert found["records"] == whole("records")
     assert {row["api_name"] for row in found["calls"]} == {"Produce", "Fetch"}
+
+
+def afterwards(rows: list[Row], frames: dict[int, Row], spoken: dict[int, set[str]], one: Filter) -> list[Row]:
+    """The rows that a filter leaves, chosen when all are there."""
+
+    def wanted(row: Row) -> bool:
+        frame = frames[row["frame"]]
+        time = int(frame["timestamp"].timestamp() * 1_000_000) * 1000
+        topics = {row["topic"]} if "topic" in row else spoken.get(row["frame"], set())
+        return (
+            (one.apis is None or frame["api_key"] in one.apis)
+            and (one.client_ids is None or frame["client_id"] in one.client_ids)
+            and (one.start is None or time >= one.start)
+            and (one.end is None or time < one.end)
+            and (one.topics is None or not one.topics.isdisjoint(topics))
+            and (one.status is None or row["status"] in one.status)
+        )
+
+    return [row for row in rows if wanted(row)]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "kafka-4-telemetry/refusals.pcap",
+        "kafka-4-telemetry/zstd.pcap",
+        "kafka-4.3-kraft-events/events.pcap",
+        "tunnels/vxlan/fragments.pcap",
+    ],
+)
+def test_no_filter_changes_a_row_of_any_table(file: str) -> None:
+    data = (GOLDEN / file).read_bytes()
+    kinds = (tables.CAPTURE, tables.EVENTS)
+    known = {name: tables.table(name, kind) for kind in kinds for name in tables.names(kind)}
+    names = [name for name, one in known.items() if one.filters]
+    assert len(names) == len(known) - 1 == 9
+
+    def read(those: list[str], **filters: Any) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {name: [] for name in those}
+        for name, batch in capture.read(io.BytesIO(data), tables=those, window=1 << 14, **filters):
+            found[name] += batch.to_pylist()
+        return found
+
+    every = read(names)
+    frames = {row["frame"]: row for row in every["frames"]}
+    spoken: dict[int, set[str]] = {}
+    for row in every["partitions"]:
+        spoken.setdefault(row["frame"], set()).add(row["topic"])
+    times = sorted(row["timestamp"] for row in frames.values())
+    clients = sorted({row["client_id"] for row in frames.values()} - {None})
+    topics = sorted({row["topic"] for row in every["partitions"]} - {None})
+    filters: list[dict[str, Any]] = [
+        {"apis": ["PushTelemetry", "Fetch"]},
+        {"apis": ["GetTelemetrySubscriptions", "Produce"]},
+        {"client_ids": clients[: len(clients) // 2 + 1]},
+        {"start": times[len(times) // 2]},
+        {"end": times[len(times) * 3 // 4]},
+        {"topics": topics[::2] or ["no-such-topic"]},
+    ]
+    for one in filters:
+        found, chosen = read(names, **one), Filter.of(**one)
+        for name in names:
+            assert found[name] == afterwards(every[name], frames, spoken, chosen), (name, one)
+    for name in names:
+        for word in {row["status"] for row in every[name]} if known[name].statuses else ():
+            one = {"status": [word], "start": times[len(times) // 4]}
+            found, chosen = read([name], **one), Filter.of(**one)
+            assert found[name] == afterwards(every[name], frames, spoken, chosen), (name, one)
 
 
 def test_what_is_left_out_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
