@@ -7,6 +7,7 @@ their text form, and strings whose bytes are not UTF-8. Rules kept here:
   fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form.
 - Bytes that are not UTF-8 never lose a message: they become lone surrogates (PEP 383), which are written back as they
   came. ``printable`` is what a person or an Arrow string column gets instead.
+- NaN and the infinities, for which JSON has no numbers, are words there (``finite``).
 - Times are int64 milliseconds since 1970, of any size. What can be shown (Python, Arrow's text, SQL) is the years 1 to
   9999 in UTC: ``FIRST_MS`` to ``LAST_MS``, or ``FIRST_US`` to ``LAST_US`` where times have become microseconds.
 - uuids are ``uuid.UUID`` objects; equal ones are usually the same object (a bounded memo; topic ids repeat).
@@ -17,8 +18,9 @@ Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-516 for t
 from __future__ import annotations
 
 import base64
+import math
 import struct
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "LAST_MS",
     "LAST_US",
     "ZERO_UUID",
+    "finite",
     "pack_uvarint",
     "parse_uuid",
     "printable",
@@ -115,6 +118,18 @@ def parse_uuid(text: str) -> UUID:
     if len(text) == 22:
         return UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
     return UUID(text)
+
+
+def finite(value: Any) -> Any:
+    """A value with NaN and the infinities as words, since JSON has no numbers for them."""
+    if isinstance(value, float):
+        # The words of protobuf's JSON mapping.
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
+    if isinstance(value, list):
+        return [finite(one) for one in value]
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
+    return value
 
 
 def printable(text: str) -> str:

@@ -13,7 +13,6 @@ Rules kept here:
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -24,8 +23,9 @@ import pyarrow.compute as pc
 from kwire.kernels.engine import MACHINE, Engine
 from kwire.kernels.lines import CELL, MAX_DEPTH, Show, write_lines
 from kwire.kernels.texts import ROOM
+from kwire.wire import finite
 
-__all__ = ["BODY", "csv_lines", "finite", "json_encode", "json_lines"]
+__all__ = ["BODY", "csv_lines", "json_encode", "json_lines"]
 
 Array = Any
 
@@ -48,18 +48,6 @@ def _base64(value: object) -> str:
 
     assert isinstance(value, bytes)
     return base64.b64encode(value).decode("ascii")
-
-
-def finite(value: Any) -> Any:
-    """A value with NaN and the infinities as words, since JSON has no numbers for them."""
-    if isinstance(value, float):
-        # The words of protobuf's JSON mapping.
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
-    if isinstance(value, list):
-        return [finite(one) for one in value]
-    if isinstance(value, dict):
-        return {name: finite(one) for name, one in value.items()}
-    return value
 
 
 def json_lines(batch: pa.RecordBatch, engine: Engine = MACHINE) -> Iterator[bytes]:

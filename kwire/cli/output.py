@@ -33,11 +33,11 @@ from typing import IO, Any, Final, cast
 
 import pyarrow as pa
 
-from kwire.cli.lines import BODY, csv_lines, finite, json_encode, json_lines, no_formula
+from kwire.cli.lines import BODY, csv_lines, json_encode, json_lines, no_formula
 from kwire.cli.table import TableWriter
 from kwire.kernels.engine import MACHINE, choose
 from kwire.tables.showing import Column
-from kwire.wire import FIRST_US, LAST_US
+from kwire.wire import FIRST_US, LAST_US, finite
 
 __all__ = ["Output", "open_binary", "open_output", "open_text", "rows_of", "texts_of_times"]
 

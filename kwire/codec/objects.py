@@ -11,7 +11,8 @@ The classes are generated from the schema model: slots, keyword arguments with t
   therefore read-only: to change it, assign a struct of your own, or a copy (``copy.copy``) of the default.
 - ``unknown_tagged_fields`` is ``None`` or a dict of tag to content, as read, and is written back.
 - ``to_dict`` gives plain Python values (``bytes``, ``uuid.UUID``); ``to_json`` follows Kafka's own JSON
-  converters: bytes are base64, uuids are Kafka's text form.
+  converters: bytes are base64, uuids are Kafka's text form; NaN and the infinities are ``"NaN"``, ``"Infinity"`` and
+  ``"-Infinity"``. ``from_dict`` takes back all of these.
 - ``repr`` and ``to_json`` do not show what the schema calls secret (``kwire.codec.redacting``), nor do errors.
 - Objects compare by value; they are mutable and therefore not hashable.
 """
@@ -180,7 +181,11 @@ class WireMessage(WireStruct):
 def dump_json(values: object, *, indent: int | None = None) -> str:
     """What ``to_dict`` gives as JSON text, by the rules of ``to_json``."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(values, default=_json_default, ensure_ascii=False, separators=separators, indent=indent)
+    how: dict[str, Any] = {"default": _json_default, "ensure_ascii": False, "separators": separators, "indent": indent}
+    try:
+        text = json.dumps(values, allow_nan=False, **how)
+    except ValueError:
+        text = json.dumps(wire.finite(values), **how)
     return wire.printable(text)
 
 
@@ -253,6 +258,8 @@ def _from_plain(type_: str, value: Any, cls: type, path: str, secret: str) -> An
             return wire.parse_uuid(value)
         if type_ in ("bytes", "records") and isinstance(value, str):
             return base64.b64decode(value, validate=True)
+        if type_ == "float64" and isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
+            return float(value)
     except ValueError:
         kind = "a uuid" if type_ == "uuid" else "base64"
         raise EncodeError(f"{quoted(value, secret)} is not {kind}", layout=cls.__qualname__, path=path) from None

@@ -36,6 +36,7 @@ from kwire.events.sessions import OF_METRICS, RULES, Requested, Sessions, Subscr
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.error_codes import ErrorCode, error_name
 from kwire.records.compression import CODECS, decompress
+from kwire.wire import finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -464,7 +465,7 @@ def _text(value: Any, parts: _Parts) -> str | None:
     plain = _plain(value, parts)
     if plain is None or isinstance(plain, str):
         return plain
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(finite(plain), ensure_ascii=False, separators=(",", ":"))
 
 
 def _plain(value: Any, parts: _Parts) -> Any:

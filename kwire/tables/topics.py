@@ -7,6 +7,7 @@ has both (Metadata, CreateTopics and so on).
 Rules kept here:
 
 - Names and ids are made into text once, and spread over the rows.
+- The zero id is none, and has no name: brokers send it of a topic that there is not.
 - The name of an id is the one that the last message before the frame gave to it, whatever the windows are.
 """
 
@@ -78,6 +79,7 @@ class Topics:
         self._names = Names()
         self._ids = NameTable()
         self._name_of: dict[bytes, str] = {**(known or {}), _METADATA_ID: METADATA_TOPIC}
+        self._name_of.pop(_NO_TOPIC_ID, None)
         """As of the end of the window before."""
         self._learnt: list[tuple[int, bytes, str]] = []
         """What this window adds to it: (number of the frame, id, name), in the order of the frames."""
@@ -137,7 +139,7 @@ class Topics:
         latest: dict[bytes, str] = {}
         for since, name_off, name_length, id_off in zip(*(one[order].tolist() for one in found), strict=True):
             id_ = data[id_off : id_off + 16].tobytes()
-            if name_length > 0 and id_ != _METADATA_ID:
+            if name_length > 0 and id_ not in (_METADATA_ID, _NO_TOPIC_ID):
                 name = text_of(data[name_off : name_off + name_length].tobytes())
                 if latest.get(id_, self._name_of.get(id_)) != name:
                     self._learnt.append((since, id_, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import random
 import subprocess
@@ -231,6 +232,24 @@ def test_overlong_varints_and_odd_bools_are_read_and_written_canonically(impleme
     codec = registry.request_codec(3, 4, implementation)
     assert codec.decode(bytes.fromhex("ffffffff 02")).allow_auto_topic_creation is True
     assert codec.encode(codec.decode(bytes.fromhex("ffffffff 02"))) == bytes.fromhex("ffffffff 01")
+
+
+def test_numbers_that_json_does_not_have_are_words() -> None:
+    entry = messages.AlterClientQuotasRequest.EntryData
+    values = (float("-inf"), float("nan"), float("inf"), 0.5)
+    ops = [messages.AlterClientQuotasRequest.OpData(key="k", value=value) for value in values]
+    made = messages.AlterClientQuotasRequest(entries=[entry(ops=ops)])
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    text = made.to_json()
+    shown = json.loads(text, parse_constant=refuse)["entries"][0]["ops"]
+    assert [one["value"] for one in shown] == ["-Infinity", "NaN", "Infinity", 0.5]
+    back = messages.AlterClientQuotasRequest.from_dict(json.loads(text))
+    assert [repr(one.value) for one in back.entries[0].ops] == list(map(repr, values))
+    codec = registry.request_codec(49, 1)
+    assert codec.encode(back) == codec.encode(made)
 
 
 def test_bytes_that_are_not_utf8_do_not_lose_a_message(implementation: Implementation) -> None:

@@ -12,9 +12,11 @@ import pytest
 from packets import Connection, pcap, request
 from record_sets import message
 
-from kwire import capture
+import kwire
+from kwire import capture, messages
 from kwire.errors import KwireError
 from kwire.tables.topic_names import topic_names
+from kwire.wire import ZERO_UUID
 
 SEGMENTS = Path(__file__).parents[2] / "golden" / "segments"
 TOPIC_ID = bytes(range(16))
@@ -64,6 +66,29 @@ def test_folders_of_brokers_and_the_metadata_log() -> None:
     kraft = topic_names([SEGMENTS / "3.9-kraft"])
     assert len(kraft) > 3
     assert all(len(id_) == 22 and name for id_, name in kraft.items())
+
+
+def test_the_zero_id_has_no_name() -> None:
+    named = messages.MetadataResponse.MetadataResponseTopic
+    nosuch, other = named(error_code=3, name="nosuch"), named(name="orders", topic_id=UUID(bytes=TOPIC_ID))
+    said = messages.MetadataResponse(topics=[nosuch, other])
+    asked = messages.FetchRequest.FetchTopic
+    topics = [
+        asked(topic_id=one, partitions=[messages.FetchRequest.FetchPartition(partition=0)])
+        for one in (ZERO_UUID, UUID(bytes=TOPIC_ID))
+    ]
+    made = Connection().open().send(kwire.encode_request(messages.MetadataRequest(), api_version=12, correlation_id=0))
+    made.answer(kwire.encode_response(said, api_version=12, correlation_id=0))
+    fetch = messages.FetchRequest(topics=topics)
+    made.send(kwire.encode_request(fetch, api_version=13, correlation_id=1))
+    data = pcap(made.packets)
+    for given in ({}, {str(ZERO_UUID): "zero"}):
+        found = [
+            (row["topic"], row["topic_id"])
+            for batch in capture.read(io.BytesIO(data), "partitions", apis=["Fetch"], topic_ids=given)
+            for row in batch.to_pylist()
+        ]
+        assert found == [(None, None), ("orders", NAMED)]
 
 
 def test_rows_before_a_capture_names_a_topic_have_the_name_that_was_given() -> None:
