@@ -149,23 +149,10 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
 
 
 def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
-    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each.
+    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each."""
+    from kwire.spark.files import in_groups
 
-    A larger file is one, as is each split, and a file whose size is not known."""
-    most = max(1, most)
-    parts: list[tuple[tuple[File, ...], int]] = []
-    for sensor, whole in enumerate(some):
-        files: list[File] = []
-        size = 0
-        for file in whole.files:
-            more = most if file.split is not None or file.size is None else file.size
-            if files and size + more > most:
-                parts.append((tuple(files), sensor))
-                files, size = [], 0
-            files.append(file)
-            size += more
-        parts.append((tuple(files), sensor))
-    return parts
+    return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
 
 
 def begin_of(file: File) -> tuple[int, Broken | None]:
@@ -263,11 +250,13 @@ def read(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from kwire.spark.files import find
-    from kwire.spark.source import Options, spark_schema
+    from kwire.spark.source import TOGETHER, Options, spark_schema
 
     spark = spark or Session.active()
     given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
     named = [paths] if isinstance(paths, str) else list(paths)
+    if TOGETHER.lower() in map(str.lower, given):
+        raise KwireError(f"the option {TOGETHER!r} is for spark.read: here it is part_bytes")
     checked = Options.of({**given, "table": table, "paths": json.dumps(named)})
     definition = checked.definition
     check(definition)

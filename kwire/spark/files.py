@@ -43,7 +43,7 @@ from kwire.spark.stores import NONE, Stores
 if TYPE_CHECKING:
     from kwire.capture.splits import Split
 
-__all__ = ["EVERY", "Broken", "Choice", "File", "filesystem_of", "find", "instant", "visible"]
+__all__ = ["EVERY", "Broken", "Choice", "File", "filesystem_of", "find", "in_groups", "instant", "visible"]
 
 CAPTURE_NAME = re.compile(
     r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
@@ -159,6 +159,24 @@ class File:
                 return bytes(stream.read())
         except (OSError, pa.ArrowException):
             return None
+
+
+def in_groups(files: Iterable[File], most: int, opening: int = 0) -> list[tuple[File, ...]]:
+    """``files`` in groups of about ``most`` bytes, in order; each counts ``opening`` bytes more than it has.
+
+    A larger file is one, as is each split, and a file whose size is not known."""
+    most = max(1, most)
+    groups: list[tuple[File, ...]] = []
+    some: list[File] = []
+    size = 0
+    for file in files:
+        more = most if file.split is not None or file.size is None else file.size + opening
+        if some and size + more > most:
+            groups.append(tuple(some))
+            some, size = [], 0
+        some.append(file)
+        size += more
+    return [*groups, tuple(some)] if some else groups
 
 
 def visible(below: str) -> bool:

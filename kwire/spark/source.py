@@ -3,8 +3,9 @@
 The tables of captures, and those of log segments where the option ``format`` is ``log``, are in ``kwire.tables``.
 
 Spark asks in three places. On the driver, ``schema`` names the columns and ``partitions`` lists the files, one
-partition each; both run again for every action, so they touch no file's content and compile no kernel. On a worker,
-``read`` opens its file and yields what ``kwire.capture.read`` or ``kwire.log.read`` yields, as Arrow batches.
+partition each, or one for small ones that follow each other; both run again for every action, so they touch no file's
+content and compile no kernel. On a worker, ``read`` opens its files and yields what ``kwire.capture.read`` or
+``kwire.log.read`` yields, as Arrow batches.
 
 Rules kept here:
 
@@ -83,6 +84,7 @@ APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "cli
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
 ACROSS, SENSOR, MOST = "across", "sensor", "maxSplitBytes"
+TOGETHER: Final = "maxPartitionBytes"
 PUSH: Final = "pushFilters"
 PATH, PATHS, KEYLOG, TOPIC_IDS = "path", "paths", "keylog", "topic_ids"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
@@ -90,13 +92,17 @@ GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modif
 SPLIT: Final = 256 << 20
 """Bytes of a file above which it is read as several, where its parts can be put together (``maxSplitBytes``)."""
 LEAST_SPLIT: Final = 1 << 20
+PARTITION: Final = 4 << 20
+"""Bytes of small files that are read by one task (``maxPartitionBytes``): so many take as long as a task costs."""
+OPENING: Final = 64 << 10
+"""Bytes that each file counts more than it has, since it has to be opened."""
 
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
 
 KNOWN: Final = (
     *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS),
-    *(ACROSS, SENSOR, MOST, COLUMNS, *FILTERS, PUSH),
+    *(ACROSS, SENSOR, MOST, TOGETHER, COLUMNS, *FILTERS, PUSH),
     *(GLOB, RECURSIVE, AFTER, BEFORE),
     *(*growing.OPTIONS, PATH),
 )
@@ -178,6 +184,7 @@ class Options:
     sensor: int | str | None
     stream: growing.Terms
     most: int
+    together: int
     stores: Stores
 
     @classmethod
@@ -221,6 +228,8 @@ class Options:
             from kwire.spark.across import check
 
             check(_table(table, form, deep=deep))
+            if TOGETHER.lower() in options:
+                raise KwireError(f"the option {TOGETHER!r} goes without 'across', which has a task for each sensor")
         elif sensor is not None:
             raise KwireError("the option 'sensor' goes with 'across'")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
@@ -251,7 +260,8 @@ class Options:
             only=_only(options, form, table),
             push=push,
             across=across,
-            most=_most(options.get(MOST.lower())),
+            most=_bytes(options.get(MOST.lower()), MOST, SPLIT, LEAST_SPLIT, "256MiB, and at least 1MiB"),
+            together=_bytes(options.get(TOGETHER.lower()), TOGETHER, PARTITION, 0, "4MiB; 0 reads each file alone"),
             sensor=None if sensor is None else growing.level_or_pattern(sensor),
             stream=growing.Terms.of(options),
             stores=object_stores.Stores.of(options),
@@ -322,13 +332,13 @@ def _flag(text: str, option: str) -> bool:
     return text.lower() == "true"
 
 
-def _most(text: str | None) -> int:
+def _bytes(text: str | None, option: str, usual: int, least: int, such: str) -> int:
     try:
-        found = SPLIT if text is None else size_of(text)
+        found = usual if text is None else size_of(text)
     except ValueError:
-        found = 0
-    if found < LEAST_SPLIT:
-        raise KwireError(f"not {text!r}: the option {MOST!r} is a number of bytes, such as 256MiB, and at least 1MiB")
+        found = -1
+    if found < least:
+        raise KwireError(f"not {text!r}: the option {option!r} is a number of bytes, such as {such}")
     return found
 
 
@@ -560,9 +570,9 @@ def keys_of(path: str | None, stores: Stores = object_stores.NONE) -> KeyLog | N
 
 @dataclass
 class FilePartition(InputPartition):
-    """One file."""
+    """A file, or small ones that follow each other."""
 
-    file: File
+    files: tuple[File, ...]
 
 
 @dataclass
@@ -573,11 +583,18 @@ class SensorPartition(InputPartition):
 
 
 class FileReader(DataSourceReader):
-    """Reads captures or segments, one partition for each file; with ``across`` one for the captures of each sensor."""
+    """Reads captures or segments, one partition for each file, or for small ones that follow each other; with
+    ``across`` one for the captures of each sensor."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema
+
+    def grouped(self, files: Iterable[File]) -> list[FilePartition]:
+        """``files`` as partitions, in order."""
+        from kwire.spark.files import in_groups
+
+        return [FilePartition(group) for group in in_groups(files, self.options.together, OPENING)]
 
     def partitions(self) -> list[FilePartition | SensorPartition]:
         """The files. Raises ``CaptureError`` where there are none."""
@@ -586,15 +603,15 @@ class FileReader(DataSourceReader):
         files = find(self.options.paths, self.options.wanted, self.options.choice, stores=self.options.stores)
         self.options.check_beside()
         if not self.options.across:
-            return [FilePartition(file) for file in files]
+            return [*self.grouped(files)]
         from kwire.spark.across import wholes
 
         return [SensorPartition(whole) for whole in wholes(files, self.options.sensor)]
 
     def read(self, partition: FilePartition | SensorPartition) -> Iterator[Any]:  # type: ignore[override]
-        """Batches of the rows of one file, or of the captures of a sensor."""
+        """Batches of the rows of some files, or of the captures of a sensor."""
         if isinstance(partition, FilePartition):
-            return self.rows_of(partition.file)
+            return (batch for file in partition.files for batch in self.rows_of(file))
         from kwire.spark.across import one_by_one
 
         return one_by_one(partition.whole, self.rows_of)

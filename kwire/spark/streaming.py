@@ -51,7 +51,7 @@ class BatchPartition(InputPartition):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads captures or segments as they are closed, one partition for each file."""
+    """Reads captures or segments as they are closed, in partitions as ``FileReader`` has them."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
@@ -95,15 +95,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = files_of(start, end, self._listed)
         self.options.check_beside()
         if self._carried is None:
-            return [FilePartition(file) for file in files]
-        made: list[InputPartition] = [FilePartition(one) for one in files if one.trouble is not None]
+            return self.files.grouped(files)
+        made: list[InputPartition] = [FilePartition((one,)) for one in files if one.trouble is not None]
         for whole in wholes([one for one in files if one.trouble is None], self.options.sensor):
             sensor = sensor_of(whole.files[0].name, self.options.sensor)
             made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
         return made
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Batches of the rows of one file, or of the captures of a sensor."""
+        """Batches of the rows of some files, or of the captures of a sensor."""
         if isinstance(partition, BatchPartition):
             assert self._carried is not None
             return batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)

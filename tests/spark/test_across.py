@@ -99,6 +99,8 @@ def test_a_large_file_is_read_in_splits(spark: SparkSession, tmp_path: Path) -> 
     assert plain({name: row[name] for name in COLUMNS["frames"]} for row in rows) == uncut("frames")
     with pytest.raises(KwireError, match="not '10': the option 'maxSplitBytes' is a number of bytes"):
         kwire.spark.read(str(file), maxSplitBytes=10)
+    with pytest.raises(KwireError, match=r"'maxPartitionBytes' is for spark\.read"):
+        kwire.spark.read(str(file), maxPartitionBytes=10)
     with pytest.raises(PySparkException, match="'maxSplitBytes' is for kwire"):
         spark.read.format("kwire").option("maxSplitBytes", "1MiB").load(str(file)).count()
 

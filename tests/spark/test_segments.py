@@ -62,7 +62,7 @@ BROKERS = sorted({path.parents[1].relative_to(SEGMENTS).as_posix() for path in S
 def test_tables_of_a_data_directory_equal_what_the_log_reader_gives(
     spark: SparkSession, broker: str, table: str
 ) -> None:
-    frame = load(spark, str(SEGMENTS / broker), table=table)
+    frame = load(spark, str(SEGMENTS / broker), table=table, maxPartitionBytes=0)
     assert frame.rdd.getNumPartitions() == len(log.find(SEGMENTS / broker))
     rows = found(frame)
     assert rows == by_segment(expected(SEGMENTS / broker, table))

@@ -20,6 +20,7 @@ import kwire.spark
 from kwire import tables
 from kwire.errors import CaptureError
 from kwire.spark import table_schema
+from kwire.spark.files import File, in_groups
 
 CAPTURE = "first-light.pcap"
 SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
@@ -92,7 +93,8 @@ def folder(captures: Path, tmp_path: Path) -> Path:
     ],
 )
 def test_paths_are_files_folders_or_patterns(spark: SparkSession, folder: Path, path: str, names: list[str]) -> None:
-    frame = load(spark, str(folder / path))
+    assert load(spark, str(folder / path)).rdd.getNumPartitions() == 1
+    frame = load(spark, str(folder / path), maxPartitionBytes=0)
     assert frame.rdd.getNumPartitions() == len(names)
     counts = {row["capture"]: row["count"] for row in frame.groupBy("capture").count().collect()}
     assert sorted(Path(name).name for name in counts) == sorted(names)
@@ -223,6 +225,8 @@ def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: Spar
             "client_metrics, calls, connections",
         ),
         ({"ports": "kafka"}, "no port 'kafka'"),
+        ({"maxPartitionBytes": "much"}, "not 'much': the option 'maxPartitionBytes' is a number of bytes"),
+        ({"maxPartitionBytes": "1MiB", "across": "true"}, "'maxPartitionBytes' goes without 'across'"),
         ({"ports": "9092,65536"}, "no port '65536'"),
         ({"vxlan_ports": "0"}, "no port '0': the option 'vxlan_ports'"),
         (
@@ -278,6 +282,33 @@ def test_columns_that_a_schema_leaves_out_are_not_made(captures: Path, monkeypat
         found = pa.Table.from_batches(list(reader.read(partition)))
         assert bool(decoded) == decodes
         assert found.column(name).to_pylist() == [row[name] for row in expected(captures / CAPTURE, "messages")]
+
+
+def test_small_files_are_read_by_one_task(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    """In order, with the rows that each has alone; files that cannot be read among them."""
+    data = (captures / CAPTURE).read_bytes()
+    files = {"a": data, "b": b"", "c": data[:-9], "d": b"nothing", "e": data, "f": data[: len(data) // 2]}
+    for name, some in files.items():
+        (tmp_path / f"{name}.pcap").write_bytes(some)
+    most = 2 * (len(data) + (64 << 10)) + 10
+    alone, together = (load(spark, str(tmp_path), maxPartitionBytes=one) for one in (0, most))
+    assert (alone.rdd.getNumPartitions(), together.rdd.getNumPartitions()) == (6, 3)
+    rows = together.toArrow().to_pylist()
+    assert rows == alone.toArrow().to_pylist()
+    bad = [Path(row["capture"]).stem for row in rows if row["status"] == "bad_file"]
+    assert bad == ["b", "c", "d", "f"]
+    assert load(spark, str(tmp_path), maxPartitionBytes="1MiB").rdd.getNumPartitions() == 1
+
+
+def test_files_are_put_together_by_bytes_and_number() -> None:
+    def groups(sizes: list[int], most: int, opening: int) -> list[list[int]]:
+        some = [File(None, str(k), str(k), size, False) for k, size in enumerate(sizes)]
+        return [[one.size for one in group] for group in in_groups(some, most, opening)]
+
+    assert groups([], 100, 0) == []
+    assert groups([50, 50, 1, 300, 1, 1], 100, 0) == [[50, 50], [1], [300], [1, 1]]
+    assert groups([1] * 7, 100, 32) == [[1] * 3, [1] * 3, [1]]
+    assert groups([1, 1], 0, 0) == [[1], [1]]
 
 
 @pytest.mark.parametrize(
