@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from kwire.spark.exports import export
     from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
-    from kwire.spark.sessions import fetch_sessions
+    from kwire.spark.sessions import fetch_sessions, share_sessions
     from kwire.spark.source import KwireDataSource, schema_of, table_schema
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "read",
     "register",
     "schema_of",
+    "share_sessions",
     "sql_functions",
     "table_schema",
     "telemetry_violations",
@@ -86,6 +87,7 @@ _LAZY = {
     "export": "kwire.spark.exports",
     "api_name": "kwire.spark.functions",
     "fetch_sessions": "kwire.spark.sessions",
+    "share_sessions": "kwire.spark.sessions",
     "findings": "kwire.spark.answers",
     "hono_message": "kwire.spark.events",
     "hono_messages": "kwire.spark.events",

@@ -1,4 +1,5 @@
-"""``fetch_sessions``: which partitions each Fetch request asks for, where it says what has changed only (KIP-227).
+"""``fetch_sessions``: which partitions each Fetch request asks for, where it says what has changed only (KIP-227);
+``share_sessions``: the same of ShareFetch (KIP-932).
 
 Strategy: ``calls`` has the session and epoch of each Fetch request, ``partitions`` what it adds, changes and forgets. A
 request with an epoch of 0 begins a session on its connection, one of -1 is whole by itself; the others, in order,
@@ -10,6 +11,9 @@ Rules kept here:
 - A broker takes what a request adds before what it forgets.
 - Requests of versions before 7 know no sessions: each is whole.
 - Where the beginning of a session, or a request of it, is not in the capture, ``complete`` says so from there on.
+- A share session is that of a member of a group on its connection. ShareAcknowledge counts among its requests, and
+  changes nothing but to end it, with -1; a ShareFetch with -1 acknowledges, and fetches nothing. A partition that is
+  named again is acknowledged.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from kwire.errors import KwireError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["fetch_sessions"]
+__all__ = ["fetch_sessions", "share_sessions"]
 
 _NEEDED: Final = ("calls", "partitions")
 
@@ -60,6 +64,47 @@ SELECT capture, connection, client_host, client_port, client_id, nullif(id, 0) A
 FROM spans WHERE NOT forgotten AND (end IS NULL OR end.n > n)
 """
 
+_SHARED: Final = """
+WITH asked AS (
+    SELECT capture, connection, frame, frame_timestamp, client_host, client_port, client_id, group_id, member_id,
+        session_epoch AS epoch, api_name = 'ShareFetch' AND session_epoch >= 0 AS fetches
+    FROM {calls} WHERE api_name IN ('ShareFetch', 'ShareAcknowledge') AND direction = 'request' AND status = 'ok'
+), numbered AS (
+    SELECT *, count_if(fetches) OVER sessions - if(fetches, 1, 0) AS n,
+        count_if(epoch <= 0) OVER sessions AS session,
+        epoch > 0 AND epoch <> coalesce(if(lag(epoch) OVER sessions = 2147483647, 1,
+            lag(epoch) OVER sessions + 1), -1) AS misses
+    FROM asked WINDOW sessions AS (PARTITION BY {of}, group_id, member_id ORDER BY frame)
+), followed AS (
+    SELECT *,
+        count_if(misses) OVER (PARTITION BY {of}, group_id, member_id, session ORDER BY frame) = 0 AS complete,
+        count_if(fetches) OVER (PARTITION BY {of}, group_id, member_id) AS behind_all,
+        min(if(epoch <= 0, struct(n, frame, frame_timestamp), NULL)) OVER (
+            PARTITION BY {of}, group_id, member_id
+            ORDER BY frame ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next
+    FROM numbered
+), named AS (
+    SELECT a.*, p.topic, p.topic_id, p.partition, p.path LIKE 'forgotten%' AS forgotten
+    FROM followed AS a JOIN {partitions} AS p ON {joined} AND p.frame = a.frame
+    WHERE a.fetches AND p.api_name = 'ShareFetch' AND p.direction = 'request' AND p.status = 'ok'
+), changes AS (
+    SELECT * FROM (
+        SELECT *, forgotten <> coalesce(lag(forgotten) OVER (
+            PARTITION BY {of}, group_id, member_id, session, topic_id, partition
+            ORDER BY frame, forgotten), true) AS changes
+        FROM named
+    ) WHERE changes
+), spans AS (
+    SELECT *, coalesce(lead(struct(n, frame, frame_timestamp)) OVER (
+        PARTITION BY {of}, group_id, member_id, session, topic_id, partition ORDER BY frame, forgotten), next) AS end
+    FROM changes
+)
+SELECT capture, connection, client_host, client_port, client_id, group_id, member_id, topic, topic_id, partition,
+    frame, frame_timestamp AS since, end.frame AS until_frame, end.frame_timestamp AS until,
+    coalesce(end.n, behind_all) - n AS requests, complete
+FROM spans WHERE NOT forgotten AND (end IS NULL OR end.n > n)
+"""
+
 
 def fetch_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> DataFrame:
     """Which partitions Fetch requests cover, and from which offset on: a row from the request that says so (``frame``)
@@ -77,11 +122,30 @@ def fetch_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> 
 
     Raises ``KwireError`` without one of the tables.
     """
+    return _made(_SQL, "fetch sessions", tables, across)
+
+
+def share_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> DataFrame:
+    """Which partitions ShareFetch requests of members of share groups cover: a row from the request that adds one
+    (``frame``) up to the request that forgets it or ends the session (``until_frame``, which does not cover it any
+    more; null: none is in the capture). ``tables`` and ``across`` are those of ``fetch_sessions``.
+
+    Columns: ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``, ``group_id``, ``member_id``,
+    ``topic``, ``topic_id``, ``partition``, ``frame``, ``since`` (timestamp), ``until_frame``, ``until``, ``requests``
+    (bigint: how many ShareFetch requests it is covered by; all but the first inherit it), ``complete`` (boolean).
+    In version 0, of Kafka 4.0, a partition that is only acknowledged is named as those are that are fetched.
+
+    Raises ``KwireError`` without one of the tables.
+    """
+    return _made(_SHARED, "share sessions", tables, across)
+
+
+def _made(query: str, what: str, tables: Mapping[str, DataFrame], across: bool) -> DataFrame:
     missing = [name for name in _NEEDED if name not in tables]
     if missing:
-        raise KwireError(f"fetch sessions need the table {missing[0]}")
+        raise KwireError(f"{what} need the table {missing[0]}")
     of = ("connection",) if across else ("capture", "connection")
     calls, partitions = (tables[name] for name in _NEEDED)
-    query = _SQL.replace("{of}", ", ".join(of))
+    query = query.replace("{of}", ", ".join(of))
     query = query.replace("{joined}", " AND ".join(f"p.{one} = a.{one}" for one in of))
     return calls.sparkSession.sql(query, calls=calls, partitions=partitions)

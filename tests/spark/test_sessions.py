@@ -184,3 +184,94 @@ def test_calls_have_sessions() -> None:
     asked = {row["session_id"] for row in rows if row["direction"] == "request" and (row["session_epoch"] or 0) > 0}
     assert asked <= given
     assert asked
+
+
+# --- share groups -----------------------------------------------------------------------------------------------------
+
+SHARE = GOLDEN / "kafka-4.3-kraft-java" / "share.pcap"
+Shared = tuple[int, str, str]
+"""A connection, a group, a member."""
+
+
+def as_share_brokers_do(path: Path) -> dict[int, tuple[Shared, set[tuple[str, int]]]]:
+    """What each ShareFetch request covers, by its frame."""
+    sessions: dict[Shared, set[tuple[str, int]]] = {}
+    covers: dict[int, tuple[Shared, set[tuple[str, int]]]] = {}
+    with path.open("rb") as file:
+        for frame in (one for frames in Reading(file) for one in sorted(frames, key=lambda one: one.number)):
+            if frame.api_key not in (78, 79) or frame.is_response or frame.status.name != "OK":
+                continue
+            body: Any = frame.body
+            key = frame.connection, body.group_id, body.member_id
+            if body.share_session_epoch <= 0:
+                sessions[key] = set()
+            if frame.api_key == 78 and body.share_session_epoch >= 0:
+                full = sessions.setdefault(key, set())
+                full |= {(str(one.topic_id), p.partition_index) for one in body.topics for p in one.partitions}
+                full -= {(str(one.topic_id), p) for one in body.forgotten_topics_data for p in one.partitions}
+                covers[frame.number] = key, set(full)
+    return covers
+
+
+def test_what_share_requests_cover_is_what_brokers_make_of_them(spark: SparkSession) -> None:
+    found = kwire.spark.share_sessions(tables(spark, [SHARE])).toArrow().to_pylist()
+    covers = as_share_brokers_do(SHARE)
+    mine: dict[int, set[tuple[str, int]]] = {one: set() for one in covers}
+    for row in found:
+        key = row["connection"], row["group_id"], row["member_id"]
+        spans = [
+            one for one in covers if covers[one][0] == key and row["frame"] <= one < (row["until_frame"] or 1 << 62)
+        ]
+        assert row["requests"] == len(spans) > 0
+        assert row["complete"]
+        for one in spans:
+            mine[one].add((text_of(row["topic_id"]) or "", row["partition"]))
+    assert mine == {one: some for one, (_, some) in covers.items()}
+    assert sum(row["requests"] for row in found) > 50
+    assert len({row["member_id"] for row in found}) == 2
+
+
+def shares(number: int, epoch: int, adds: Iterable[int] = (), forgets: Iterable[int] = (), member: str = "m") -> bytes:
+    """A ShareFetch; of ``adds`` those are acknowledged that were there before."""
+    topic = UUID(int=7)
+    body = {
+        "group_id": "g",
+        "member_id": member,
+        "share_session_epoch": epoch,
+        "topics": [{"topic_id": topic, "partitions": [{"partition_index": k} for k in adds]}],
+        "forgotten_topics_data": [{"topic_id": topic, "partitions": list(forgets)}],
+    }
+    made = messages.ShareFetchRequest.from_dict(body)
+    return kwire.encode_request(made, api_version=1, correlation_id=number, client_id="c")
+
+
+def acknowledges(number: int, epoch: int, *partitions: int) -> bytes:
+    some = [{"partition_index": k} for k in partitions]
+    body = {"group_id": "g", "member_id": "m", "share_session_epoch": epoch}
+    made = messages.ShareAcknowledgeRequest.from_dict(
+        {**body, "topics": [{"topic_id": UUID(int=7), "partitions": some}]}
+    )
+    return kwire.encode_request(made, api_version=1, correlation_id=number, client_id="c")
+
+
+def test_what_is_shared_acknowledged_forgotten_and_closed(spark: SparkSession, tmp_path: Path) -> None:
+    talk = Connection().open().send(
+        shares(0, 0, (1, 2)), acknowledges(1, 1, 1, 9), shares(2, 2, (1, 3)), shares(3, 3, (4,), (2, 4)),
+        shares(4, 4, (2,)), shares(5, 0, (8,), member="other"), acknowledges(6, -1, 1), shares(7, 0, (1,)),
+        shares(8, 1, (), (1,)), shares(9, -1, (5,)), shares(10, 0, (6,)), shares(11, 2, (7,)), acknowledges(12, 3),
+    )  # fmt: skip
+    (tmp_path / "made.pcap").write_bytes(pcap(talk.packets))
+    found = kwire.spark.share_sessions(tables(spark, [tmp_path / "made.pcap"])).toArrow().to_pylist()
+    columns = ("partition", "frame", "until_frame", "requests", "complete", "member_id")
+    assert sorted(tuple(row[one] for one in columns) for row in found) == [
+        (1, 0, 6, 4, True, "m"),
+        (1, 7, 8, 1, True, "m"),
+        (2, 0, 3, 2, True, "m"),
+        (2, 4, 6, 1, True, "m"),
+        (3, 2, 6, 3, True, "m"),
+        (6, 10, None, 2, True, "m"),
+        (7, 11, None, 1, False, "m"),
+        (8, 5, None, 1, True, "other"),
+    ]
+    with pytest.raises(KwireError, match="share sessions need the table calls"):
+        kwire.spark.share_sessions({})
