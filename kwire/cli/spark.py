@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
         options=options,
     )
     bad = f", of which {made.bad_files} stand for files that could not be read," if made.bad_files else ""
-    say(f"{args.output}: {made.rows:,} rows{bad} in {made.files:,} files, {made.bytes:,} bytes")
+    files = "1 file" if made.files == 1 else f"{made.files:,} files"
+    say(f"{args.output}: {made.rows:,} rows{bad} in {files}, {made.bytes:,} bytes")
     return 1 if made.bad_files else 0
 
 
