@@ -255,10 +255,32 @@ def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, Deco
     from kwire.codec import reference
 
     node, error = reference.trace(part.message, part.version, data, part.start, whole=False, most=most)
+    if part.message.name == "RequestHeader" and not _is_request(data[part.start :]):
+        _doubt(node)
     title = Text.assemble((readable(part.title, None), "bold"), (f"  {_range(part.start, node.end)}", "dim"))
     tree = Tree(title)
     _add(tree, node, data, secrets, most, ())
     return tree, error, node.end
+
+
+def _is_request(data: bytes) -> bool:
+    """Whether this is a request to the last byte."""
+    from kwire.protocol.headers import decode_request
+
+    try:
+        decode_request(data)
+    except KwireError:
+        return False
+    return True
+
+
+def _doubt(header: Node) -> None:
+    """Takes for secret what stands as client_id in a request that is damaged."""
+    from kwire.protocol.secrets import is_doubtful
+
+    for one in header.children:
+        if one.step == ".client_id" and is_doubtful(one.value):
+            one.secret = "always"
 
 
 def _add_trailing(tree: Tree, part: Part, data: bytes, end: int, secrets: bool) -> None:

@@ -552,15 +552,35 @@ def _last_piece(window: Window, way: Any, last_pos: int) -> int:
     return last
 
 
+@kernel
+def _has_controls(data: Array, off: int, length: int) -> bool:
+    """Whether there are control characters of ASCII among so many bytes."""
+    for at in range(off, off + length):  # noqa: SIM110
+        if data[at] < 0x20 or data[at] == 0x7F:
+            return True
+    return False
+
+
 @inlined
-def _client_of(window: Window, capture: Capture, conn: Any, off: int, length: int) -> int:
-    """The number of the client_id at ``off``."""
+def _client_of(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, conn: Any, row: Any, off: int, length: int
+) -> int:
+    """The number of the client_id at ``off``; -1 for what may be none.
+
+    One of which a byte of the length is damaged reaches into the body, which may be a password. Behind its end stand
+    zeros: of the size of what follows, or of tagged fields. So one with control characters counts where the request is
+    what its layout says, to the last byte.
+    """
     client: int = conn.client
     # A connection has one client_id, nearly always.
     if client >= 0:
         known = capture.names[client]
         if known.len == length and same_bytes(window.data, off, capture.pool, known.off, length):
             return client
+    if _has_controls(window.data, off, length):
+        said = fits_all(window.data, row.off - 4, row.off + row.seen, int64(0), row.api, row.version, facts, scratch)
+        if said != FITS:
+            return int64(-1)
     client = intern(window.data, off, length, capture.names, capture.pool, capture.lookup, capture.names_used[0])
     conn.client = client
     return client
@@ -613,7 +633,7 @@ def _may_be_token(window: Window, row: Any) -> bool:
 
 
 @inlined
-def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -> bool:
+def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch: Scratch, conn: Any, row: Any) -> bool:
     """Reads the client_id; says what is wrong with the header."""
     if row.seen < 8:
         return False
@@ -633,7 +653,7 @@ def _header_is_readable(window: Window, capture: Capture, conn: Any, row: Any) -
         row.detail = length
         return False
     if length >= 0 and 10 + length <= row.seen:
-        row.client = _client_of(window, capture, conn, row.off + 10, length)
+        row.client = _client_of(window, capture, facts, scratch, conn, row, row.off + 10, length)
     return True
 
 
@@ -712,7 +732,7 @@ def _request(
             row.status = Status.MALFORMED
             row.reason = Reason.NO_HEADER
         return
-    if not _header_is_readable(window, capture, conn, row):
+    if not _header_is_readable(window, capture, facts, scratch, conn, row):
         return
     if conn.first_id < 0:
         conn.first_id = max(int64(0), row.id)

@@ -8,6 +8,7 @@ Which fields of a message are secret is said by its schema, and what stands in t
 - ``hidden_record`` says whether the value of a record of ``__cluster_metadata`` is: credentials, delegation tokens,
   passwords among configurations, and whatever has a type or version that nobody here knows.
 - ``sasl_user`` finds the user in a SASL token; a user's name is no secret.
+- ``is_doubtful`` says whether a client_id may reach into the body of a damaged request, which may be a token.
 
 Source: KIP-590 (Envelope), KIP-631 (metadata records); RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
 """
@@ -36,6 +37,7 @@ from kwire.schema import model
 from kwire.wire import read_uvarint
 
 __all__ = [
+    "CONTROLS",
     "ENVELOPE",
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
@@ -43,6 +45,7 @@ __all__ = [
     "embedded",
     "hidden_record",
     "is_cut_off",
+    "is_doubtful",
     "is_redacted",
     "is_secret",
     "metadata_record",
@@ -54,6 +57,8 @@ __all__ = [
 ]
 
 ENVELOPE: Final = "EnvelopeRequest"
+CONTROLS: Final = r"[\x00-\x1f\x7f]"
+"""Control characters of ASCII, as a pattern."""
 _FIELD: Final = "request_data"
 
 
@@ -154,6 +159,18 @@ def hidden_record(value: bytes | None, *, sure: bool = True) -> bytes | None:
     if value is None or not secret_record(value, sure=sure):
         return None
     return json.dumps(redacted(len(value))).encode()
+
+
+_CONTROLS: Final = re.compile(CONTROLS)
+
+
+def is_doubtful(client_id: str | None) -> bool:
+    """Whether this is no client_id but bytes of the body, where the request is not what its layout says.
+
+    One of which a byte of the length is damaged reaches behind its end, where zeros stand: of the size of what follows,
+    or of tagged fields (in captures: ``_client_of`` of ``kwire.kernels.framing``).
+    """
+    return client_id is not None and _CONTROLS.search(client_id) is not None
 
 
 _MOST_USER: Final = 1024

@@ -37,7 +37,7 @@ from kwire.codec import registry
 from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersionError
 from kwire.protocol.describe import Shown, described, to_json
 from kwire.protocol.headers import request_header_version
-from kwire.protocol.secrets import METADATA_TOPIC
+from kwire.protocol.secrets import CONTROLS, METADATA_TOPIC, is_doubtful
 
 if TYPE_CHECKING:
     import numpy as np
@@ -376,8 +376,9 @@ def _row(data: bytes | KwireError, read: Callable[[RequestHeader], Row]) -> Row:
         row.update(_status(error))
     if header is not None:
         row["correlation_id"] = header.correlation_id
-        # A header of version 0 has none.
-        if header.client_id is not None:
+        # A header of version 0 has none. Where the body is not read, nobody knows whether it is what it should be.
+        whole = row["status"] == "ok" and "body" in row
+        if header.client_id is not None and (whole or not is_doubtful(header.client_id)):
             row["client_id"] = wire.printable(header.client_id)
     return row
 
@@ -422,6 +423,7 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
     if texts is None:
         usual[:] = False
         texts = pa.nulls(count, pa.string())
+    usual &= ~np.asarray(pa.compute.fill_null(pa.compute.match_substring_regex(texts, CONTROLS), False))
     names = pa.array([_name(one) for one in np.unique(key).tolist()], pa.string())
     columns = {
         "api_key": pa.array(key.astype(np.int16)),

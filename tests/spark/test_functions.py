@@ -266,7 +266,7 @@ def test_functions_work_on_the_slices_that_filters_and_limits_leave(spark: Spark
 
 
 SASL = kwire.encode_request(
-    kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("PLAIN").encode()),
+    kwire.kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("PLAIN").encode()),
     api_version=2,
     correlation_id=7,
 )
@@ -319,3 +319,15 @@ def test_the_data_source_shows_secrets_only_when_asked(spark: SparkSession, tmp_
     assert shown == (names | set(IN_RECORDS) if option.get("secrets") == "show" else set())
     users = reader.option("table", "messages").schema("sasl_user string, frame bigint").load(str(file)).collect()
     assert [row.sasl_user for row in users if row.sasl_user] == ["alice"] * 4
+
+
+def test_a_client_id_that_reaches_into_a_token_is_null(spark: SparkSession) -> None:
+    asked = kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland")
+    frame = bytearray(kwire.encode_request(asked, api_version=1, correlation_id=2, client_id="app"))
+    frame[9] = 3 + 4 + 17
+    odd = kwire.encode_request(kwire.messages.ApiVersionsRequest(), api_version=0, correlation_id=2, client_id="a\0b")
+    frames = binary(spark, bytes(frame), odd)
+    found = collect(frames, kwire.spark.decode_request("payload"))
+    assert [(row.client_id, row.status) for row in found] == [(None, "malformed"), ("a\0b", "ok")]
+    # Where the body is not read, nobody knows.
+    assert [row.client_id for row in collect(frames, kwire.spark.decode_request("payload", body=False))] == [None, None]

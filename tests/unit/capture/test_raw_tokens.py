@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packets import Connection, pcap, request
 
-from kwire import capture, tables
+import kwire
+from kwire import capture, messages, tables
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 
 SECRET = b"Secr3tPassw0rd-with-more-than-a-hundred-characters-" * 3
@@ -128,6 +129,30 @@ def test_requests_that_a_later_release_may_send_are_shown():
             7,
             "test",
         ]
+
+
+@pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_client_id_that_reaches_into_a_token_is_not_shown(version: int, engine: Engine):
+    asked = messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland")
+    frame = kwire.encode_request(asked, api_version=version, correlation_id=2, client_id="app")
+    for length in (*range(4, len(frame) - 10 + 2), 0x103):
+        damaged = frame[:8] + struct.pack(">h", length) + frame[10:]
+        made = Connection().open().send(request(18, 0, 1, b"", client="app")).send(damaged)
+        made.send(request(3, 0, 3, b"\0\0\0\0", client="app"))
+        with using(engine):
+            found = [_rows(table, pcap(made.packets), ports=(9092,)) for table in ("frames", "messages", "connections")]
+        frames, bodies, (connection,) = found
+        assert {row["client_id"] for row in (*frames, *bodies)} == {"app", None}
+        assert [row["client_id"] for row in frames if row["status"] == "ok"] == ["app", "app"]
+        assert connection["client_ids"] == ["app"]
+
+
+@pytest.mark.parametrize("engine", [PYTHON, MACHINE])
+def test_a_client_id_with_control_characters_is_shown_of_a_good_request(engine: Engine):
+    data = pcap(Connection().open().send(request(3, 0, 1, b"\0\0\0\0", client="a\x1b\0b")).packets)
+    with using(engine):
+        assert [row["client_id"] for row in _rows("frames", data, ports=(9092,))] == ["a\x1b\0b"]
 
 
 def test_few_tokens_wait_for_their_answer():

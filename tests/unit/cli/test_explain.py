@@ -233,3 +233,19 @@ def test_what_is_behind_the_fields_that_are_drawn_has_limits(run: Run):
     code, _, said = run(whole.hex(), "--fields", "3", "--limits", "objects=1000")
     assert code == 2
     assert "beyond the limit objects of 1000" in said
+
+
+def test_a_client_id_that_reaches_into_a_token_is_not_drawn(run: Run) -> None:
+    asked = messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonderland")
+    frame = bytearray(kwire.encode_request(asked, api_version=1, correlation_id=2, client_id="app"))
+    frame[9] = 3 + 4 + 17
+    code, out, _ = run(frame.hex())
+    assert code
+    assert "wonderland" not in out
+    assert b"wonderland".hex(" ") not in out
+    assert "client_id = redacted, 24 bytes" in out
+    _, out, _ = run(frame.hex(), "--secrets", "show")
+    assert "wonderland" in out
+    # A good one is drawn, whatever is in it.
+    good = kwire.encode_request(messages.ApiVersionsRequest(), api_version=0, correlation_id=2, client_id="a\0b")
+    assert "redacted" not in run(good.hex())[1]
