@@ -10,7 +10,8 @@ Rules kept here:
   files of the attempts that Spark took into place, and writes ``_SUCCESS``: a task that is repeated, or runs twice,
   counts once, and a run that fails leaves nothing. The driver gets the names of files and numbers, no rows.
 - A task holds no more than ``CHUNK`` bytes of columns, besides what reading takes; what has more becomes several files.
-- Values that become names of folders come from the wire: they are escaped as in URIs.
+- Values that become names of folders come from the wire: they are escaped as Spark does it, which reads them back. What
+  can be no name (empty, or longer than file systems take) is in the folder of null.
 - The rows are those of the data source, ``bad_file`` among them.
 """
 
@@ -46,12 +47,24 @@ MODES: Final[tuple[Mode, ...]] = ("error", "append", "overwrite")
 CHUNK: Final = 256 << 20
 """Bytes of columns that become a file of one partition, or one of each."""
 _WRITTEN: Final = pa.list_(
-    pa.struct([("file", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64()), ("bad_files", pa.int64())])
+    pa.struct(
+        [
+            ("file", pa.string()),
+            ("folders", pa.list_(pa.string())),
+            ("rows", pa.int64()),
+            ("bytes", pa.int64()),
+            ("bad_files", pa.int64()),
+        ]
+    )
 )
-"""What a task says of each of its files."""
+"""What a task says of each of its files. ``folders``: those in which it is to be, which say the values of columns."""
 TIME, DATE = "timestamp", "date"
 _TEMPORARY: Final = "_temporary"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED: Final = {ord(one): f"%{ord(one):02X}" for one in (*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^")}
+"""What Spark escapes in names of folders (``ExternalCatalogUtils.escapePathName``), and NUL, which no name can have."""
+_LONGEST: Final = 255
+"""Bytes of the name of a folder."""
 _FOLDERS: Final = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
 """Types of columns whose values can be names of folders."""
 
@@ -81,11 +94,12 @@ def export(
     """Writes the ``table`` of what ``paths`` stand for into the folder ``output``, a path or a URI.
 
     ``partition_by``: columns whose values become folders, ``topic=orders`` (Hive's form; null is
-    ``__HIVE_DEFAULT_PARTITION__``); ``date`` is the day of ``timestamp``, UTC. ``columns``: those that are wanted, all
-    by default. ``options`` are those of the data source. ``mode``: where ``output`` has files already, ``error``
-    refuses, ``append`` adds to them, ``overwrite`` takes their place once everything is written. The ``form`` ``delta``
-    makes a table of Delta Lake of the files, with the package ``deltalake``. ``iceberg`` adds them to a table of
-    Iceberg, with the package ``pyiceberg``: ``output`` is ``CATALOG.NAMESPACE.TABLE``, where the catalog is one of
+    ``__HIVE_DEFAULT_PARTITION__``, and so is what can be no name: an empty text, or one of more than 255 bytes with the
+    column's name, as no topic of Kafka has); ``date`` is the day of ``timestamp``, UTC. ``columns``: those that are
+    wanted, all by default. ``options`` are those of the data source. ``mode``: where ``output`` has files already,
+    ``error`` refuses, ``append`` adds to them, ``overwrite`` takes their place once everything is written. The ``form``
+    ``delta`` makes a table of Delta Lake of the files, with the package ``deltalake``. ``iceberg`` adds them to a table
+    of Iceberg, with the package ``pyiceberg``: ``output`` is ``CATALOG.NAMESPACE.TABLE``, where the catalog is one of
     pyiceberg's settings. There, ``error`` refuses a table that exists, and ``partition_by`` is not possible.
 
     Raises ``KwireError`` for what cannot be asked for, and for an ``output`` that is not empty.
@@ -120,7 +134,7 @@ def export(
         if mode == "overwrite" and form == "parquet":
             for info in before:
                 (filesystem.delete_dir if info.type == fs.FileType.Directory else filesystem.delete_file)(info.path)
-        moved = _move(filesystem, [row["file"] for row in written], temporary, root, flat=form != "parquet")
+        moved = _move(filesystem, written, root, flat=form != "parquet")
     finally:
         with suppress(OSError):
             filesystem.delete_dir(f"{root}/{_TEMPORARY}")
@@ -230,20 +244,27 @@ class _Plan:
         from pyarrow import dataset
 
         made: list[dict[str, Any]] = []
+        # Arrow escapes names of folders as in URIs, some of them to nine times their size: it gets numbers in place of
+        # texts.
+        texts = {one: _Texts(one) for one in self.partition_by if pa.types.is_string(self.schema.field(one).type)}
+        schema = self.schema
+        for one in texts:
+            schema = schema.set(schema.get_field_index(one), pa.field(one, pa.int32()))
 
         def visit(file: Any) -> None:
-            made.append({"file": file.path, "rows": file.metadata.num_rows, "bytes": file.size, "bad_files": 0})
+            *folders, _ = file.path[len(attempt) + 1 :].split("/")
+            named = [texts[name].folder(one) if name in texts else one for name, one in _of_columns(folders)]
+            about = {"rows": file.metadata.num_rows, "bytes": file.size, "bad_files": 0}
+            made.append({"file": file.path, "folders": named, **about})
 
         parquet = dataset.ParquetFileFormat()
         folders = None
         if self.partition_by:
-            folders = dataset.partitioning(
-                pa.schema([self.schema.field(one) for one in self.partition_by]), flavor="hive"
-            )
+            folders = dataset.partitioning(pa.schema([schema.field(one) for one in self.partition_by]), flavor="hive")
         dataset.write_dataset(
-            [self._dated(batch) for batch in batches],
+            [self._numbered(self._dated(batch), texts, schema) for batch in batches],
             attempt,
-            schema=self.schema,
+            schema=schema,
             filesystem=self.filesystem,
             format=parquet,
             file_options=parquet.make_write_options(compression="zstd"),
@@ -264,6 +285,15 @@ class _Plan:
             return batch
         return pa.RecordBatch.from_arrays([*batch.columns, batch.column(TIME).cast(pa.date32())], schema=self.schema)
 
+    @staticmethod
+    def _numbered(batch: pa.RecordBatch, texts: Mapping[str, _Texts], schema: pa.Schema) -> pa.RecordBatch:
+        """With numbers in place of the texts that become names of folders."""
+        columns = [
+            texts[field.name].numbers(column) if field.name in texts else column
+            for field, column in zip(schema, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
     def write_empty(self) -> Iterator[dict[str, Any]]:
         """A file without rows, so that there is one to read the columns from."""
         from pyarrow import parquet
@@ -272,7 +302,48 @@ class _Plan:
         path = f"{self.temporary}/empty/part-00000-{self.run}.parquet"
         self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
         parquet.write_table(pa.schema(left).empty_table(), path, filesystem=self.filesystem)
-        yield {"file": path, "rows": 0, "bytes": self.filesystem.get_file_info(path).size, "bad_files": 0}
+        yield {
+            "file": path,
+            "folders": [],
+            "rows": 0,
+            "bytes": self.filesystem.get_file_info(path).size,
+            "bad_files": 0,
+        }
+
+
+class _Texts:
+    """The texts of a column whose values become names of folders, by number."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._number_of: dict[str, int] = {}
+        self._texts: list[str] = []
+
+    def numbers(self, values: pa.Array) -> pa.Array:
+        """Null for what can be no name."""
+        each = values.dictionary_encode()
+        known = [self._number(one) for one in each.dictionary.to_pylist()]
+        return pa.array(known, pa.int32()).take(each.indices)
+
+    def _number(self, text: str) -> int | None:
+        if text in ("", _NULL) or len(self._named(text).encode()) > _LONGEST:
+            return None
+        if text not in self._number_of:
+            self._number_of[text] = len(self._texts)
+            self._texts.append(text)
+        return self._number_of[text]
+
+    def _named(self, text: str) -> str:
+        return f"{self._column}={text.translate(_ESCAPED)}"
+
+    def folder(self, numbered: str) -> str:
+        """The name of the folder of one that has the number of its text."""
+        number = numbered.partition("=")[2]
+        return numbered if number == _NULL else self._named(self._texts[int(number)])
+
+
+def _of_columns(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((one.partition("=")[0], one) for one in folders)
 
 
 def _bad_files(batch: pa.RecordBatch) -> int:
@@ -298,18 +369,16 @@ def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield held
 
 
-def _move(
-    filesystem: Any, files: Sequence[str], temporary: str, root: str, *, flat: bool
-) -> list[tuple[str, list[str]]]:
+def _move(filesystem: Any, written: Sequence[Any], root: str, *, flat: bool) -> list[tuple[str, list[str]]]:
     """Moves files into ``root``: where each is below it, and the folders that say the values of columns.
 
     ``flat``: not into these folders.
     """
     moved = []
     made: set[str] = set()
-    for number, file in enumerate(files):
-        # Below the folder of the attempt.
-        *folders, name = file[len(temporary) + 1 :].split("/")[1:]
+    for number, row in enumerate(written):
+        file, folders = row["file"], row["folders"]
+        name = file.rpartition("/")[2]
         below = f"{number:06}-{name}" if flat else "/".join((*folders, name))
         folder = f"{root}/{below}".rpartition("/")[0]
         if folder not in made:

@@ -145,9 +145,7 @@ def test_values_of_columns_in_a_table_of_delta_lake(tmp_path: Path) -> None:
     names = ["../../x", "..", "a/b", "a%2Fb", None, "a=b", "\N{SNOWMAN}", "1 2'+"]
     batch = pa.RecordBatch.from_pydict({"topic": names, "offset": list(range(len(names)))}, schema=plan.schema)
     made = list(plan._write_chunk([batch], f"{plan.temporary}/attempt", "part"))
-    moved = exporting._move(
-        plan.filesystem, [one["file"] for one in made], plan.temporary, str(tmp_path / "out"), flat=True
-    )
+    moved = exporting._move(plan.filesystem, made, str(tmp_path / "out"), flat=True)
     exporting._commit_delta(
         str(tmp_path / "out"), plan, "error", list(zip(moved, (one["bytes"] for one in made), strict=True))
     )
@@ -159,11 +157,41 @@ def test_what_stands_in_a_value_leads_to_no_other_folder(tmp_path: Path) -> None
     plan = _plan(tmp_path, ["topic"])
     names = ["../../x", "..", "a/b", "a%2Fb", "", None, "a=b", "\N{SNOWMAN}\n"]
     batch = pa.RecordBatch.from_pydict({"topic": names, "offset": list(range(len(names)))}, schema=plan.schema)
-    made = list(plan._write_chunk([batch], str(tmp_path / "out"), "part"))
+    made = list(plan._write_chunk([batch], str(tmp_path / "attempt"), "part"))
     assert sum(one["rows"] for one in made) == len(names)
-    for one in made:
-        assert len(Path(one["file"]).resolve().relative_to(tmp_path / "out").parts) == 2
-    assert {one.name for one in tmp_path.iterdir()} == {"out"}
+    exporting._move(plan.filesystem, made, str(tmp_path / "out"), flat=False)
+    found = [one.relative_to(tmp_path) for one in tmp_path.rglob("*.parquet")]
+    assert len(found) == len(made)
+    assert {(one.parts[0], len(one.parts)) for one in found} == {("out", 3)}
+    assert {one.name for one in tmp_path.iterdir()} == {"attempt", "out"}
+
+
+def test_spark_reads_back_the_values_of_folders(spark: SparkSession, tmp_path: Path) -> None:
+    plan = _plan(tmp_path, ["topic"])
+    odd = [
+        "\u65e5" * 83,
+        "\u00e9",
+        "\N{SNOWMAN}",
+        "a\nb",
+        "x\0y",
+        "\x1b[31m",
+        " ",
+        "t\t",
+        "a/b",
+        "..",
+        "a%3Db",
+        "%41",
+        "a=b",
+    ]
+    odd += ["\"q'`", "back\\slash", ":*?<>|#&{}[]^\x7f", "007", "A", "a", "_x", ".hidden", "x" * 249]
+    without = ["", None, "y" * 250, "\u65e5" * 84, "?" * 84, "__HIVE_DEFAULT_PARTITION__"]
+    names = odd + without
+    batch = pa.RecordBatch.from_pydict({"topic": names, "offset": list(range(len(names)))}, schema=plan.schema)
+    made = list(plan._write_chunk([batch], str(tmp_path / "attempt"), "part"))
+    assert sum(one["rows"] for one in made) == len(names)
+    exporting._move(plan.filesystem, made, str(tmp_path / "out"), flat=False)
+    found = spark.read.schema("topic string, offset bigint").parquet(str(tmp_path / "out")).orderBy("offset").collect()
+    assert [row.topic for row in found] == odd + [None] * len(without)
 
 
 def test_large_parts_become_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
