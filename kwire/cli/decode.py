@@ -69,24 +69,26 @@ examples:
 class Names(argparse.Action):
     """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
 
-    ``one_of``: the names that there are, where the parser is to know them.
+    ``one_of``: the names that there are, where the parser is to know them. ``each``: a name that is given twice is
+    there twice, for who refuses that.
     """
 
-    def __init__(self, *args: Any, one_of: Sequence[str] = (), **options: Any) -> None:
+    def __init__(self, *args: Any, one_of: Sequence[str] = (), each: bool = False, **options: Any) -> None:
         super().__init__(*args, **options)
         self._one_of = one_of
+        self._each = each
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         """Adds the names in ``values``."""
         found = [*(getattr(namespace, self.dest) or ())]
-        for name in values.split(","):
+        for name in map(str.strip, values.split(",")):
             if self._one_of and name not in self._one_of:
                 said = ", ".join(map(repr, self._one_of))
                 raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
             found.append(name)
-        setattr(namespace, self.dest, list(dict.fromkeys(found)))
+        setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
 
 
 class Ports(argparse.Action):
@@ -148,7 +150,11 @@ def register(subparsers: Any) -> None:
         "pass, with {table} in -o",
     )
     parser.add_argument(
-        "--columns", action=Names, metavar="NAMES", help="only these columns, in this order, separated by commas"
+        "--columns",
+        action=Names,
+        each=True,
+        metavar="NAMES",
+        help="only these columns, in this order, separated by commas",
     )
     parser.add_argument(
         "--as", dest="as_", choices=tables.names(tables.EVENTS), help="records as events or messages (see docs/)"

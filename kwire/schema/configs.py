@@ -65,7 +65,7 @@ _VALUE: Final = re.compile(
     r"|(?<![\w-])eyJ[\w-]*\.eyJ"
     r"|(?:password|passwd|passphrase|\bpwd|secret|token|credentials?|stored_key|server_key|"
     r"(?:private|access|api|account|shared)[._-]?key|sig(?:nature)?)[\"']?\s*[=:]"
-    r"|^\s*(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
+    r"|(?:^\s*|authorization[\"']?\s*[=:][\s\"']*)(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
     r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,}",
     re.IGNORECASE,
 )

@@ -3,8 +3,8 @@
 Rules kept here:
 
 - An error is an ``error_code`` other than 0 (``NONE``), at the top or in whatever the response lists, or a field whose
-  name ends so (``partition_error_code``). Each is named once, in the order of the response; one without a name is its
-  number.
+  name ends so (``partition_error_code``), but for tagged fields. Each is named once, in the order of the response; one
+  without a name is its number.
 - Null: a request, and a response that cannot be read to its end. A response without an error has an empty list.
 - An ApiVersions response that fell back to version 0 has the error that says so.
 """

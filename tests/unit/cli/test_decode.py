@@ -229,7 +229,8 @@ def test_several_tables_are_made_in_one_pass(
     ("args", "said"),
     [
         (["--columns", "packet"], "kwire: the table frames has no column 'packet': capture, connection"),
-        (["--columns", "size,size,"], "kwire: the table frames has no column ''"),
+        (["--columns", "size,"], "kwire: the table frames has no column ''"),
+        (["--columns", "size, size"], "kwire: column 'size' of the table frames was chosen twice"),
     ],
 )
 def test_a_column_that_there_is_not_is_one_line_and_exit_code_2(

@@ -118,6 +118,8 @@ def test_what_nobody_knows_and_looks_like_a_secret_is_one(name: str):
         '{"client_secret": "a"}',
         "salt=a,stored_key=b",
         "Bearer c2VjcmV0LXRva2Vu",
+        "Authorization: Bearer c2VjcmV0LXRva2Vu",
+        '{"authorization": "Basic c2VjcmV0LXRva2Vu"}',
         "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcd==",
         "https://a/b?sv=1&sig=abc%3D",
         "AKIAIOSFODNN7EXAMPLE",
