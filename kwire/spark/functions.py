@@ -252,8 +252,17 @@ def _is_set(flag: pa.Array) -> bool:
     return len(flag) > 0 and bool(flag[0].as_py())
 
 
+def _check_bytes(column: pa.Array) -> None:
+    if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
+        raise TypeError(f"the payload is a column of bytes (BINARY), not of the type {column.type}")
+
+
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
-    """The frames of a column; for one whose size is not that of what follows, the error."""
+    """The frames of a column; for one whose size is not that of what follows, the error.
+
+    Raises ``TypeError`` for a column that is not of bytes.
+    """
+    _check_bytes(column)
     has_size = _is_set(sized)
     for value in column:
         data: bytes | None = value.as_py()
@@ -392,6 +401,7 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
     """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
     import numpy as np
 
+    _check_bytes(payload)
     count = len(payload)
     ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + count + 1].astype(np.int64)
     stored = payload.buffers()[2]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from canaries import CASES, IN_RECORDS, canary, capture_of, found, metadata_records
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
@@ -266,7 +267,7 @@ def test_functions_work_on_the_slices_that_filters_and_limits_leave(spark: Spark
 
 
 SASL = kwire.encode_request(
-    kwire.kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("PLAIN").encode()),
+    kwire.messages.SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + canary("PLAIN").encode()),
     api_version=2,
     correlation_id=7,
 )
@@ -331,3 +332,12 @@ def test_a_client_id_that_reaches_into_a_token_is_null(spark: SparkSession) -> N
     assert [(row.client_id, row.status) for row in found] == [(None, "malformed"), ("a\0b", "ok")]
     # Where the body is not read, nobody knows.
     assert [row.client_id for row in collect(frames, kwire.spark.decode_request("payload", body=False))] == [None, None]
+
+
+def test_a_payload_that_is_text_is_one_clear_sentence(spark: SparkSession) -> None:
+    for body in (True, False):
+        made = kwire.spark.decode_request("payload", body=body)
+        with pytest.raises(
+            PySparkException, match=r"the payload is a column of bytes \(BINARY\), not of the type string"
+        ):
+            spark.createDataFrame([("text",)], "payload string").select(made).collect()
