@@ -221,6 +221,8 @@ class Options:
         api, direction = options.get(API), options.get(DIRECTION)
         if form == LOG and (api is not None or direction is not None):
             raise KwireError(f"the option '{API if api is not None else DIRECTION}' is for captures")
+        if api is not None and direction is None:
+            direction = "request"
         if form == CAPTURE:
             _of_capture(table, api, direction, payloads)
         across, sensor = _flag(options.get(ACROSS, "false"), ACROSS), options.get(SENSOR)

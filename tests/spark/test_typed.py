@@ -29,6 +29,7 @@ def test_bodies_of_the_data_source_are_those_of_the_capture_engine(spark: SparkS
     expected = [row for batch in batches for row in batch.to_pylist()]
     assert found.toArrow().to_pylist() == expected
     assert expected
+    assert load(api="Produce").toArrow().to_pylist() == expected
     texts = load().where("api_name = 'Produce' AND direction = 'request'")
     again = texts.select(sql.from_json("body", kwire.spark.schema_of("Produce", "request")).alias("body"))
     assert again.toArrow().to_pylist() == [{"body": row["body"]} for row in expected]
