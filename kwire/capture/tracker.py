@@ -316,14 +316,14 @@ class Tracker:
         engine = choose(len(data))
         final = final or broken is not None
         fresh = np.frombuffer(data, np.uint8)
+        described = 0
         if not self._begun:
-            head = np.concatenate([self._rest, fresh])
+            head = np.concatenate([self._rest, fresh[: Container.HEADER]])
             if len(head) < Container.HEADER and not final:
                 self._rest = head
                 return self._nothing()
-            taken = self._container.begin(head[: Container.HEADER].tobytes())
+            described = self._container.begin(head[: Container.HEADER].tobytes())
             self._begun = True
-            self._base, self._rest, fresh = taken, head[taken:], fresh[:0]
         start = len(self._held)
         size = start + len(self._rest) + len(fresh)
         if len(self._buffer) < size:
@@ -334,7 +334,7 @@ class Tracker:
         np.concatenate([self._held, self._rest], out=buf[:behind])
         if not np.may_share_memory(fresh, buf):
             buf[behind:] = fresh
-        packets, pos, error = self._container.packets(buf, start, len(buf), self._base - start, engine)
+        packets, pos, error = self._container.packets(buf, start + described, size, self._base - start, engine)
         self._base += int(pos) - start
         if error is None and broken is not None:
             error = CaptureError(f"cannot be read any further: {broken}", offset=self._base)
@@ -356,16 +356,20 @@ class Tracker:
         are where that is the same. ``first_order`` and ``packets``: the number of the first packet, and how many there
         were."""
         names = self._client_ids
-        numbers = np.arange(self._frames, self._frames + len(rows))
-        self._frames += len(rows)
-        in_order = np.empty(len(rows), np.int64)
-        ends = np.empty(packets + 2, np.int64)
-        if choose(0)(framing.by_order)(rows, place, first_order, ends, in_order):
+        number, count = self._frames, len(rows)
+        self._frames += count
+        in_order, at, ends = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(packets + 2, np.int64)
+        # Of many, a second table would take as much again: they are sorted where they are.
+        copied = ROOMS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
+        if choose(0)(framing.by_order)(rows, place, first_order, number, ends, at, in_order, copied):
             # By time is the same as by order, nearly always.
-            rows = _in_order(rows, in_order)
-            rows["number"] = numbers
+            if len(copied) < count:
+                rows = _in_order(rows, in_order)
+                rows["number"] = np.arange(number, number + count)
+            else:
+                rows = copied
         else:
-            rows["number"][in_order] = numbers
+            rows["number"][in_order] = np.arange(number, number + count)
             rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
@@ -978,9 +982,7 @@ def _distinct(numbers: Array) -> Array:
 
 
 def _in_order(rows: Array, order: Array) -> Array:
-    """``rows`` in ``order``: in their place where they are many, since a second table of them takes as much again."""
-    if len(rows) < MANY_FRAMES:
-        return rows.take(order, out=ROOMS.take(rows.nbytes).view(FRAME), mode="clip")
+    """``rows`` in ``order``, where they are."""
     if not np.array_equal(order, np.arange(len(order))):
         for name in FRAME.names:
             rows[name] = rows[name][order]

@@ -33,7 +33,7 @@ from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits, fits_all
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
-from kwire.kernels.numbers import i16, i32, int64
+from kwire.kernels.numbers import i16, i32, int64, prefetch
 from kwire.kernels.pairing import (
     DISORDER,
     SASL_TOKEN,
@@ -1487,32 +1487,50 @@ def by_stream(rows: Array, place: Array) -> None:
         begin = end
 
 
+_ROWS_AHEAD: Final = 12
+"""How many rows ahead one is asked for that stands anywhere."""
+
+
 @kernel
-def by_order(rows: Array, place: Array, first: int, ends: Array, sorted_: Array) -> bool:
+def by_order(
+    rows: Array, place: Array, first: int, number: int, ends: Array, at: Array, sorted_: Array, copied: Array
+) -> bool:
     """Fills ``sorted_`` with the numbers of the rows in the order in which they were settled, and as ``place`` has them
     where that is the same. Returns whether they are in order of time then.
 
     ``first`` is the number of the window's first packet: what was settled before it stands in front. ``ends`` has two
-    places more than there are packets."""
+    places more than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that
+    order with numbers from ``number`` on; what is in it means nothing where they are not in order of time."""
     last = ends.shape[0] - 1
     for k in range(ends.shape[0]):
         ends[k] = 0
     for k in range(rows.shape[0]):
-        ends[min(max(rows[k].order - first + 1, int64(0)), last)] += 1
+        which = min(max(rows[k].order - first + 1, int64(0)), last)
+        at[k] = which
+        ends[which] += 1
     total = int64(0)
     for k in range(ends.shape[0]):
         count = ends[k]
         ends[k] = total
         total += count
     for k in range(rows.shape[0]):
-        at = min(max(rows[place[k]].order - first + 1, int64(0)), last)
-        sorted_[ends[at]] = place[k]
-        ends[at] += 1
-    for k in range(1, rows.shape[0]):
-        one = rows[sorted_[k - 1]]
-        two = rows[sorted_[k]]
-        if two.time < one.time or (two.time == one.time and two.order != one.order):
+        which = at[place[k]]
+        sorted_[ends[which]] = place[k]
+        ends[which] += 1
+    copies = copied.shape[0] > 0
+    time = int64(0)
+    order = int64(0)
+    for k in range(rows.shape[0]):
+        if k + _ROWS_AHEAD < rows.shape[0]:
+            prefetch(rows, sorted_[k + _ROWS_AHEAD])
+        row = rows[sorted_[k]]
+        if k > 0 and (row.time < time or (row.time == time and row.order != order)):
             return False
+        time = row.time
+        order = row.order
+        if copies:
+            copied[k] = row
+            copied[k].number = number + k
     return True
 
 

@@ -47,8 +47,9 @@ FINE_UNITS: Final = 32
 """What ``Interface.resolution`` has added to n for units of 2**-n s, and of 10**-n s with n > 9."""
 
 _LEAST_ROWS: Final = 16
-_BYTES_PER_ROW: Final = 256
-"""A table of packets begins with a row for so many bytes of the capture."""
+_BYTES_PER_ROW: Final = 96
+"""A table of packets begins with a row for so many bytes of the capture: few of an Ethernet are shorter. What is not
+used costs nothing, a table that grows is copied."""
 
 _SECOND: Final = 1_000_000_000
 _FARTHEST: Final = 1 << 40

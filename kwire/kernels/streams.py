@@ -42,7 +42,7 @@ import numpy as np
 
 from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
-from kwire.kernels.numbers import SLACK, copy, i32, int64
+from kwire.kernels.numbers import SLACK, copy, i32, int64, prefetch
 
 __all__ = ["LINGERS", "first_from", "keep", "place"]
 
@@ -468,6 +468,13 @@ def _join(
         which = order[k]
         segment = segments[which]
         k += 1
+        if k + _AHEAD < active.seg_end:
+            # Packets of other streams lie between those of this one.
+            later = segments[order[k + _AHEAD]]
+            if later.off >= 0:
+                prefetch(buf, later.off)
+                prefetch(buf, later.off + 64)
+                prefetch(buf, later.off + 128)
         if segment.order > over_order and not over:
             _give_up(buf, segments, early, ready, stream, clock, first_order, most, over_order, data, pieces, now)
             _give_up_all(buf, segments, early, ready, stream, over_order, data, pieces, now)
@@ -514,6 +521,9 @@ def _join(
     stream.since = now.since
     stream.heard = now.heard
 
+
+_AHEAD: Final = 6
+"""How many segments ahead bytes are asked for."""
 
 # --- a window ---------------------------------------------------------------------------------------------------------
 

@@ -285,9 +285,15 @@ def test_rows_are_put_in_the_order_in_which_they_were_settled(engine: Engine, la
     rows["order"] = [104, 100, 104, AT_THE_END, 7, 101]
     rows["time"] = [40, 10, 40, 50, 5, 41 if late else 11]
     place = np.array([2, 0, 1, 4, 5, 3])
-    found = np.empty(6, np.int64)
-    assert engine(by_order)(rows, place, 100, np.empty(5 + 2, np.int64), found) is not late
-    assert found.tolist() == [4, 1, 5, 2, 0, 3]
+    found, room = np.empty(6, np.int64), np.empty(6, np.int64)
+    copied = np.empty(6, FRAME)
+    for into in (copied[:0], copied):
+        ends = np.empty(5 + 2, np.int64)
+        assert engine(by_order)(rows, place, 100, 1000, ends, room, found, into) is not late
+        assert found.tolist() == [4, 1, 5, 2, 0, 3]
+    if not late:
+        assert copied["order"].tolist() == rows["order"][found].tolist()
+        assert copied["number"].tolist() == list(range(1000, 1006))
 
 
 def test_frames_of_a_kind_that_the_capture_has_a_body_of(engine: Engine) -> None:
