@@ -22,6 +22,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
+from kwire.kernels.columns import Columns, Met, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
 from kwire.kernels.judging import UNREADABLE, left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status, taken
@@ -207,6 +208,15 @@ class Frames:
         status[self.left_over > 0] = Status.TRAILING
         status[self.left_over < 0] = Status.MALFORMED
         return status
+
+    def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:
+        """The columns of ``count`` frames from ``first`` on, or of those with the numbers ``which``, if there are any.
+        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave."""
+        if len(met.ends) < 2 * len(self._connections) or len(met.clients) <= len(self._names):
+            met = Met(np.full(2 * len(self._connections), -1, np.int32), np.full(len(self._names) + 1, -1, np.int32))
+        made = columns_of(count)
+        self._engine(frame_columns)(self.table, first, which, self._connections, has_name, met, made)
+        return made, met
 
     def chosen(self, rows: Array) -> Frames:
         """Some of them: the frames with these numbers, or a column that says which."""

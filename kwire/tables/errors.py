@@ -28,8 +28,9 @@ Array = Any
 TYPE: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
 
 
-def column(frames: Frames, first: int, readable: Array) -> pa.Array:
-    """Of the rows from ``first`` on; ``readable``: which of them are responses that may be read."""
+def column(frames: Frames, first: int, readable: Array, apis: Array, versions: Array) -> pa.Array:
+    """Of the rows from ``first`` on; ``readable``: which of them are responses that may be read. ``apis`` and
+    ``versions`` are theirs."""
     if not readable.any():
         return pa.nulls(len(readable), TYPE)
     unreadable, row, codes = frames.error_codes
@@ -38,9 +39,9 @@ def column(frames: Frames, first: int, readable: Array) -> pa.Array:
     row, codes = row[errors] - first, codes[errors]
     there = readable & ~unreadable[here]
     # An ApiVersions response of a version that there is no layout of, unless it fell back to one.
-    newer = frames["version"][here] > facts().apis["latest"][ApiKey.API_VERSIONS]
+    newer = versions > facts().apis["latest"][ApiKey.API_VERSIONS]
     if newer.any():
-        newer &= frames["api"][here] == ApiKey.API_VERSIONS
+        newer &= apis == ApiKey.API_VERSIONS
         newer[row] = False
         there &= ~newer
     kept = there[row]

@@ -2,9 +2,9 @@
 
 ``FrameColumns`` makes its columns, for ``messages`` too: a column is a method of the same name.
 
-Strategy: numbers become columns without a loop. What is the same for many rows (addresses, API names, client ids) is
-made into text once and spread over the rows, in batches of a size that Arrow can hold: what text they will have is
-counted before. Python looks at single frames only where something is wrong with them.
+Strategy: numbers become columns in one pass (``kwire.kernels.columns``). What is the same for many rows (addresses, API
+names, client ids) is made into text once and spread over the rows, in batches of a size that Arrow can hold: what text
+they will have is counted before. Python looks at single frames only where something is wrong with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from kwire import schema
 from kwire.capture.frames import Frames, sentence
-from kwire.kernels.layouts import Status
+from kwire.kernels.columns import Columns, Met, Told
+from kwire.kernels.layouts import ABSENT, Status
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
 from kwire.tables import columns, errors, showing
@@ -103,6 +104,8 @@ MOST_ROWS: Final = 1 << 14
 DIRECTIONS: Final = ("request", "response")
 WORDS: Final = columns.status_words(Status)
 
+_NO_ROWS: Final = np.zeros(0, np.int64)
+
 _WITH_BODY: Final = np.isin(np.arange(len(Status)), (Status.OK, Status.TRAILING, Status.TOO_LARGE))
 """By status: whether a frame with it has a body that was read."""
 
@@ -121,11 +124,32 @@ class Capture:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
 
+        self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    @cached_property
+    def names_or_none(self) -> pa.Array:
+        """The name of each API, by its key; null behind them."""
+        keys = schema.api_keys()
+        return pa.array([keys.get(key) for key in range(max(keys) + 2)], pa.string())
+
     @cached_property
     def api_names(self) -> pa.Array:
-        """The name of each API, by its key."""
-        keys = schema.api_keys()
-        return pa.array([keys.get(key) for key in range(max(keys) + 1)], pa.string())
+        """The same without nulls, for those that have a name."""
+        return self.names_or_none.fill_null("")
+
+    @cached_property
+    def _has_name(self) -> Array:
+        return self.names_or_none.is_valid().to_numpy(False).astype(np.uint8)
+
+    @cached_property
+    def directions(self) -> pa.Array:
+        """Their words, by ``frames["response"]``."""
+        return pa.array(DIRECTIONS, pa.string())
+
+    def columns(self, frames: Frames, first: int, which: Array, count: int) -> Columns:
+        """What ``kwire.kernels.columns`` makes of frames."""
+        made, self._met = frames.columns(first, which, count, self._has_name, self._met)
+        return made
 
     def hosts(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
         """The addresses of the ends A and B of a connection."""
@@ -176,6 +200,7 @@ class FrameColumns:
     def of(cls, capture: Capture, frames: Frames, rows: Array) -> FrameColumns:
         """The columns of the frames ``rows``, which may repeat and have any order."""
         made = cls(capture, frames, 0, 0)
+        rows = np.ascontiguousarray(rows, np.int64)
         made._rows, made._count, made._statuses = rows, len(rows), frames["status"][rows]
         return made
 
@@ -188,10 +213,18 @@ class FrameColumns:
         return self._frames[name][self._rows]
 
     @cached_property
-    def _clients(self) -> tuple[Array, Array]:
-        """The ends that are clients: twice a slot, one more for its end B; and for each frame which of them it is
-        of."""
-        return columns.distinct(self._of("slot") * 2 + self._of("client_side"))
+    def _numbers(self) -> Columns:
+        """All that a kernel makes of these frames in one pass."""
+        first, which = (self._rows.start, _NO_ROWS) if isinstance(self._rows, slice) else (0, self._rows)
+        return self._capture.columns(self._frames, first, which, self._count)
+
+    def _told(self, which: int) -> int:
+        return int(self._numbers.told[which])
+
+    @cached_property
+    def _clients(self) -> Array:
+        """The ends that are clients: twice a slot, one more for its end B."""
+        return self._numbers.ends[: self._told(Told.ENDS)]
 
     def _hosts(self, ends: Array) -> pa.Array:
         """The address of one of these ends for each frame: of that at the place of its client."""
@@ -201,12 +234,9 @@ class FrameColumns:
         texts = pa.array([hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)], pa.string())
         # Of brokers there is one, as a rule: clients have several connections to it.
         few = texts.dictionary_encode()
-        return columns.picked(few.dictionary, few.indices.to_numpy()[self._clients[1]])
-
-    def _ports(self, ends: Array) -> pa.Array:
-        """Likewise their ports."""
-        both = [self._frames.of_connections(name, ends >> 1) for name in ("a_port", "b_port")]
-        return pa.array(np.where(ends & 1, both[1], both[0]).astype(np.int32).take(self._clients[1]))
+        if len(few.dictionary) == 1:
+            return columns.constant(few.dictionary[0].as_py(), self._count)
+        return columns.picked(few.dictionary, few.indices.to_numpy().take(self._numbers.end))
 
     # The columns, by their names.
 
@@ -214,55 +244,67 @@ class FrameColumns:
         return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
-        used, index = self._clients
-        return pa.array(self._frames.of_connections("number", used >> 1)[index])
+        return pa.array(self._numbers.connection)
 
     def frame(self) -> pa.Array:
-        return pa.array(self._frames.numbers[self._rows])
+        return pa.array(self._numbers.number)
 
     def timestamp(self) -> pa.Array:
-        return columns.timestamps(self._of("time"))
+        return pa.Array.from_buffers(TIMESTAMP, self._count, [None, pa.py_buffer(self._numbers.micros)], 0)
 
     def direction(self) -> pa.Array:
-        return columns.pick(DIRECTIONS, self._of("response"))
+        responses = self._told(Told.RESPONSES)
+        if responses in (0, self._count):
+            return columns.constant(DIRECTIONS[responses > 0], self._count)
+        return columns.picked(self._capture.directions, self._numbers.response)
 
     def client_host(self) -> pa.Array:
-        return self._hosts(self._clients[0])
+        return self._hosts(self._clients)
 
     def client_port(self) -> pa.Array:
-        return self._ports(self._clients[0])
+        return pa.array(self._numbers.client_port)
 
     def broker_host(self) -> pa.Array:
-        return self._hosts(self._clients[0] ^ 1)
+        return self._hosts(self._clients ^ 1)
 
     def broker_port(self) -> pa.Array:
-        return self._ports(self._clients[0] ^ 1)
+        return pa.array(self._numbers.broker_port)
 
     def api_key(self) -> pa.Array:
-        return columns.numbers(self._of("api"), pa.int16(), -0x8000, 0x7FFF)
+        return self._unless(Told.NO_API, "api", self._numbers.api)
 
     def api_name(self) -> pa.Array:
-        names = self._capture.api_names
-        used, index = columns.distinct(self._of("api"))
-        known = pa.array(np.where(used < len(names), used, -1), mask=(used < 0) | (used >= len(names)))
-        return columns.picked(names.take(known), index)
+        keys, named = self._numbers.named, self._capture.api_names
+        if self._told(Told.NO_NAME):
+            # The last one is that of no API.
+            named, keys = self._capture.names_or_none, self._of("api")
+            keys = np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys)
+        if self._told(Told.MIXED):
+            return columns.picked(named, keys)
+        return columns.constant(named[int(keys[0])].as_py(), self._count)
 
     def api_version(self) -> pa.Array:
-        return columns.numbers(self._of("version"), pa.int16(), -0x8000, 0x7FFF)
+        return self._unless(Told.NO_VERSION, "version", self._numbers.version)
 
     def correlation_id(self) -> pa.Array:
-        return columns.numbers(self._of("id"), pa.int32(), -0x80000000, 0x7FFFFFFF)
+        return self._unless(Told.NO_ID, "id", self._numbers.id)
+
+    def _unless(self, which: int, name: str, made: Array) -> pa.Array:
+        """``made`` as a column, null where the frames have no ``name``."""
+        return pa.array(made, mask=self._of(name) == ABSENT if self._told(which) else None)
 
     def client_id(self) -> pa.Array:
-        used, index = columns.distinct(self._of("client"))
-        texts = [self._frames.client_id(number) for number in used.tolist()]
-        return columns.picked(pa.array(texts, pa.string()), index)
+        numbers = self._numbers.clients[: self._told(Told.CLIENTS)].tolist()
+        texts = [self._frames.client_id(number) for number in numbers]
+        return columns.picked(pa.array(texts, pa.string()), self._numbers.client)
 
     def size(self) -> pa.Array:
-        return pa.array(np.ascontiguousarray(self._of("size")))
+        return pa.array(self._numbers.size)
 
     def latency_ms(self) -> pa.Array:
-        return columns.milliseconds(self._of("latency"))
+        made, nulls = self._numbers, self._told(Told.NO_LATENCY)
+        valid = pa.py_buffer(made.timed) if nulls else None
+        return pa.Array.from_buffers(pa.float64(), self._count, [valid, pa.py_buffer(made.millis)], nulls)
 
     def status(self) -> pa.Array:
         return columns.pick(WORDS, self._statuses)
@@ -280,9 +322,10 @@ class FrameColumns:
         return pa.array(texts, pa.string())
 
     def errors(self) -> pa.Array:
-        readable = self._frames["response"][self._rows] == 1
+        made = self._numbers
+        readable = made.response == 1
         readable &= _WITH_BODY[self._statuses]
-        return errors.column(self._frames, self._rows.start, readable)
+        return errors.column(self._frames, self._rows.start, readable, made.api, made.version)
 
 
 class _Maker(Maker):
