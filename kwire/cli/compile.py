@@ -33,20 +33,32 @@ def register(subparsers: Any) -> None:
 
 def _captures() -> None:
     import numpy as np
+    import pyarrow as pa
 
     from kwire.capture.tracker import Tracker
+    from kwire.kernels.columns import Met
     from kwire.kernels.engine import MACHINE
     from kwire.kernels.judging import left_over
     from kwire.kernels.layouts import CONNECTION, FRAME, ROOM, WAITING
     from kwire.kernels.pairing import give_up, move_lookup
     from kwire.kernels.programs import MAX_DEPTH, registers_of
     from kwire.protocol.facts import facts
+    from kwire.tables.columns import in_type
 
-    # A header, and one packet: raw IP, the first fragment of one, without a byte of data.
+    # A header, and two packets of raw IP: the first fragment of one without a byte of data, and one with a byte, of a
+    # connection of unknown kind.
     tracker = Tracker()
     tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 65000000"))
     packet = bytes.fromhex("45000014 00002000 40060000 00000000 00000000")
-    tracker.feed(bytes.fromhex("00000000 00000000 14000000 14000000") + packet, final=True)
+    tracker.feed(bytes.fromhex("00000000 00000000 14000000 14000000") + packet)
+    packet = bytes.fromhex(
+        "45000029 00000000 40060000 0a000001 0a000002 9c402384 00000001 00000001 50100000 00000000 00"
+    )
+    frames = tracker.feed(bytes.fromhex("00000000 00000000 29000000 29000000") + packet, final=True)
+    # What makes columns of them.
+    none = np.zeros(0, np.int64)
+    frames.columns(0, none, 0, np.zeros(1, np.uint8), Met(np.zeros(0, np.int32), np.zeros(0, np.int32)))
+    in_type(pa.array(["", "a"]).dictionary_encode(), pa.string())
     Tracker().restore(tracker.save())
     # What happens where many requests wait.
     waiting, places, room = np.zeros(1, WAITING), np.full(2, -1, np.int64), np.zeros(1, ROOM)

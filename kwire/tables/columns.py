@@ -92,7 +92,8 @@ def _spread(texts: pa.Array, index: Array) -> pa.Array | None:
     size = 0 if data is None else len(data)
     if size > _SMALL_TEXTS or texts.null_count:
         return None
-    ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    # A copy, as of all that may be written to or not: the kernel is compiled for the one.
+    ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].copy()
     total = int(np.diff(ends).take(index).sum())
     if total > _MOST_SPREAD:
         return None
