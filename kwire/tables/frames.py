@@ -274,11 +274,11 @@ class FrameColumns:
         return self._unless(Told.NO_API, "api", self._numbers.api)
 
     def api_name(self) -> pa.Array:
-        keys, named = self._numbers.named, self._capture.api_names
         if self._told(Told.NO_NAME):
             # The last one is that of no API.
             named, keys = self._capture.names_or_none, self._of("api")
-            keys = np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys)
+            return columns.picked(named, np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys))
+        named, keys = self._capture.api_names, self._numbers.named
         if self._told(Told.MIXED):
             return columns.picked(named, keys)
         return columns.constant(named[int(keys[0])].as_py(), self._count)

@@ -53,3 +53,14 @@ def test_controlled_shutdown_names_its_client_from_version_1_on(engine: Engine) 
         rows = [row for row in read(pcap(talk.packets)) if row["direction"] == "request"]
     found = [(row["api_version"], row["client_id"], row["status"]) for row in rows]
     assert found == [(1, "broker-5", "ok"), (0, None, "ok")]
+
+
+def test_a_frame_without_an_api_beside_those_of_one(engine: Engine) -> None:
+    talk = Connection().open()
+    for number in (1, 2):
+        talk.send(request(0, 2, number, struct.pack(">hii", -1, 1000, 0), "producer"))
+        talk.answer(response(number, struct.pack(">ii", 0, 0)))
+    talk.answer(response(99, struct.pack(">ii", 0, 0)))
+    with using(engine):
+        rows = read(pcap(talk.packets))
+    assert [(row["api_key"], row["api_name"]) for row in rows] == [(0, "Produce")] * 4 + [(None, None)]
