@@ -44,7 +44,7 @@ from kwire.capture.reading import UNREADABLE, Reading, said_of
 from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, PACKET, Role, Status
-from kwire.kernels.tracking import LATEST_SYN
+from kwire.kernels.tracking import LATEST_COPY, LATEST_SYN
 
 if TYPE_CHECKING:
     from kwire.capture.frames import Frames
@@ -694,8 +694,10 @@ def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
     a = [edge["connection"][f"a_{name}"] for name in ("high", "low", "port")]
     same_way = [was["connection"][f"a_{name}"] for name in ("high", "low", "port")] == a
     stream, other = (was["a_to_b"], was["b_to_a"]) if same_way else (was["b_to_a"], was["a_to_b"])
+    if stream["start"] >= 0 and _wrapped(stream["start"]) == _wrapped(start):
+        return bool(edge["a_to_b"]["first_time"] > max(stream["last_time"], other["last_time"]) + LATEST_COPY)
     if stream["start"] >= 0:
-        return _wrapped(stream["start"]) != _wrapped(start)
+        return True
     if stream["reference"] >= 0:
         ahead = (start - 1 - stream["reference"]) & _SEQUENCE
         return bool(ahead <= _SEQUENCE + 1 - LATEST_SYN)

@@ -22,7 +22,7 @@ from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_WAITING
-from kwire.kernels.tracking import MOST_SUMS
+from kwire.kernels.tracking import BEGINS, MOST_SUMS
 
 __all__ = ["check_connections", "what_is_stated"]
 
@@ -77,7 +77,7 @@ _STREAM: Final = {
     "acked": _POSITION,
     "reached": _POSITION,
     "lowest": _POSITION,
-    "holed": _FLAG,
+    "holed": (0, BEGINS),
     "origin": _POSITION,
     "earlier": _POSITION,
     "placed": _POSITION,

@@ -800,7 +800,7 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
+        rows["before"] = rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
         columns = [
             _structs(rows),
             _structs(known.streams.take(2 * slots)),

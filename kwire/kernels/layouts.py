@@ -296,6 +296,8 @@ class Connection(Row):
     summed: int
     """1 when a packet of it had a right checksum, and none of its direction a wrong one before: so they mean
     something."""
+    before: int
+    """Slot of the latest connection before it on the same ports, -1 for none."""
 
 
 class Stream(Row):
@@ -321,17 +323,11 @@ class Stream(Row):
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     reached: int
     """Position behind the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
-    lowest: int
-    """Lowest position seen, where the SYN was not seen before: bytes that stand before it were missing so far. Else 0,
-    and -1 before the first packet."""
     holed: int
-    """1 while segments may wait behind a hole: acknowledgements are written down then."""
+    """1 while segments may wait behind a hole, ``tracking.BEGINS`` while they may for the beginning of the stream:
+    acknowledgements are written down then."""
     time: int
     """When the capture had the latest bytes of it that were put in order, -1 before the first."""
-    origin: int
-    """Position of the first byte that was put in order, where the SYN was not seen before; else -1."""
-    earlier: int
-    """The lowest position of bytes that came when others behind them were in order as the first; -1 if none did."""
     placed: int
     """Position up to which its bytes have been put in order, or given up; -1 before the first."""
     placed_order: int
@@ -380,6 +376,13 @@ class Stream(Row):
     hole_4: int
     hole_4_end: int
     """positions of their first byte and of the byte behind them, the same for no hole."""
+    lowest: int
+    """Lowest position seen, where the SYN was not seen before: bytes that stand before it were missing so far. Else 0,
+    and -1 before the first packet."""
+    origin: int
+    """Position of the first byte that was put in order, where the SYN was not seen before; else -1."""
+    earlier: int
+    """The lowest position of bytes that came when others behind them were in order as the first; -1 if none did."""
 
 
 class Segment(Row):

@@ -319,6 +319,13 @@ def _begin(stream: Any, pos: int, order: int, now: Any) -> None:
 
 
 @kernel
+def _note_earlier(stream: Any, pos: int) -> None:
+    """Notes what came too late to be the beginning of a stream."""
+    if pos < stream.origin:
+        stream.earlier = pos if stream.earlier < 0 else min(stream.earlier, pos)
+
+
+@kernel
 def _beginning(segments: Array, early: Array, stream: Any, clock: Array, first_order: int, most: int, now: Any) -> int:
     """The packet with which a stream begins that begins in the middle, as far as it is known."""
     first = segments[early[now.base]].pos
@@ -338,7 +345,6 @@ def _give_up(
     segments: Array,
     early: Array,
     ready: Array,
-    stream: Any,
     clock: Array,
     first_order: int,
     most: int,
@@ -350,44 +356,35 @@ def _give_up(
     """Gives up holes, and other copies of what is in doubt, that are no longer waited for with a packet before
     ``before``."""
     while now.n_early > 0 or now.n_ready > 0:
-        if now.cursor < 0:
-            end = int64(0)
-            order = _beginning(segments, early, stream, clock, first_order, most, now)
-        else:
-            doubted = now.n_ready > 0
-            first = segments[ready[now.base] if doubted else early[now.base]]
-            # Where the hole ends.
-            end = first.pos + first.len if doubted else first.pos
-            if doubted and now.n_early > 0:
-                end = min(end, segments[early[now.base]].pos)
-            order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
-            if now.heard >= end:
-                order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
-            order = now.known if now.behind > most else max(order, now.known)
+        doubted = now.n_ready > 0
+        first = segments[ready[now.base] if doubted else early[now.base]]
+        # Where the hole ends.
+        end = first.pos + first.len if doubted else first.pos
+        if doubted and now.n_early > 0:
+            end = min(end, segments[early[now.base]].pos)
+        order = first_from(clock, first_order, first.clock + LONGEST_WAIT + 1)
+        if now.heard >= end:
+            order = min(order, first_from(clock, first_order, first.clock + ACKED_WAIT + 1))
+        order = now.known if now.behind > most else max(order, now.known)
         if order >= before:
             return
         now.known = order
-        if now.cursor < 0:
-            _begin(stream, segments[early[now.base]].pos, order, now)
-        elif now.n_ready > 0:
+        if doubted:
             now.trusted = end
         else:
-            now.cursor = segments[early[now.base]].pos
+            now.cursor = first.pos
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
 
 @kernel
 def _give_up_all(
-    buf: Array, segments: Array, early: Array, ready: Array, stream: Any, order: int, data: Array, pieces: Array,
-    now: Any,
-) -> None:  # fmt: skip
+    buf: Array, segments: Array, early: Array, ready: Array, order: int, data: Array, pieces: Array, now: Any
+) -> None:
     """Gives up all holes with packet ``order``, and nothing is in doubt from then on."""
     now.known = max(now.known, order)
     now.trusted = int64(AT_THE_END)
     while now.n_early > 0 or now.n_ready > 0:
-        if now.cursor < 0:
-            _begin(stream, segments[early[now.base]].pos, order, now)
-        elif now.n_ready == 0:
+        if now.n_ready == 0:
             now.cursor = max(now.cursor, segments[early[now.base]].pos)
         _let_through(buf, segments, early, ready, order, data, pieces, now)
 
@@ -423,6 +420,55 @@ def _come_again(
             now.begun = min(now.begun, segment.clock)
         k += 1
     return k
+
+
+@kernel
+def _wait_to_begin(
+    buf: Array,
+    segments: Array,
+    order: Array,
+    k: int,
+    early: Array,
+    ready: Array,
+    active: Any,
+    stream: Any,
+    clock: Array,
+    first_order: int,
+    most: int,
+    over_order: int,
+    final: bool,
+    data: Array,
+    pieces: Array,
+    now: Any,
+) -> int:
+    """Takes the segments, from ``k`` on, of a stream that begins in the middle, until it begins. Returns where the
+    others are."""
+    while True:
+        before = segments[order[k]].order if k < active.seg_end else first_order + clock.shape[0]
+        if now.n_early > 0:
+            begins = _beginning(segments, early, stream, clock, first_order, most, now)
+            begins = min(begins, max(over_order, now.known))
+            ends = final and k == active.seg_end
+            if begins < before or ends:
+                begins = begins if begins < before else int64(AT_THE_END)
+                now.known = begins
+                _begin(stream, segments[early[now.base]].pos, begins, now)
+                _let_through(buf, segments, early, ready, begins, data, pieces, now)
+                return k
+        if k == active.seg_end:
+            return k
+        which = order[k]
+        segment = segments[which]
+        k += 1
+        now.known = max(now.known, segment.order)
+        if segment.off == ACKNOWLEDGED:
+            now.heard = max(now.heard, segment.pos)
+            continue
+        if now.n_early == 0:
+            now.since = segment.order
+        now.begun = min(now.begun, segment.clock)
+        now.n_early = _push(segments, early, now.base, now.n_early, which, BY_POSITION)
+        now.behind += _weight(segment)
 
 
 @kernel
@@ -463,7 +509,13 @@ def _join(
     now.begun = int64(AT_THE_END)
     over_order = conn.closed_order
     over = False
+    last = first_order + clock.shape[0]
     k = _come_again(buf, segments, order, n_held, early, active, data, pieces, now)
+    if now.cursor < 0:
+        k = _wait_to_begin(
+            buf, segments, order, k, early, ready, active, stream, clock, first_order, most, over_order, final, data,
+            pieces, now,
+        )  # fmt: skip
     while k < active.seg_end:
         which = order[k]
         segment = segments[which]
@@ -476,23 +528,23 @@ def _join(
                 prefetch(buf, later.off + 64)
                 prefetch(buf, later.off + 128)
         if segment.order > over_order and not over:
-            _give_up(buf, segments, early, ready, stream, clock, first_order, most, over_order, data, pieces, now)
-            _give_up_all(buf, segments, early, ready, stream, over_order, data, pieces, now)
+            _give_up(buf, segments, early, ready, clock, first_order, most, over_order, data, pieces, now)
+            _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
             over = True
         if now.n_early > 0 or now.n_ready > 0:
-            _give_up(buf, segments, early, ready, stream, clock, first_order, most, segment.order, data, pieces, now)
+            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order, data, pieces, now)
         now.known = max(now.known, segment.order)
         if segment.off == ACKNOWLEDGED:
             now.heard = max(now.heard, segment.pos)
             continue
         end = segment.pos + segment.len
-        if segment.pos < now.cursor:
-            if segment.pos < stream.origin:
-                stream.earlier = segment.pos if stream.earlier < 0 else min(stream.earlier, segment.pos)
-            if end <= now.cursor:
-                continue
+        if end <= now.cursor:
+            _note_earlier(stream, segment.pos)
+            continue
         if now.n_early == 0 and now.n_ready == 0:
             if segment.pos <= now.cursor and segment.doubt == 0:
+                if segment.pos < now.cursor:
+                    _note_earlier(stream, segment.pos)
                 _give(buf, segments, which, end, segment.order, data, pieces, now)
                 continue
             now.since = segment.order
@@ -500,18 +552,15 @@ def _join(
         now.behind += _weight(segment)
         _let_through(buf, segments, early, ready, segment.order, data, pieces, now)
         if over:
-            _give_up_all(buf, segments, early, ready, stream, segment.order, data, pieces, now)
-        elif now.behind > most or now.cursor < 0:
-            now.begun = min(now.begun, segment.clock)
-            _give_up(
-                buf, segments, early, ready, stream, clock, first_order, most, segment.order + 1, data, pieces, now
-            )
-    last = first_order + clock.shape[0]
-    _give_up(buf, segments, early, ready, stream, clock, first_order, most, min(last, over_order), data, pieces, now)
-    if over_order < last:
-        _give_up_all(buf, segments, early, ready, stream, over_order, data, pieces, now)
-    if final:
-        _give_up_all(buf, segments, early, ready, stream, int64(AT_THE_END), data, pieces, now)
+            _give_up_all(buf, segments, early, ready, segment.order, data, pieces, now)
+        elif now.behind > most:
+            _give_up(buf, segments, early, ready, clock, first_order, most, segment.order + 1, data, pieces, now)
+    if now.cursor >= 0:
+        _give_up(buf, segments, early, ready, clock, first_order, most, min(last, over_order), data, pieces, now)
+        if over_order < last:
+            _give_up_all(buf, segments, early, ready, over_order, data, pieces, now)
+        if final:
+            _give_up_all(buf, segments, early, ready, int64(AT_THE_END), data, pieces, now)
     active.waiting = 1 if now.n_early > 0 or now.n_ready > 0 else 0
     stream.holed = active.waiting
     stream.placed = now.cursor

@@ -53,6 +53,11 @@ MOST_WINDOW: Final = 1 << 24
 LATE: Final = 10_000_000_000
 """Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
 retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
+LATEST_COPY: Final = 120_000_000_000
+"""Nanoseconds of capture time by which a copy of a packet may be captured behind the latest one of its direction: the
+longest life of a segment (RFC 9293, section 3.4.2)."""
+MOST_EARLIER: Final = 4
+"""Connections on the same ports, one before the other, that a late copy may belong to."""
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
@@ -60,6 +65,9 @@ MOST_SUMS: Final = 16
 WRONG_SUM: Final = 2
 """What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1: where more than a third are wrong,
 that says nothing about the bytes."""
+
+BEGINS: Final = int64(2)
+"""In ``Stream.holed``: what is acknowledged counts until all is that there is, since nobody knows where it begins."""
 
 MOST_ROWS: Final = 4
 """Rows of the table of segments that a packet may need."""
@@ -150,7 +158,7 @@ def _hash(finder: Any, family: int, a_high: int, a_low: int, a_port: int, b_high
 def fill_lookup(connections: Array, count: int, lookup: Array, finder: Any) -> None:
     """Enters the first ``count`` connections into an empty lookup table, which has room.
 
-    A later connection on the same ports takes the place of an earlier.
+    A later connection on the same ports takes the place of an earlier, and has it as the one before.
     """
     mask = lookup.shape[0] - 1
     for slot in range(count):
@@ -159,6 +167,7 @@ def fill_lookup(connections: Array, count: int, lookup: Array, finder: Any) -> N
         place = hashed & mask
         while lookup[place] >= 0 and not _same_ends(conn, connections[lookup[place]]):
             place = (place + 1) & mask
+        conn.before = lookup[place]
         lookup[place] = slot
 
 
@@ -232,10 +241,18 @@ def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tup
 
 
 @kernel
-def _begins_another(header: Any, conn: Any, stream: Any, other: Any, now: int) -> bool:
+def _is_over(conn: Any, stream: Any, other: Any) -> bool:
+    """Whether a connection was closed by both ends, or reset."""
+    over: bool = conn.closed == 1 or (stream.end >= 0 and other.end >= 0)
+    return over
+
+
+@kernel
+def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
-    ``stream`` is the direction of the packet, ``other`` the opposite one, ``now`` what the clock shows.
+    ``stream`` is the direction of the packet, ``other`` the opposite one, ``time`` that of the packet, ``now`` what the
+    clock shows.
     """
     control = header.control
     if conn.closed == 1 and now > conn.closed_clock and header.length > 0 and not control & Flag.RST:
@@ -249,6 +266,10 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, now: int) -
         # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
         far = FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
         return far and reference >= 0 and bool(header.captured > 0)
+    latest: int = max(stream.last_time, other.last_time)
+    if reference >= 0 and time > latest + (LATE if _is_over(conn, stream, other) else LATEST_COPY):
+        # No copy comes as late. A capture that has all packets twice has them with their times.
+        return True
     # A repeated SYN has the sequence number of the first.
     if start >= 0:
         return ((start - 1) & _SEQUENCE) != sequence
@@ -258,6 +279,44 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, now: int) -
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
     # was data, a new connection begins.
     return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
+
+
+@kernel
+def _may_follow(header: Any, stream: Any, other: Any) -> bool:
+    """Whether a packet stands where its stream is, or may be soon."""
+    reference: int = stream.reference
+    if header.control & Flag.SYN:
+        return True
+    if reference < 0:
+        # Its SYN answers that of the other direction.
+        return bool(other.start < 0)
+    pos = _nearest(reference, header.seq)
+    least: int = stream.start - 1 if stream.start >= 0 else reference - FARTHEST_BEHIND
+    return least <= pos <= reference + MOST_WINDOW
+
+
+@kernel
+def _earlier_one(header: Any, slot: int, now: int, connections: Array, streams: Array) -> tuple[int, int]:
+    """The connection, of those before one on the same ports, that a packet is a late copy from, and which of its ends
+    sent it: (slot, side); the slot is -1 if there is none."""
+    earlier = connections[slot].before
+    for _ in range(MOST_EARLIER):
+        if earlier < 0:
+            break
+        side = _side(header, connections[earlier])
+        stream = streams[2 * earlier + side]
+        reference = stream.reference
+        if reference >= 0 and now <= stream.last_time + LATEST_COPY:
+            pos = _nearest(reference, header.seq)
+            least = stream.start if stream.start >= 0 else stream.lowest
+            if header.control & Flag.SYN:
+                # Of a SYN, no later than it may be repeated.
+                if pos + 1 == stream.start and now <= stream.last_time + LATE:
+                    return earlier, side
+            elif least <= pos and pos + header.length <= max(reference, stream.end + 1):
+                return earlier, side
+        earlier = connections[earlier].before
+    return int64(-1), int64(0)
 
 
 @kernel
@@ -291,6 +350,7 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.role = _role_by_ports(ports, header.src_port, header.dst_port)
     conn.opener = -1
     conn.opener_order = -1
+    conn.before = -1
     conn.closed = 0
     conn.closed_order = AT_THE_END
     conn.closed_clock = ABSENT
@@ -654,6 +714,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
 def _connection(
     header: Any,
     order: int,
+    time: int,
     now: int,
     connections: Array,
     streams: Array,
@@ -670,22 +731,40 @@ def _connection(
     if slot >= 0:
         # Packets come in trains. No later connection is on the same ports, or it would have been found last.
         side = _side(header, connections[slot])
-        if side >= 0 and not _begins_another(
-            header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], now
+        if (
+            side >= 0
+            and not _begins_another(
+                header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], time, now
+            )
+            and (
+                connections[slot].before < 0
+                or _may_follow(header, streams[2 * slot + side], streams[2 * slot + 1 - side])
+            )
         ):
             return slot, side
     slot, side, place = _look_up(header, connections, lookup, finder)
     finder.latest = slot
+    before = slot
     if slot >= 0:
-        if not _begins_another(header, connections[slot], streams[2 * slot + side], streams[2 * slot + 1 - side], now):
+        conn = connections[slot]
+        own, other = streams[2 * slot + side], streams[2 * slot + 1 - side]
+        another = _begins_another(header, conn, own, other, time, now)
+        # A SYN is one of before only where it comes into a connection that goes on.
+        may_be_late = not header.control & Flag.SYN or not _is_over(conn, own, other)
+        if conn.before >= 0 and may_be_late and (another or not _may_follow(header, own, other)):
+            earlier, sender = _earlier_one(header, slot, now, connections, streams)
+            if earlier >= 0:
+                return earlier, sender
+        if not another:
             return slot, side
-        _take_over(connections[slot], order)
+        _take_over(conn, order)
     if header.control & Flag.RST and finder.resets_begin == 0:
         return int64(-1), side
     slot = int64(n_connections)
     lookup[place] = slot
     finder.latest = slot
     _begin(header, slot, order, ports, connections[slot], streams[2 * slot], streams[2 * slot + 1])
+    connections[slot].before = before
     return slot, int64(0)
 
 
@@ -742,7 +821,9 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
-        slot, side = _connection(header, order, now, connections, streams, lookup, finder, n_connections, ports)
+        slot, side = _connection(
+            header, order, packet.time, now, connections, streams, lookup, finder, n_connections, ports
+        )
         if slot < 0:
             continue
         slots[k - 1] = slot
@@ -768,10 +849,12 @@ def _take(
             if own.over_order < 0:
                 own.over_order = order
             continue  # what an RST carries is a text about the reason, not data of the stream
-        if other.holed == 1 and other.acked > acked:
+        if other.holed >= 1 and other.acked > acked:
             n_segments = _note_acknowledged(
                 segments, n_segments, 2 * slot + 1 - side, other.acked, packet.time, order, now
             )
+            if other.holed == BEGINS and other.acked >= other.reached:
+                other.holed = 0
         if header.length == 0:
             if conn.summed == 0 and conn.role != Role.OTHER:
                 _in_doubt(buf, packet, header, conn, own)
@@ -788,9 +871,9 @@ def _take(
                 # sent without a byte.
                 known = max(own.acked, pos) if pos == reference else own.acked
                 if doubt == 1 or known < pos:
-                    own.holed = 1
+                    own.holed = 1 if doubt == 1 else BEGINS
                 n_segments = _note_acknowledged(segments, n_segments, stream, known, packet.time, order, now)
-            elif (doubt == 1 or pos > reached) and own.holed == 0:
+            elif (doubt == 1 or pos > reached) and own.holed != 1:
                 # A hole begins here: from now on it counts when what is acknowledged.
                 own.holed = 1
                 n_segments = _note_acknowledged(segments, n_segments, stream, own.acked, packet.time, order, now)

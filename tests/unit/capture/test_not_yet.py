@@ -6,41 +6,10 @@ Each is expected to fail, strictly: whoever mends one takes the mark away. What 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from made_captures import exchange, read
-from packets import Connection, Packet, metadata, metadata_answer, pcap, request, sized
-
-SECOND = 1_000_000_000
-
-
-def in_time(packets: Sequence[Packet]) -> list[Packet]:
-    return sorted(packets, key=lambda one: one.time)
-
-
-@pytest.mark.xfail(strict=True, reason="a SYN with the number of the one before is taken for a copy of it")
-def test_ports_are_used_again_with_the_same_first_sequence_numbers() -> None:
-    """Two minutes after the first connection was closed; its data are other data, and none of them is in a row."""
-    first = exchange(count=3).close()
-    again = Connection(time=first.time + 120 * SECOND).open()
-    for number in range(1001, 1004):
-        again.send(metadata(number, "other")).answer(metadata_answer(number))
-    rows = read(pcap([*first.packets, *again.packets]))
-    assert sum(row["status"] == "ok" for row in rows) == 12
-
-
-@pytest.mark.xfail(strict=True, reason="what comes behind the end of a connection is of another one on its ports")
-def test_a_late_copy_of_what_a_closed_connection_sent_while_its_ports_are_in_use() -> None:
-    """A request of the first connection is seen again in the middle of the second: it is a row twice, and requests of
-    the second one are gone."""
-    first = exchange(Connection(client_isn=1_500_000_000, broker_isn=1_700_000_000).open(), 3).close()
-    second = exchange(Connection(time=first.time + SECOND).open(), 8)
-    copy = next(one for one in first.packets if one.payload)
-    late = replace(copy, time=second.packets[12].time + 1)
-    rows = read(pcap(in_time([*first.packets, *second.packets, late])))
-    assert sum(row["status"] == "ok" for row in rows) == 6 + 16
+from packets import Connection, metadata, metadata_answer, pcap, request, sized
 
 
 @pytest.mark.xfail(strict=True, reason="a request without a client_id counts where another follows it")
