@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, fits, fits_all
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, acks_of, fits, fits_all, is_telling
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64, prefetch
@@ -43,7 +43,6 @@ from kwire.kernels.pairing import (
     plausible_response,
     wait_for,
 )
-from kwire.kernels.programs import Trouble, interpret, register_value
 from kwire.kernels.roles import (
     LARGEST_FRAME,
     LARGEST_TOKEN,
@@ -95,10 +94,6 @@ _OF_TEXT: Final = 0x2000
 
 _SIGNED: Final = 0x763D
 """``v=``: what a broker's last message of SCRAM begins with, behind which its signature stands (RFC 5802, 7)."""
-
-_CLIENT_ID: Final = 10
-"""Where the client_id begins, behind its length, in a request."""
-_ACKS_SIZE: Final = 2
 
 MOST_TOKENS: Final = 64
 """Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
@@ -366,12 +361,15 @@ def _request_here(
     later = _is_later(window, capture, way, at)
     if not later and not (touching and known):
         return NO
-    said, _ = fits(data, at, stop, int64(0), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+    api, version = i16(data, at + 4), i16(data, at + 6)
+    said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
     if said == SO_FAR:
         if way.ends_here == 0:
             return NEED_MORE
         return YES if touching and known and later else NO
     if said in (UNFIT, TRAILS) or (said == NOT_KNOWN and not touching):
+        return NO
+    if not is_telling(data, at, stop, api, version, looked, facts, scratch):
         return NO
     if not (touching and known and later):
         return _others_follow(window, facts, scratch, way, at, stop, piece, touching, later)
@@ -660,41 +658,10 @@ def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch:
 @inlined
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
     """Whether a request has a response: not a Produce with acks=0."""
-    version = row.version
-    if (
-        row.api != ApiKey.PRODUCE
-        or version < 0
-        or version >= facts.acks_starts.shape[0]
-        or facts.acks_starts[version] < 0
-    ):
+    if row.api != ApiKey.PRODUCE:
         return True
-    data = window.data
-    if row.seen < _CLIENT_ID:
-        return True
-    # A run of the program costs more than all else that is done for a frame.
-    behind = facts.acks_behind[version, 0]
-    at = row.off + _CLIENT_ID + max(int64(0), i16(data, row.off + _CLIENT_ID - 2))
-    if 0 <= behind <= row.off + row.seen - _ACKS_SIZE - at:
-        number = int64(0)
-        for k in range(behind):
-            number = number << 8 | data[at + k]
-        if number == facts.acks_behind[version, 1]:
-            usual: bool = i16(data, at + behind) != 0
-            return usual
-    registers = scratch.registers
-    _, trouble, _, _ = interpret(
-        data,
-        row.off,
-        row.off + row.seen,
-        facts.acks_code,
-        facts.acks_starts[version],
-        registers,
-        scratch.left,
-        scratch.no_rows,
-        0,
-        0,
-    )
-    answered: bool = trouble != Trouble.NONE or register_value(registers, 0) != 0
+    acks, behind = acks_of(window.data, row.off, row.off + row.seen, row.version, facts, scratch)
+    answered: bool = behind < 0 or acks != 0
     return answered
 
 
@@ -931,6 +898,25 @@ def _may_be_whole(said: int) -> bool:
     return fits_so_far
 
 
+@kernel
+def _tells(window: Window, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int) -> int:
+    """Whether what stands at ``at`` tells that its connection is Kafka, which nothing else that it sent has told: YES,
+    NO or NEED_MORE."""
+    data = window.data
+    if way.ends_here == 0 and stop - at < min(ENOUGH, 4 + max(int64(0), i32(data, at))):
+        return NEED_MORE
+    answer = plausible_request(data, at, stop, facts.apis)
+    if answer == YES:
+        api, version = i16(data, at + 4), i16(data, at + 6)
+        said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
+        if said == SO_FAR:
+            answer = int64(NEED_MORE)
+        elif said in (UNFIT, TRAILS) or not is_telling(data, at, stop, api, version, looked, facts, scratch):
+            answer = int64(NO)
+    # Of what is cut off, the header has to do.
+    return int64(YES) if answer == NEED_MORE and way.ends_here == 1 else answer
+
+
 @inlined
 def _is_no_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, available: int, size: int
@@ -951,6 +937,11 @@ def _is_no_frame(
             return NO
         body = _body_there(window, capture, facts, scratch, way, at, stop, way.now)
         return YES if body in (UNFIT, TRAILS) else NO
+    conn = capture.connections[way.slot]
+    if way.response == 0 and conn.first_id < 0 and conn.by_broker == 1:
+        answer = _tells(window, facts, scratch, way, at, stop)
+        if answer != YES:
+            return YES if answer == NO else NEED_MORE
     if way.after > way.piece + 1 and _has_another(window, capture, facts, scratch, way, at, end):
         return YES
     if following >= stop:

@@ -7,6 +7,8 @@ body is run through the program of its API and version (``Facts.layouts``).
 Rules kept here:
 
 - What the capture has only in part is judged as far as it goes: lengths and counts that are there must be possible.
+- A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``): a Produce
+  request without a topic, or with acks that there are not.
 - At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed: so a verdict is the
   same however much is read at once, and large frames are not waited for. Only where a size is in doubt that a frame
   has all of it is looked at (``fits_all``).
@@ -19,7 +21,7 @@ from typing import Any, Final
 from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import Status
 from kwire.kernels.numbers import i16, i32, int64, unsigned_varint
-from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there
+from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there, register_value
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -31,10 +33,12 @@ __all__ = [
     "TRAILS",
     "UNFIT",
     "UNREADABLE",
+    "acks_of",
     "answered_api",
     "fits",
     "fits_all",
     "fits_some_response",
+    "is_telling",
     "left_over",
 ]
 
@@ -51,6 +55,13 @@ TRAILS: Final = 3
 """They are, and bytes are left over."""
 NOT_KNOWN: Final = 4
 """There is no layout of this API and version."""
+
+CLIENT_ID: Final = 10
+"""Where the client_id begins, behind its length, in a request."""
+_ACKS_SIZE: Final = 2
+LEAST_PRODUCED: Final = 14
+"""Bytes behind acks of a Produce request that has a topic, in the least case: a timeout of 4, how many topics there
+are, a topic's name or id and how many partitions it has."""
 
 Array = Any
 
@@ -155,6 +166,51 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
                 if said == FITS:
                     return True
     return False
+
+
+@inlined
+def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch: Any) -> tuple[int, int]:
+    """acks of a Produce request, of which ``buf[begin:end]`` is there, and where what follows them begins; (0, -1)
+    where that cannot be told."""
+    if (
+        version < 0
+        or version >= facts.acks_starts.shape[0]
+        or facts.acks_starts[version] < 0
+        or end - begin < CLIENT_ID
+    ):
+        return int64(0), int64(-1)
+    # A run of the program costs more than all else that is done for a frame.
+    behind = facts.acks_behind[version, 0]
+    at = begin + CLIENT_ID + max(int64(0), i16(buf, begin + CLIENT_ID - 2))
+    if 0 <= behind <= end - _ACKS_SIZE - at:
+        number = int64(0)
+        for k in range(behind):
+            number = number << 8 | buf[at + k]
+        if number == facts.acks_behind[version, 1]:
+            return i16(buf, at + behind), at + behind + _ACKS_SIZE
+    registers = scratch.registers
+    _, trouble, pos, _ = interpret(
+        buf, begin, end, facts.acks_code, facts.acks_starts[version], registers, scratch.left, scratch.no_rows, 0, 0
+    )
+    if trouble != Trouble.NONE:
+        return int64(0), int64(-1)
+    return register_value(registers, 0), pos
+
+
+@kernel
+def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
+    """Whether the request at ``at``, whose first ``fitting`` bytes behind its size are what its layout says, can tell
+    that a connection is Kafka, or that a frame begins there.
+
+    Of Produce, 8 bytes of an id and a few zeros are one: so acks must be -1, 0 or 1, and a topic must be there, if the
+    frame is there to its end.
+    """
+    if api != ApiKey.PRODUCE:
+        return True
+    begin = at + 4
+    end = begin + i32(buf, at)
+    acks, behind = acks_of(buf, begin, min(end, stop), version, facts, scratch)
+    return behind < 0 or (-1 <= acks <= 1 and (end > stop or begin + fitting - behind >= LEAST_PRODUCED))
 
 
 NO_API: Final = -1

@@ -269,7 +269,8 @@ class Connection(Row):
     next_look: int
     """How many there will be when it is judged again."""
     by_broker: int
-    """1 where its role is told by another connection to the same broker, since too little of this one was captured."""
+    """1 where its role is not told by its own requests: by another connection to the same broker, since too little of
+    this one was captured, or by the first answer."""
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""

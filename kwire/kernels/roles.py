@@ -11,7 +11,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   the token again, since the role may be told by something else. TLS is recognised by its record header; nothing can be
   read after it.
 - A short frame of another protocol, or a response, can be a request without a client_id to the last byte: it counts
-  when another one follows it, or when the other direction has its answer. So it is with a response whose id makes it a
+  when the other direction has its answer, or, where nothing of that was captured, when another one follows it. One that
+  small numbers fit by themselves (``is_telling``) does not. So it is with a response whose id makes it a
   Produce request, client_id and all, where the beginning was not captured.
 - A client whose first bytes are no request sent a damaged one where the first answer can be that of one API only, or
   where a request with a client_id comes later. It is not a client of Kafka where it begins with text, where the answer
@@ -30,7 +31,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.judging import (
     FITS,
     MOST_JUDGED,
@@ -41,6 +42,7 @@ from kwire.kernels.judging import (
     answered_api,
     fits,
     fits_some_response,
+    is_telling,
 )
 from kwire.kernels.layouts import AT_THE_END, Role
 from kwire.kernels.numbers import i16, i32, int64, u16
@@ -106,6 +108,8 @@ LEAST_NAME: Final = 5
 """Letters that it has side by side then, unless it is one of ApiVersions."""
 MOST_BEGINNINGS: Final = 8
 """Pieces at whose beginnings answers are looked for, where there is nothing else."""
+MOST_ANSWERS: Final = 64
+"""Pieces of which one may begin with the answer to a request."""
 
 # How much a direction looks like requests; NO is 0.
 MAYBE: Final = 1
@@ -182,6 +186,15 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
         if buf[k] < 32 or buf[k] == 127:
             return NO
     return YES if at + 14 + length <= end else NEED_MORE
+
+
+@inlined
+def has_client_id(buf: Array, at: int, stop: int) -> bool:
+    """Whether the request at ``at``, a plausible header, has a client_id that is not empty."""
+    if stop - at < CLIENT_ID or (i16(buf, at + 4) == ApiKey.CONTROLLED_SHUTDOWN and i16(buf, at + 6) == 0):
+        return False
+    named: bool = i16(buf, at + 12) > 0
+    return named
 
 
 @kernel
@@ -276,7 +289,7 @@ def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
 def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int, api: int, version: int) -> bool:
     """Whether a piece of the other direction begins with the answer to this request."""
     data, pieces = window.data, window.pieces
-    for p in range(other.look, min(other.seen, other.look + MOST_BEGINNINGS)):
+    for p in range(other.look, min(other.seen, other.look + MOST_ANSWERS)):
         at = pieces[p].off
         if at < 0:
             continue
@@ -298,55 +311,82 @@ def _judged(
     ends_here: bool,
     first: bool,
     other: Any,
+    unanswered: bool,
+    doubted: bool,
 ) -> tuple[int, int]:
     """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at).
 
-    ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``.
+    ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``unanswered``:
+    nothing of the other direction was captured, and is not waited for any longer. ``doubted``: what stands before it
+    looks like another protocol.
     """
     data = window.data
     api = i16(data, at + 4)
     version = i16(data, at + 6)
-    named = stop - at >= CLIENT_ID and i16(data, at + 12) > 0
+    named = has_client_id(data, at, stop)
     following = at + 4 + i32(data, at)
     said, looked = fits(data, at, stop, int64(0), api, version, facts, scratch)
     if said == SO_FAR:
         # What is lost cannot be waited for: the header has to do.
-        return int64(STRONG) if named and ends_here else int64(MAYBE), looked
+        sure = named and ends_here and not doubted and is_telling(data, at, stop, api, version, looked, facts, scratch)
+        return int64(STRONG) if sure else int64(MAYBE), looked
     if said in (UNFIT, TRAILS) and not (first and named):
         return int64(NO), looked
+    telling = said == UNFIT or is_telling(data, at, stop, api, version, looked, facts, scratch)
+    if doubted:
+        # Another protocol's small numbers may look like one without a client_id, and its names like client_ids.
+        sure = (
+            named
+            and telling
+            and (unanswered or _answers(window, facts, scratch, other, i32(data, at + 8), api, version))
+        )
+        return int64(STRONG) if sure else int64(MAYBE), looked
     two_ways = False
     if api == ApiKey.PRODUCE and not first and said == FITS and following <= stop and following - at <= MOST_JUDGED:
         looked += following - at
         two_ways = fits_some_response(data, at, stop, facts, scratch)
-    if said != UNFIT and named and not two_ways:
+    # Of what is cut off for good, the header has to do.
+    fitting = said not in (UNFIT, TRAILS) or (said == TRAILS and ends_here and following > stop)
+    if fitting and named and telling and not two_ways:
         return int64(STRONG), looked
     # A client's mistake, or a form of its own; or without a client_id, as short frames of other protocols may look.
     # Another one behind it, or its answer, tells.
-    if said != UNFIT and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
+    if said != UNFIT and telling and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
         return int64(STRONG), looked
-    if plausible_request(data, following, stop, facts.apis) == YES:
-        said, more = fits(
-            data, following, stop, int64(0), i16(data, following + 4), i16(data, following + 6), facts, scratch
-        )
+    # Other protocols repeat themselves as well: where there are answers, these tell.
+    if (named or unanswered) and plausible_request(data, following, stop, facts.apis) == YES:
+        api_behind, version_behind = i16(data, following + 4), i16(data, following + 6)
+        said, more = fits(data, following, stop, int64(0), api_behind, version_behind, facts, scratch)
         looked += more
+        tells = said == FITS and is_telling(data, following, stop, api_behind, version_behind, more, facts, scratch)
         # The version of the next one would be another, if these were ids of responses.
-        if said == FITS and not (two_ways and i16(data, following + 4) == api and i16(data, following + 6) != version):
+        if tells and not (two_ways and api_behind == api and version_behind != version):
             return int64(STRONG), looked
     return int64(MAYBE), looked
 
 
 @kernel
 def _looks_like_requests(
-    window: Window, facts: Facts, scratch: Any, conn: Any, stream: Any, active: Any, other: Any, now: int, over: bool
+    window: Window,
+    facts: Facts,
+    scratch: Any,
+    conn: Any,
+    stream: Any,
+    active: Any,
+    other: Any,
+    now: int,
+    over: bool,
+    late: bool,
 ) -> int:
     """How much one direction of a connection of unknown kind looks like requests with packet ``now``: NO, MAYBE, STRONG
-    or TOKEN. ``over``: nothing more will come.
+    or TOKEN. ``over``: nothing more will come. ``late``: answers are not waited for any longer.
 
     Sets the role where the bytes say that nothing of the connection can be read: TLS, or a client that does not begin
     with a request.
     """
     data, pieces = window.data, window.pieces
     opens = conn.opener == (active.stream & 1) and conn.opener_order <= now
+    unanswered = late and (other.stream == active.stream or other.look >= other.seen)
     best = int64(NO)
     looked = int64(0)
     damaged = False
@@ -375,13 +415,13 @@ def _looks_like_requests(
         looked += q - p
         look = int64(NO)
         if answer == YES:
-            look, more = _judged(window, facts, scratch, at, stop, ends_here, first_of_stream, other)
+            doubted = damaged or doubtful
+            look, more = _judged(
+                window, facts, scratch, at, stop, ends_here, first_of_stream, other, unanswered, doubted
+            )
             looked += more
             answer = NO if look == NO else YES
-            # Behind what is no request, another protocol's small numbers may look like one without a client_id.
-            if (damaged or doubtful) and not (stop - at >= CLIENT_ID and i16(data, at + 12) > 0):
-                look = min(look, int64(MAYBE))
-        elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID:
+        elif answer == NEED_MORE and ends_here and stop - at > CLIENT_ID and not (damaged or doubtful):
             # A client_id that was cut off, by the snapshot length perhaps.
             look = int64(STRONG)
         best = max(best, look)
@@ -398,6 +438,9 @@ def _looks_like_requests(
             damaged = True
         elif first_of_stream and look == MAYBE and at + 4 + i32(data, at) <= stop:
             # All of it is there, and its size may be false.
+            doubtful = True
+        elif answer == NO and not first_of_stream and pieces[p].len >= 8 and i32(data, at) == pieces[p].len - 4:
+            # A frame, and none of Kafka's; or a token.
             doubtful = True
         elif best == STRONG or first_of_stream:
             break
@@ -495,10 +538,20 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
 
 @kernel
 def _requesting_side(
-    window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, b: int, now: int, over: bool
+    window: Window,
+    facts: Facts,
+    scratch: Any,
+    streams: Array,
+    conn: Any,
+    a: int,
+    b: int,
+    now: int,
+    over: bool,
+    late: bool,
 ) -> int:
     """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be told. Both directions are
-    rows ``a`` and ``b``, the same where there is one. ``over``: nothing more will come."""
+    rows ``a`` and ``b``, the same where there is one. ``over``: nothing more will come. ``late``: answers are not
+    waited for any longer."""
     looks_a, looks_b = int64(NO), int64(NO)
     opened = conn.opener >= 0 and conn.opener_order <= now
     alone = int64(-1)
@@ -511,13 +564,14 @@ def _requesting_side(
         alone = x if alone < 0 else int64(b + 1)
         if opened and conn.opener != side:
             continue
-        look = _looks_like_requests(window, facts, scratch, conn, streams[one.stream], one, other, now, over)
+        look = _looks_like_requests(window, facts, scratch, conn, streams[one.stream], one, other, now, over, late)
         if opened and look == NO and conn.role in (Role.UNKNOWN, Role.OTHER) and other.stream != one.stream:
             answers = streams[other.stream]
             p = other.look
             begins = p < other.seen and window.pieces[p].pos == answers.start and answers.start_order <= now
             if begins and _is_telling(window, facts, scratch, other, p):
                 conn.role = Role.UNKNOWN
+                conn.by_broker = 1
                 return side
         if conn.role != Role.UNKNOWN:
             return int64(-1)
@@ -685,7 +739,8 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
         over = conn.closed_order <= now or now >= AT_THE_END
         if complete or crowded or over or conn.looks >= conn.next_look:
             conn.next_look = conn.looks + 1 if conn.looks < OFTEN else 2 * conn.looks
-            winner = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over)
+            late = over or crowded or conn.looks >= OFTEN
+            winner = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over, late)
             if winner >= 0:
                 conn.role = Role.A_REQUESTS if winner == 0 else Role.B_REQUESTS
             if conn.role != Role.UNKNOWN:

@@ -11,8 +11,12 @@ import struct
 from collections.abc import Callable
 
 import pytest
+from designs import designed
 from made_captures import brief, exchange, read
-from packets import Connection, pcap, sized
+from packets import Connection, Packet, metadata, metadata_answer, pcap, produce, request, sized
+from tracked import fed, packet_ends
+
+from kwire.kernels.layouts import Status
 
 Talk = list[tuple[int, bytes]]
 """Who speaks (0 he who opened the connection), and what."""
@@ -195,3 +199,133 @@ def test_kafka_beside_another_protocol_is_read(protocol: Callable[[], Talk]) -> 
 def test_small_numbers_with_a_size_in_front_are_no_kafka(opened: bool) -> None:
     for seed in range(150):
         assert read(pcap(spoken(sized_noise(seed), opened=opened).packets)) == [], seed
+
+
+def good_rows(packets: list[Packet], client: str = "10.0.0.1") -> list[tuple[object, ...]]:
+    rows = read(pcap(sorted(packets, key=lambda one: one.time)))
+    return [
+        (row["broker_host"], row["api_name"], row["status"])
+        for row in rows
+        if row["status"] in ("ok", "trailing") and client in (row["client_host"], row["broker_host"])
+    ]
+
+
+def known_broker(host: str) -> list[Packet]:
+    """What says, earlier, that there is a broker."""
+    return exchange(Connection(("10.9.9.9", 50_000), (host, 7000), time=1_600_000_000_000_000_000).open(), 3).packets
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("behind", [struct.pack(">i", 4) + b"node", b"\0\0\0\1\0\0\0\7", b"\0\4node\0\1\0\0\0\7"])
+def test_an_id_of_8_bytes_and_zeros_are_no_produce_request(known: bool, opened: bool, behind: bytes) -> None:
+    """Produce v0 begins so: acks that there are not, or no topics."""
+    connection = Connection(broker=("10.0.0.9", 7000))
+    if opened:
+        connection.open()
+    for number in range(12):
+        connection.send(struct.pack(">q", number) + behind + bytes(4))
+        connection.answer(struct.pack(">qi", number, 2) + b"ok" + bytes(4))
+    before = known_broker("10.0.0.9") if known else []
+    assert good_rows([*before, *connection.packets]) == []
+
+
+@pytest.mark.parametrize("protocol", OTHERS)
+@pytest.mark.parametrize("opened", [True, False])
+def test_another_protocol_at_the_address_of_a_broker_has_no_good_frame(
+    protocol: Callable[[], Talk], opened: bool
+) -> None:
+    connection = Connection(broker=("10.0.0.9", 7000))
+    if opened:
+        connection.open()
+    for who, data in protocol():
+        _ = connection.send_raw(data) if who == 0 else connection.answer_raw(data)
+    assert good_rows([*known_broker("10.0.0.9"), *connection.packets]) == []
+
+
+def test_protocols_that_nobody_has_designed_have_no_good_frame() -> None:
+    """Those of the seeds in front had some."""
+    found = (
+        33,
+        340,
+        797,
+        1027,
+        1166,
+        1985,
+        3247,
+        3330,
+        3755,
+        4729,
+        5190,
+        6226,
+        7157,
+        10117,
+        12916,
+        13771,
+        15373,
+        15949,
+    )
+    packets = []
+    for k, seed in enumerate([*found, *range(20_000, 20_230)]):
+        packets += designed(seed, f"10.1.{k}.1", f"10.2.{k}.1").packets
+    rows = read(pcap(sorted(packets, key=lambda one: one.time)))
+    assert [row["client_host"] for row in rows if row["status"] in ("ok", "trailing")] == []
+
+
+@pytest.mark.parametrize("seed", [33, 1985, 3755, 12916, 15373, 5, 68, 106, 167, 221])
+def test_protocols_that_nobody_has_designed_look_the_same_in_any_window(seed: int) -> None:
+    for before in ([], known_broker("10.0.0.9")):
+        data = pcap([*before, *designed(seed).packets])
+        whole = fed(data)
+        assert fed(data, packet_ends(data)) == whole
+        assert fed(data, range(700, len(data), 700), handed_on=True) == whole
+
+
+@pytest.mark.parametrize("client", [None, "", "test"])
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_producers_of_old_clients_are_recognised(client: str | None, acks: int, version: int) -> None:
+    """Where they get no answer, at the end."""
+    connection = Connection().open()
+    for number in range(1, 4):
+        body = produce(number, acks, b"records")[14:]
+        connection.send(request(0, version, number, body, client))
+        if acks:
+            answer = struct.pack(">iih1siihq", number, 1, 1, b"t", 1, 0, 0, -1)
+            connection.answer(answer + {0: b"", 1: bytes(4), 2: bytes(12)}[version])
+    data = pcap(connection.packets)
+    whole = fed(data)
+    assert {Status(one.status) for one in whole} == {Status.OK}
+    assert len(whole) == (6 if acks else 3)
+    assert fed(data, packet_ends(data)) == whole
+
+
+@pytest.mark.parametrize("acks", [2, -2, 30])
+def test_acks_that_brokers_refuse_do_not_tell_and_are_rows_where_something_else_does(acks: int) -> None:
+    """Brokers before 0.9 took any number above 1."""
+    alone = Connection().open().send(produce(1, acks), produce(2, acks))
+    assert read(pcap(alone.packets)) == []
+    told = Connection().open().send(metadata(1)).answer(metadata_answer(1)).send(produce(2, acks))
+    assert brief(read(pcap(told.packets)))[2:] == [("request", "Produce", 2, "ok")]
+    at_once = Connection().open().send(produce(1, acks), metadata(2)).answer(metadata_answer(2))
+    later = Connection().open().send(produce(1, acks)).send(metadata(2)).answer(metadata_answer(2))
+    for connection in (at_once, later):
+        assert ("request", "Produce", 1, "ok") in brief(read(pcap(connection.packets)))
+
+
+@pytest.mark.parametrize("mss", [1460, 16, 9, 1])
+def test_what_begins_a_connection_to_a_known_broker_is_read_in_segments_of_any_size(mss: int) -> None:
+    known = exchange(count=3)
+    times = known.time, known.time + 1000
+    short = Connection(("10.0.0.1", 40_001), time=times[0], mss=mss, step=1000).open()
+    short.send(request(18, 0, 1, client=None)).answer(struct.pack(">ihi", 1, 0, 0))
+    kerberos = Connection(("10.0.0.1", 40_002), time=times[1], mss=mss, step=1000).open()
+    token = bytes.fromhex("60820010 06092a864886f712010202") + b"token" * 6
+    kerberos.send(token).answer(b"answer").send(request(18, 0, 1, client=None)).answer(struct.pack(">ihi", 1, 0, 0))
+    data = pcap(sorted([*known.packets, *short.packets, *kerberos.packets], key=lambda one: one.time))
+    whole = fed(data)
+    assert fed(data, packet_ends(data)) == whole
+    found = [Status(one.status) for one in whole if one.client[1] == 40_001]
+    assert found == [Status.OK] * 2
+    found = [Status(one.status) for one in whole if one.client[1] == 40_002]
+    assert sorted(found) == [Status.OK] * 2 + [Status.SASL] * 2
