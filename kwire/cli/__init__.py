@@ -8,19 +8,21 @@ takes the parsed arguments and returns the exit code. Rules kept here:
   traceback is a bug.
 - Nothing that kwire did not write reaches the terminal as it is: not of captures, schemas and definitions, not the
   names of files (``kwire.tables.showing.readable``).
-- A reader of the output that goes away (``kwire ... | head``) and Ctrl-C end the program silently, with the exit codes
-  that a shell expects: 141 and 130.
+- A reader of the output that goes away (``kwire ... | head``), Ctrl-C and SIGTERM end the program silently, with the
+  exit codes that a shell expects: 141, 130 and 143. Nothing that is unfinished is left behind.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from kwire import __version__
@@ -82,6 +84,28 @@ def use_memory_of_the_system() -> None:
         loaded.set_memory_pool(loaded.system_memory_pool())
 
 
+class _Terminated(BaseException):
+    """SIGTERM: unfinished files are removed on its way out."""
+
+
+@contextlib.contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """Lets SIGTERM leave the block as Ctrl-C does, unless somebody has other plans for it."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
     parser = _Parser(
@@ -100,15 +124,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character gets its escape.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code: int = args.run(args)
-        sys.stdout.flush()
-        return code
+        with _unwound_by_sigterm():
+            code: int = args.run(args)
+            sys.stdout.flush()
+            return code
     except BrokenPipeError:
         # What is still in the buffer must not fail again when the interpreter flushes it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except _Terminated:
+        return 128 + signal.SIGTERM
     except (KwireError, OSError) as error:
         report(error)
         return BAD_INPUT

@@ -92,8 +92,9 @@ def decoded(
 
 
 def _end_with_the_parent() -> None:
-    # Ctrl-C reaches all of them; the parent says what there is to say.
+    # Ctrl-C reaches all of them; the parent says what there is to say, and ends them with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _done(file: str, task: Any, work: Work, schemas: Mapping[str, pa.Schema], place: str) -> Outcome:

@@ -180,20 +180,24 @@ class Live:
             threading.Thread(target=self._read_ahead, name="kwire-read-ahead", daemon=True).start()
 
     @contextlib.contextmanager
-    def ended_by_ctrl_c(self) -> Iterator[None]:
-        """Lets the first Ctrl-C within the block be the end of what is followed."""
+    def ended_by_signals(self) -> Iterator[None]:
+        """Lets the first Ctrl-C or SIGTERM within the block be the end of what is followed."""
+        before: dict[int, Any] = {}
+
+        def give_back() -> None:
+            while before:
+                signal.signal(*before.popitem())
 
         def end(number: int, frame: object) -> None:
             self._follow = False
-            signal.signal(signal.SIGINT, before)
+            give_back()
 
         if self._follow:
-            before = signal.signal(signal.SIGINT, end)
+            before |= {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            if self._follow:
-                signal.signal(signal.SIGINT, before)
+            give_back()
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes; none at the end."""
@@ -278,7 +282,7 @@ def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | N
     if file == "-":
         if is_live(file, follow=follow):
             live = Live(sys.stdin.fileno(), follow=follow)
-            with live.ended_by_ctrl_c():
+            with live.ended_by_signals():
                 yield decompressed(live), None
         else:
             yield decompressed(sys.stdin.buffer), None
@@ -286,7 +290,7 @@ def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | N
     with open(file, "rb", buffering=0 if follow else -1) as raw:  # noqa: PTH123
         if follow:
             live = Live(raw.fileno(), follow=True)
-            with live.ended_by_ctrl_c():
+            with live.ended_by_signals():
                 yield decompressed(live), None
             return
         stream = decompressed(raw)

@@ -506,7 +506,8 @@ def test_a_file_is_followed_while_it_grows(tmp_path: Path) -> None:
         assert program.wait(timeout=60) == 0
 
 
-def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path, how: signal.Signals) -> None:
     growing, out = tmp_path / "growing.pcap", tmp_path / "frames.jsonl"
     packets = parts_of(CAPTURE.read_bytes())[:100]
     growing.write_bytes(b"".join(packets))
@@ -518,10 +519,29 @@ def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path) -
                 break
             time.sleep(0.1)
         assert program.poll() is None
-        program.send_signal(signal.SIGINT)
+        program.send_signal(how)
         assert program.wait(timeout=60) == 0
     with io.BytesIO(b"".join(packets)) as whole:
         assert len(out.read_text().splitlines()) == sum(one.num_rows for one in kwire.capture.read(whole)) > 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_ended_leaves_no_unfinished_file(tmp_path: Path, how: signal.Signals) -> None:
+    out = tmp_path / "frames.jsonl"
+    command = [sys.executable, "-m", "kwire.cli", "decode", "-", "--format", "jsonl", "-o", str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stderr is not None
+        os.write(program.stdin.fileno(), b"".join(parts_of(CAPTURE.read_bytes())[:100]))
+        for _ in range(600):
+            if any(one.stat().st_size for one in tmp_path.glob("*.partial")):
+                break
+            time.sleep(0.1)
+        assert program.poll() is None
+        program.send_signal(how)
+        assert program.wait(timeout=60) == 128 + how
+        assert program.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_messages_of_one_api_have_bodies_as_structs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
