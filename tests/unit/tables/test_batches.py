@@ -22,7 +22,7 @@ BRIEF = ("frame", "batch", "size", "compressed_size", "uncompressed_size", "magi
 def rows(*sets: bytes, **options: Any) -> list[dict[str, Any]]:
     connection = Connection().open()
     for number, one in enumerate(sets):
-        connection.send(produce(number, 2, one))
+        connection.send(produce(number, 1, one))
     return read(pcap(connection.packets), "batches", **options)
 
 
@@ -108,7 +108,7 @@ def test_rows_depend_on_neither_columns_nor_engine_and_records_join_them(seed: i
         assert [row[name] for row in rows(*sets, columns=[name])] == [row[name] for row in found]
     connection = Connection().open()
     for number, one in enumerate(sets):
-        connection.send(produce(number, 2, one))
+        connection.send(produce(number, 1, one))
     places = {(row["frame"], row["batch"]) for row in found}
     of_records = read(pcap(connection.packets), "records", columns=["frame", "batch"])
     assert {(row["frame"], row["batch"]) for row in of_records if row["batch"] is not None} <= places

@@ -6,7 +6,7 @@ import datetime
 import struct
 
 from made_captures import exchange, read
-from packets import Connection, pcap, request, response
+from packets import Connection, pcap, produce, produce_answer, request, response
 
 from kwire.kernels.engine import Engine, using
 
@@ -58,8 +58,7 @@ def test_controlled_shutdown_names_its_client_from_version_1_on(engine: Engine) 
 def test_a_frame_without_an_api_beside_those_of_one(engine: Engine) -> None:
     talk = Connection().open()
     for number in (1, 2):
-        talk.send(request(0, 2, number, struct.pack(">hii", -1, 1000, 0), "producer"))
-        talk.answer(response(number, struct.pack(">ii", 0, 0)))
+        talk.send(produce(number, -1)).answer(produce_answer(number))
     talk.answer(response(99, struct.pack(">ii", 0, 0)))
     with using(engine):
         rows = read(pcap(talk.packets))
