@@ -506,6 +506,15 @@ def test_a_file_is_followed_while_it_grows(tmp_path: Path) -> None:
         assert program.wait(timeout=60) == 0
 
 
+def wait_for_rows(folder: Path) -> None:
+    """Until rows are in the temporary file there, into which they come as they are decoded."""
+    for _ in range(600):
+        if any(one.stat().st_size for one in folder.glob("*.partial")):
+            return
+        time.sleep(0.1)
+    raise AssertionError("no rows")
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path, how: signal.Signals) -> None:
     growing, out = tmp_path / "growing.pcap", tmp_path / "frames.jsonl"
@@ -513,11 +522,7 @@ def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path, h
     growing.write_bytes(b"".join(packets))
     command = [sys.executable, "-m", "kwire.cli", "decode", "--follow", str(growing), "--format", "jsonl", "-o", out]
     with subprocess.Popen([*map(str, command)]) as program:
-        # Rows are in the temporary file as they come.
-        for _ in range(600):
-            if any(one.stat().st_size for one in tmp_path.glob("*.partial")):
-                break
-            time.sleep(0.1)
+        wait_for_rows(tmp_path)
         assert program.poll() is None
         program.send_signal(how)
         assert program.wait(timeout=60) == 0
@@ -533,10 +538,7 @@ def test_a_command_that_is_ended_leaves_no_unfinished_file(tmp_path: Path, how: 
         assert program.stdin is not None
         assert program.stderr is not None
         os.write(program.stdin.fileno(), b"".join(parts_of(CAPTURE.read_bytes())[:100]))
-        for _ in range(600):
-            if any(one.stat().st_size for one in tmp_path.glob("*.partial")):
-                break
-            time.sleep(0.1)
+        wait_for_rows(tmp_path)
         assert program.poll() is None
         program.send_signal(how)
         assert program.wait(timeout=60) == 128 + how
