@@ -1,6 +1,6 @@
 """How fast a capture becomes a table: bytes per second and nanoseconds per row, for each table and kind of traffic.
 
-    python benchmarks/capture.py [--size 64] [--rounds 5] [--window 8] [--only TEXT] [--stages] [--threads 2]
+    python benchmarks/capture.py [--size 64] [--rounds 5] [--window MB] [--only TEXT] [--stages] [--threads 2]
     [--json OUT]
 
 The captures are made here, in memory: Produce requests over several connections and their responses, on Ethernet, in
@@ -33,7 +33,6 @@ from kafka.record.memory_records import MemoryRecords
 
 import kwire
 from kwire import capture, messages
-from kwire.capture.reading import WINDOW
 from kwire.kernels import framing, packets, programs, streams, tracking
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.kernels.records import read_records, scan
@@ -207,11 +206,11 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def table(one: Case, name: Any, window: int) -> int:
+def table(one: Case, name: Any, window: int | None) -> int:
     return sum(batch.num_rows for batch in capture.read(io.BytesIO(one.data), name, window=window))
 
 
-def messages_of(one: Case, window: int) -> int:
+def messages_of(one: Case, window: int | None) -> int:
     """Rows of ``messages`` of a capture that may be cut off."""
     rows = 0
     with contextlib.suppress(kwire.CaptureError):
@@ -220,7 +219,7 @@ def messages_of(one: Case, window: int) -> int:
     return rows
 
 
-def by_objects(one: Case, window: int) -> int:
+def by_objects(one: Case, window: int | None) -> int:
     """The same with bodies as objects."""
     with mock.patch.object(table_of_messages, "choose", return_value=PYTHON):
         return messages_of(one, window)
@@ -292,7 +291,7 @@ class Timed(Engine):
         return outer
 
 
-def stages(one: Case, window: int) -> dict[str, float]:
+def stages(one: Case, window: int | None) -> dict[str, float]:
     """Seconds by kernel of reading ``records``; the rest is Python, Arrow and decompression."""
     timed = Timed()
     begin = time.perf_counter()
@@ -306,14 +305,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=64, help="megabytes of each capture")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--window", type=float, default=WINDOW / (1 << 20), help="megabytes")
+    parser.add_argument("--window", type=float, help="megabytes (by default what reading chooses)")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--script", action="store_true", help="compare with a plain script (a part of the capture)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    window = int(args.window * (1 << 20))
+    window = args.window and int(args.window * (1 << 20))
 
     small = case("warm-up", 1, per_batch=3)
     begin = time.perf_counter()

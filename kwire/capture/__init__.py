@@ -124,19 +124,20 @@ def read(
     ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry.
     ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``name`` fills the column ``capture``
     and stands in errors. ``progress`` is called with the bytes read so far. ``window`` is how many bytes are read at
-    once (default 8 MiB). ``live``: what each read of the source gives is dealt with at once, and only no bytes are its
-    end. ``on_note`` is called after the last batch with sentences about what was left out (fragments without the
-    others, tunnels and link types that are not read). ``limits`` bounds what reading may use. ``secrets``: passwords,
-    tokens and the like are shown as they are, and not left out (``kwire.protocol.secrets``). ``payloads``: in the table
-    ``messages`` a ``body`` has its record sets, in base64, and not only their size. ``api`` and ``direction``
-    (``"request"`` or ``"response"``): the table ``messages`` has these only, and ``body`` is a struct (``schema_of``).
-    ``apis`` (names or keys), ``topics``, ``client_ids``, ``start`` and ``end`` (times; not ``end`` itself) and
-    ``status`` say which rows are wanted, of all tables (``kwire.tables.filters``); what they leave out is not decoded.
-    ``keylog``: the secrets of connections that speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that
-    ``SSLKEYLOGFILE`` named; such connections are decrypted. ``topic_ids``: names of topics by their ids (as text), for
-    frames before the capture names them itself; ``kwire.tables.topic_names`` reads them out of files.
-    ``dictionaries``: texts of the tables ``frames``, ``partitions`` and ``calls`` are dictionaries of Arrow (pandas
-    makes categories of them), which is less to make, to hold and to group by; those of each batch have their own.
+    once (by default 2 to 8 MiB, as is fastest for what was read). ``live``: what each read of the source gives is dealt
+    with at once, and only no bytes are its end. ``on_note`` is called after the last batch with sentences about what
+    was left out (fragments without the others, tunnels and link types that are not read). ``limits`` bounds what
+    reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not left out
+    (``kwire.protocol.secrets``). ``payloads``: in the table ``messages`` a ``body`` has its record sets, in base64, and
+    not only their size. ``api`` and ``direction`` (``"request"`` or ``"response"``): the table ``messages`` has these
+    only, and ``body`` is a struct (``schema_of``). ``apis`` (names or keys), ``topics``, ``client_ids``, ``start`` and
+    ``end`` (times; not ``end`` itself) and ``status`` say which rows are wanted, of all tables
+    (``kwire.tables.filters``); what they leave out is not decoded. ``keylog``: the secrets of connections that speak
+    TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such connections are
+    decrypted. ``topic_ids``: names of topics by their ids (as text), for frames before the capture names them itself;
+    ``kwire.tables.topic_names`` reads them out of files. ``dictionaries``: texts of the tables ``frames``,
+    ``partitions`` and ``calls`` are dictionaries of Arrow (pandas makes categories of them), which is less to make, to
+    hold and to group by; those of each batch have their own.
 
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table, column, API or status;

@@ -30,7 +30,13 @@ from kwire.tls import KeyLog
 __all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "said_of"]
 
 WINDOW: Final = 8 << 20
-"""Bytes read at once. Less costs calls, more costs cache misses and memory."""
+"""Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
+
+LEAST_WINDOW: Final = 2 << 20
+FRAMES_AT_ONCE: Final = 4096
+"""Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that. Each window costs some
+0.7 ms, and the tables that many frames need are no longer in the caches when they are read: with 5,000 frames in a MiB,
+windows of 2 MiB take a sixth less time than those of 8 MiB, with 160 a quarter more."""
 
 FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
@@ -65,8 +71,9 @@ class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
     ``ports`` are the broker ports to look at (none: connections are recognised by content), ``vxlan_ports`` those of
-    UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once. ``live``: the
-    source is read once for each window, and whatever it gives is dealt with, so that frames come as the capture grows.
+    UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once (None: as
+    many as is fastest for what the last ones held). ``live``: the source is read once for each window, and whatever it
+    gives is dealt with, so that frames come as the capture grows.
     ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
     the secrets of its connections that speak TLS. ``part``: of which whole this is a part. ``account``: the tracker
     adds up what becomes of each byte. ``forgets``: it forgets connections that are idle.
@@ -101,6 +108,7 @@ class Reading:
             raise ValueError(f"a window of {window} bytes")
         self.window = window or WINDOW
         """Bytes that are read at once from the next window on."""
+        self._measures = window is None
         self._live = live
         self._progress = progress
         self._name = name
@@ -127,6 +135,9 @@ class Reading:
                 frames = tracker.feed(fresh, final=final, broken=self._broken)
             except CaptureError as error:
                 raise self._named(error) from None
+            if self._measures and len(fresh):
+                per_frame = len(fresh) // max(1, len(frames))
+                self.window = min(max(LEAST_WINDOW, FRAMES_AT_ONCE * per_frame), WINDOW)
             yield frames
             window = self.window
             if self._bytes_read == self._until and not final:

@@ -113,6 +113,9 @@ _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
 _MOST_HOSTS: Final = 1 << 13
 """Connections whose addresses are kept as text."""
+_MANY_ENDS: Final = 1 << 10
+_MOST_ADDRESSES: Final = 4
+"""How many times up to so many ends are kept together: two for each batch, where all clients are in all of them."""
 _SHORT_TEXT: Final = 64
 """Bytes of a client_id up to which it does not matter which of a few a frame has."""
 
@@ -123,7 +126,7 @@ class Capture:
     def __init__(self, name: str) -> None:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
-
+        self._addresses: dict[tuple[bytes, bytes], tuple[pa.Array, Array]] = {}
         self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     @cached_property
@@ -151,7 +154,25 @@ class Capture:
         made, self._met = frames.columns(first, which, count, self._has_name, self._met)
         return made
 
-    def hosts(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
+    def addresses(self, frames: Frames, ends: Array) -> tuple[pa.Array, Array]:
+        """The addresses of some ends, twice a slot and one more for its end B: (those that differ, for each which)."""
+        slots = ends >> 1
+        numbers = frames.of_connections("number", slots)
+        # From window to window they are mostly the same.
+        key = numbers.tobytes(), (ends & 1).tobytes()
+        made = self._addresses.get(key)
+        if made is None:
+            both = (self._of(frames, *one) for one in zip(slots.tolist(), numbers.tolist(), strict=True))
+            texts = [hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)]
+            few = pa.array(texts, pa.string()).dictionary_encode()
+            made = few.dictionary, few.indices.to_numpy()
+            if len(self._addresses) >= _MOST_ADDRESSES:
+                self._addresses.clear()
+            if len(ends) <= _MANY_ENDS:
+                self._addresses[key] = made
+        return made
+
+    def _of(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
         """The addresses of the ends A and B of a connection."""
         found = self._hosts.get(connection)
         if found is None:
@@ -228,15 +249,11 @@ class FrameColumns:
 
     def _hosts(self, ends: Array) -> pa.Array:
         """The address of one of these ends for each frame: of that at the place of its client."""
-        slots = ends >> 1
-        numbers = self._frames.of_connections("number", slots).tolist()
-        both = (self._capture.hosts(self._frames, *one) for one in zip(slots.tolist(), numbers, strict=True))
-        texts = pa.array([hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)], pa.string())
+        texts, index = self._capture.addresses(self._frames, ends)
         # Of brokers there is one, as a rule: clients have several connections to it.
-        few = texts.dictionary_encode()
-        if len(few.dictionary) == 1:
-            return columns.constant(few.dictionary[0].as_py(), self._count)
-        return columns.picked(few.dictionary, few.indices.to_numpy().take(self._numbers.end))
+        if len(texts) == 1:
+            return columns.constant(texts[0].as_py(), self._count)
+        return columns.picked(texts, index.take(self._numbers.end))
 
     # The columns, by their names.
 

@@ -20,6 +20,7 @@ from packets import (
 )
 
 from kwire import capture
+from kwire.capture import reading as reading_module
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 
@@ -71,6 +72,22 @@ def test_sources_that_write_in_place_have_the_rows_of_those_that_do_not(tmp_path
                 assert rows_of(source, window=window) == expected
         with pytest.raises(CaptureError, match="truncated"):
             rows_of(io.BytesIO(cut), window=window)
+
+
+def test_the_more_frames_there_are_the_smaller_windows_become(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_module, "WINDOW", 1 << 14)
+    monkeypatch.setattr(reading_module, "LEAST_WINDOW", 1 << 12)
+    monkeypatch.setattr(reading_module, "FRAMES_AT_ONCE", 40)
+    filler = Connection(client=("10.0.0.9", 40_009), mss=1 << 15).open().send_raw(b"\xff" * (1 << 16)).packets
+    data = pcap([*exchange(count=200).packets, *filler, *filler])
+
+    def windows(window: int | None) -> list[int]:
+        reading = Reading(io.BytesIO(data), window=window)
+        return [reading.window for _ in reading]
+
+    dense, *others = windows(None)
+    assert dense == 1 << 12 < others[-1]
+    assert set(windows(5000)) == {5000}
 
 
 def rows_of(source: Any, window: int) -> list[dict[str, Any]]:
