@@ -48,9 +48,10 @@ async def main(address: str, topic: str, ca: str | None, user: str | None, passw
     data = records.encode([records.Record(key=b"k", value=b"hello", timestamp=1)], compression="zstd")
     part = ProduceRequest.PartitionProduceData(index=0, records=data)
     sent = ProduceRequest.TopicProduceData(topic_id=found.topic_id, partition_data=[part])
-    done = await ask(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[sent]))
-    offset = done.responses[0].partition_responses[0].base_offset
-    wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[sent])
+    while (done := (await ask(request)).responses[0].partition_responses[0]).error_code:
+        await asyncio.sleep(0.1)  # the leader itself may be the last to know that it is one
+    wanted = FetchRequest.FetchPartition(partition=0, fetch_offset=done.base_offset, partition_max_bytes=1 << 20)
     topics = [FetchRequest.FetchTopic(topic_id=found.topic_id, partitions=[wanted])]
     got = await ask(FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics))
     writer.close()
