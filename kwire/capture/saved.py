@@ -65,6 +65,7 @@ _CONNECTION: Final = {
     "handshake": (ABSENT, _ANY[1]),
     "summed": _FLAG,
 }
+_SEQUENCE: Final = 0xFFFFFFFF
 _STREAM: Final = {
     "reference": _POSITION,
     "start": _POSITION,
@@ -85,6 +86,8 @@ _STREAM: Final = {
     "heard": _POSITION,
     "since": _ORDER,
     "sums": (0, MOST_SUMS),
+    "mapped": (-1, _SEQUENCE),
+    "shift": (0, _SEQUENCE),
     "latest": (ABSENT, _ANY[1]),
     "clock": (ABSENT, _ANY[1]),
 }

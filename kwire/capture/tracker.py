@@ -92,7 +92,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 5
+STATE_VERSION: Final = 6
 
 _NUMBER: Final = pa.int64()
 
@@ -154,6 +154,7 @@ _LEFT_OUT: Final = {
     Count.RADIO: "left out: Wi-Fi frames that hold a part of a packet, or several",
     Count.SNAPPED: "cut off by the snapshot length of the capture",
     Count.WRONG: "with a wrong TCP checksum: their bytes are read where no other copy was captured",
+    Count.PATH: "behind bytes that went on other paths of Multipath TCP: each path is read by itself",
     Count.DAMAGED: "left out: damaged or incomplete headers",
     Count.INTERFACE: "left out: of an interface that is not described",
     Count.TIME: "with times before 1677-09-23 or after 2262-04-10, which are shown at these",

@@ -377,6 +377,10 @@ class Stream(Row):
     hole_4: int
     hole_4_end: int
     """positions of their first byte and of the byte behind them, the same for no hole."""
+    mapped: int
+    """Of a path of Multipath TCP: what ``multipath.said_by`` said first of its bytes, -1 before that."""
+    shift: int
+    """How many bytes went on other paths since then, modulo 2**32: positions are ahead of sequence numbers by it."""
     lowest: int
     """Lowest position seen, where the SYN was not seen before: bytes that stand before it were missing so far. Else 0,
     and -1 before the first packet."""

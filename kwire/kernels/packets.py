@@ -110,6 +110,8 @@ class Count(IntEnum):
     """Wi-Fi frames that hold a part of a packet, or several packets."""
     WRONG = 15
     """TCP segments with a wrong checksum, where those of their connection are right."""
+    PATH = 16
+    """TCP segments in front of which bytes of their connection went on another path (Multipath TCP)."""
 
 
 # --- packets of a file ------------------------------------------------------------------------------------------------

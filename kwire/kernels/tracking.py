@@ -33,6 +33,7 @@ from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
+from kwire.kernels.multipath import NONE, is_joining, option_of, said_by
 from kwire.kernels.numbers import grown, int64, u16
 from kwire.kernels.packets import Count
 
@@ -77,6 +78,8 @@ _SEQUENCES: Final = 1 << 32
 _SEQUENCE: Final = _SEQUENCES - 1
 """The bits of a sequence number."""
 
+_TCP_SIZE: Final = 20
+"""Bytes of a TCP header without options."""
 _IPV4: Final = 4
 _PROTOCOL: Final = 6
 _WRAPS: Final = 0xFFFF
@@ -418,6 +421,8 @@ def _clear(stream: Any) -> None:
     stream.hole_2 = stream.hole_2_end = 0
     stream.hole_3 = stream.hole_3_end = 0
     stream.hole_4 = stream.hole_4_end = 0
+    stream.mapped = NONE
+    stream.shift = 0
 
 
 @kernel
@@ -769,6 +774,54 @@ def _connection(
 
 
 @kernel
+def _on_path(
+    buf: Array, at: int, header: Any, connections: Array, streams: Array, lookup: Array, finder: Any
+) -> tuple[int, int]:
+    """Reads the option of Multipath TCP at ``at``: what ``said_by`` says. The header gets the sequence number that the
+    packet would have if all bytes of its connection went on this path.
+
+    A path that joins others begins in the middle of their connection, so its SYN counts as a packet without bytes.
+    """
+    if header.control & Flag.SYN:
+        if is_joining(buf, at):
+            header.control &= ~int64(Flag.SYN)
+            header.seq = (header.seq + 1) & _SEQUENCE
+        return NONE, NONE
+    base, acknowledged = said_by(buf, at)
+    if header.length == 0:
+        base = NONE
+    if base >= 0:
+        slot, side, _ = _look_up(header, connections, lookup, finder)
+        if slot >= 0 and streams[2 * slot + side].mapped >= 0:
+            header.seq = (header.seq + base - streams[2 * slot + side].mapped) & _SEQUENCE
+    return base, acknowledged
+
+
+@kernel
+def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any, other: Any) -> bool:
+    """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``, of
+    which other paths have some bytes. Returns whether they have some in front of it that they had not before."""
+    more = False
+    if base >= 0 and stream.mapped < 0:
+        stream.mapped = base
+        header.seq = sequence
+    elif base >= 0:
+        step = (base - stream.mapped - stream.shift) & _SEQUENCE
+        if 0 < step < _SEQUENCES // 2:
+            stream.shift = (stream.shift + step) & _SEQUENCE
+            more = True
+    else:
+        header.seq = (header.seq + stream.shift) & _SEQUENCE
+    if header.control & Flag.ACK and other.shift > 0:
+        if acknowledged >= 0 and other.start >= 0:
+            header.ack = (acknowledged - other.mapped + other.start - 1) & _SEQUENCE
+        else:
+            # It acknowledges a number of its path, and where that began is not known.
+            header.control &= ~int64(Flag.ACK)
+    return more
+
+
+@kernel
 def _ends_here(header: Any, stream: Any) -> bool:
     """Whether an RST stands where its stream is: a receiver ignores others (RFC 5961, section 3). Where packets are
     missing the next sequence number is not known exactly."""
@@ -821,6 +874,13 @@ def _take(
         if found != Count.PACKETS:
             counts[found] += 1
             continue
+        control = header.control
+        sequence = header.seq
+        base, acknowledged = NONE, NONE
+        if header.begin + _TCP_SIZE < header.off <= packet.off + packet.captured:
+            option = option_of(buf, header.begin + _TCP_SIZE, header.off)
+            if option >= 0:
+                base, acknowledged = _on_path(buf, option, header, connections, streams, lookup, finder)
         slot, side = _connection(
             header, order, packet.time, now, connections, streams, lookup, finder, n_connections, ports
         )
@@ -830,11 +890,14 @@ def _take(
         if slot == n_connections:
             n_connections += 1
         conn = connections[slot]
-        control = header.control
         if control & Flag.SYN and conn.opener < 0:
             conn.opener = 1 - side if control & Flag.ACK else side
             conn.opener_order = order
         stream = 2 * slot + side
+        if (base >= 0 or streams[stream].shift > 0 or streams[2 * slot + 1 - side].shift > 0) and _shift(
+            header, base, acknowledged, sequence, streams[stream], streams[2 * slot + 1 - side]
+        ):
+            counts[Count.PATH] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if control & Flag.RST and not _ends_here(header, streams[stream]):
             continue

@@ -74,11 +74,19 @@ def conversations(path: Path) -> list[list[Step]]:
     return [[(way, data) for _, way, data in sorted(found[number])] for number in sorted(found)]
 
 
-def play(side: int, conversations: list[list[Step]]) -> None:
-    """One end of all conversations: 0 asks, 1 answers."""
-    listener = socket.create_server((BROKER, PORT)) if side else None
+def play(side: int, conversations: list[list[Step]], broker: str = BROKER, protocol: int = 0) -> None:
+    """One end of all conversations: 0 asks, 1 answers. ``protocol`` is that of the sockets."""
+    listener = socket.socket(proto=protocol)
+    if side:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((broker, PORT))
+        listener.listen()
     for steps in conversations:
-        connection = listener.accept()[0] if listener else socket.create_connection((BROKER, PORT), timeout=10)
+        if side:
+            connection = listener.accept()[0]
+        else:
+            connection = socket.socket(proto=protocol)
+            connection.connect((broker, PORT))
         with connection:
             connection.settimeout(10)
             for way, data in steps:

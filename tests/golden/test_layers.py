@@ -227,6 +227,41 @@ def test_what_was_recorded_on_the_cable_of_a_tunnel_is_what_its_device_had(path:
     assert notes(cable) == notes(device) == []
 
 
+# Recorded over Multipath TCP of the kernel (record_multipath.py)
+
+
+def messages(path: Path) -> list[tuple[Any, ...]]:
+    with path.open("rb") as file:
+        found = (row for batch in valid(capture.read(file, "messages")) for row in batch.to_pylist())
+        return [
+            tuple(row[name] for name in ("direction", "api_key", "api_version", "correlation_id", "client_id", "body"))
+            for row in found
+            if row["status"] in ("ok", "trailing")
+        ]
+
+
+def test_a_connection_of_multipath_tcp_with_one_path_has_all_its_frames() -> None:
+    path = HERE / "paths" / "multipath" / "one-path.pcap"
+    replayed = HERE / json.loads(path.with_suffix(".json").read_text())["replayed"]
+    assert rows(path, "frames", without=TIMES["frames"] | NETWORK) == rows(
+        replayed, "frames", without=TIMES["frames"] | NETWORK
+    )
+    assert notes(path) == []
+
+
+def test_no_frame_is_put_together_of_what_several_paths_had() -> None:
+    path = HERE / "paths" / "multipath" / "two-paths.pcap"
+    wanted = messages(HERE / json.loads(path.with_suffix(".json").read_text())["replayed"])
+    found = messages(path)
+    assert len(wanted) // 2 < len(found)
+    assert set(found) <= set(wanted)
+    (note,) = notes(path)
+    assert "other paths of Multipath TCP" in note
+    with path.open("rb") as file:
+        statuses = [row["status"] for batch in capture.read(file) for row in batch.to_pylist()]
+    assert statuses.count("gap") > 10
+
+
 def test_the_kernel_has_sent_fragments() -> None:
     tracker = Tracker()
     tracker.feed((HERE / "tunnels" / "vxlan" / "fragments.pcap").read_bytes(), final=True)
