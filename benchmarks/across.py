@@ -14,7 +14,8 @@ where the capture is cut into 10, 100 and so on up to ``--files`` files: its Pyt
 the JVM (which has the executor in it here) after a collection. ``worker``: the peak of a Python worker, of ``--files``
 captures of ``--size`` MB, each of a sensor of its own, so that they are one file on the disk. ``cores``: the time on
 the clock that one file takes with one core and with two, in splits: the median of three runs behind the first, and how
-much of it is planning. On a busy machine the CPU time of each worker says how the work is shared out.
+much of it is planning. Everything is bound to that many cores (Linux): with ``local[1]`` alone the JVM takes the core
+that the worker leaves. On a busy machine the CPU time of each worker says how the work is shared out.
 """
 
 from __future__ import annotations
@@ -136,6 +137,8 @@ def measured(what: str, folder: str, cores: int, table: str) -> None:
 
     import kwire.spark
 
+    if what == "cores":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
