@@ -29,7 +29,7 @@ import numpy as np
 
 from kwire.kernels import streams
 from kwire.kernels.engine import Engine
-from kwire.kernels.layouts import AT_THE_END, SEGMENT, STREAM, Reason, Role, Status, joined, moved
+from kwire.kernels.layouts import ABSENT, AT_THE_END, SEGMENT, STREAM, Reason, Role, Status, joined, moved
 from kwire.kernels.tracking import Known
 from kwire.tls import Decryptor, KeyLog, Verdict
 
@@ -40,6 +40,7 @@ _HELLO_BYTES: Final = 7
 _FIRST_BYTES: Final = 16
 """How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time")
+_ACTIVE: Final = ("stream", "first", "end")
 
 _REASONS: Final = {
     Verdict.NO_KEY: Reason.NO_KEY,
@@ -115,6 +116,8 @@ class _Connection:
         moved(rows, self.rows)
         self.plain = [-1, -1]
         """Up to where each of them has plaintext; -1 before the first byte."""
+        self.read = self.rows["next"].tolist()
+        """Up to where each of them was given to the decryptor, as ciphertext."""
         self.begun = [b"", b""]
         """The first bytes of both."""
         self.first = (-1, 0)
@@ -127,6 +130,8 @@ class _Connection:
         """Whether there was plaintext."""
         self.told: Tls | None = None
         """What was known of it when it was over."""
+        self._ends: list[tuple[int, int, int]] = []
+        """Side, position and packet of the ends of its streams, as ciphertext, that are still to be reached."""
         self.lost = 0
         """How many bytes of a connection with plaintext could not be read."""
 
@@ -136,29 +141,52 @@ class _Connection:
         for name in ("reference", "start", "start_order"):
             self.rows[name] = fresh[name]
         # Tracking notes an end once, and may find that of the plaintext there afterwards.
+        ends = self.rows["end"] < 0
         for name in ("end", "end_order"):
-            self.rows[name] = np.where(self.rows["end"] < 0, fresh[name], self.rows[name])
+            self.rows[name][ends] = fresh[name][ends]
 
-    def converse(self, pieces: tuple[Array, Array], opener: int, data: Array, out: _Plaintext) -> Reason | None:
+    def converse(
+        self,
+        pieces: tuple[Array, Array],
+        conn: Any,
+        told: Array,
+        before: int,
+        final: bool,
+        data: Array,
+        out: _Plaintext,
+    ) -> Reason | None:
         """Gives the pieces of both directions to the decryptor, in the order of packets: why nothing can be read,
-        where that has come out now."""
-        decryptor, view, reason = self.decryptor, memoryview(data), None
-        assert decryptor is not None
+        where that has come out now.
+
+        ``conn``: the row of the connection; ``told``: the rows of its streams as framing has them, which get where
+        plaintext begins and ends; ``before``: the number of the packet behind the window.
+        """
+        view, reason = memoryview(data), None
+        opener, opened, over = int(conn["opener"]), int(conn["opener_order"]), int(conn["closed_order"])
         both = [
             (values[0], side, *values[1:])
             for side in (0, 1)
             for values in zip(*(pieces[side][name].tolist() for name in _PIECE), strict=True)
         ]
         both.sort(key=lambda piece: piece[:2])
+        self._note_ends(told)
         for order, side, pos, length, off, time in both:
+            if order > over:
+                reason = self._finish(told, over, out) or reason
+            if self._ends:
+                self._tell_ends(told, order, out)
             if self.plain[side] < 0:
                 self.plain[side] = pos
-            if self.first[0] < 0 or (side == opener != self.first[0]):
+                if told["next"][side] < 0:
+                    # Where it begins is known: plaintext does not wait for that once more.
+                    told["next"][side], told["synced"][side] = pos, 0
+            if self.first[0] < 0 or (side == opener != self.first[0] and opened <= order):
                 self.first = side, time
-            self.times[side], self.order = max(time, self.times[side]), order
+            self.times[side], self.order, self.read[side] = max(time, self.times[side]), order, pos + length
             if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
                 self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
-            if not decryptor.has_failed:
+            decryptor = self.decryptor
+            if decryptor is not None and not decryptor.has_failed:
                 if off >= 0:
                     found = decryptor.feed(side, view[off : off + length], pos)
                 else:
@@ -170,17 +198,44 @@ class _Connection:
             if self.given:
                 # It could be read so far.
                 self._write(side, length, None, out)
+        self._tell_ends(told, before, out)
+        if over < before or final:
+            reason = self._finish(told, over, out) or reason
         return reason
 
-    def finish(self, out: _Plaintext) -> Reason | None:
-        """Nothing more will come: as ``converse``."""
+    def _finish(self, told: Array, order: int, out: _Plaintext) -> Reason | None:
+        """Nothing more will come, as was known with packet ``order``: as ``converse``."""
+        self._tell_ends(told, order, out)
         decryptor = self.decryptor
-        assert decryptor is not None
+        if decryptor is None:
+            return None
         had_failed = decryptor.has_failed
+        self.order = max(self.order, order)
         self._give(decryptor.finish(), 0, out)
         self.told = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
+
+    def _note_ends(self, told: Array) -> None:
+        """Notes the ends that are known of its streams, and not told."""
+        rows = zip(*(self.rows[name].tolist() for name in ("end", "end_order")), strict=True)
+        ends = [(side, *row) for side, row in enumerate(rows)]
+        self._ends = [one for one in ends if one[1] >= 0 and told["end"][one[0]] == one[1]]
+
+    def _tell_ends(self, told: Array, before: int, out: _Plaintext) -> None:
+        """Where a stream was over before that packet, and read to its end: puts the end of the plaintext there.
+
+        That it ends counts from the packet with which both were known. Until then the end that tracking noted stands,
+        which plaintext does not reach.
+        """
+        for one in tuple(self._ends):
+            side, end, order = one
+            if end <= self.read[side] and order < before:
+                self._ends.remove(one)
+                self.order = max(order, self.order)
+                if self.decryptor is not None:
+                    self._give(self.decryptor.end(side), 0, out)
+                told["end"][side], told["end_order"][side] = self.plain[side], self.order
 
     @property
     def tls(self) -> Tls | None:
@@ -212,14 +267,32 @@ class _Connection:
         out.add(2 * self.slot + side, pos, length, data, self.times[side] if time is None else time, self.order)
         self.plain[side] = pos + length
 
-    def is_over(self, window: Window, closed: bool) -> bool:
-        """Whether nothing more will come. What was sent before a RST may be captured behind it."""
-        return window.final or (closed and window.now - max(self.times) > streams.LONGEST_WAIT)
 
-    def ends(self, side: int) -> bool:
-        """Whether one of its streams has been read to its end."""
-        end = int(self.rows["end"][side])
-        return 0 <= end <= self.rows["next"][side] and self.plain[side] >= 0
+class _Placed(NamedTuple):
+    """What some connections have, in order; their streams are numbered from 0. See ``streams.place``."""
+
+    segments: Array
+    connections: Array
+    data: Array
+    pieces: Array
+    active: Array
+    order: Array
+
+
+def _placed(window: Window, n_held: int, slots: Array, table: Array) -> _Placed:
+    """Puts in order what a window has of the connections in ``slots``, with ``table`` for their streams."""
+    connections = window.known.connections.take(slots)
+    # Here they are wanted, whatever they are to framing.
+    connections["role"] = Role.UNKNOWN
+    wanted = np.isin(window.segments["stream"] >> 1, slots)
+    n_held = int(np.count_nonzero(wanted[:n_held]))
+    segments = window.segments.take(np.flatnonzero(wanted))
+    segments["stream"] = 2 * np.searchsorted(slots, segments["stream"] >> 1) + (segments["stream"] & 1)
+    data, pieces, active, order = streams.place(
+        window.buf, segments, n_held, connections, table, len(table), window.clock, window.first_order,
+        window.ration, window.final, window.engine,
+    )  # fmt: skip
+    return _Placed(segments, connections, data, pieces, active, order)
 
 
 class Encrypted:
@@ -233,10 +306,18 @@ class Encrypted:
         """By slot; those that are over as well, since segments may still come."""
         self._is_tls: Array = np.zeros(64, bool)
         """The same by slot, for whole columns."""
+        self._is_open: Array = np.zeros(64, bool)
+        """Of those, which have a decryptor."""
+        self._holed: set[int] = set()
+        """Slots of those that have a hole."""
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
         """Ciphertext behind holes."""
         self._reasons: dict[int, tuple[Reason, int]] = {}
+
+    def _make_room(self, count: int) -> None:
+        while len(self._is_tls) < count:
+            self._is_tls, self._is_open = (np.append(one, np.zeros_like(one)) for one in (self._is_tls, self._is_open))
 
     # -- a window
 
@@ -246,9 +327,8 @@ class Encrypted:
         The first ``n_held`` segments are what they held before: plaintext, where they are of TLS.
         """
         buf, segments, known = window.buf, window.segments, window.known
-        while len(self._is_tls) < known.n_connections:
-            self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
-        found = self._find(buf, segments[n_held:], known)
+        self._make_room(known.n_connections)
+        found = self._find(window, n_held)
         if not self._of:
             return buf, segments, n_held
         mine = self._is_tls[segments["stream"] >> 1]
@@ -262,83 +342,101 @@ class Encrypted:
             buf = np.concatenate([self._held, buf])
         n_sealed = len(self._segments)
         sealed = joined([self._segments, sealed])
-        closed = known.connections["closed"]
-        active = {*(sealed["stream"] >> 1).tolist()}
-        active |= {slot for slot, one in self._of.items() if one.is_over(window, closed[slot] == 1)}
-        slots = sorted(slot for slot in active if self._of[slot].decryptor is not None)
+        active = np.zeros(known.n_connections, bool)
+        active[sealed["stream"] >> 1] = True
+        # What ends without a byte: a FIN, a RST, a capture.
+        active |= self._is_open[: len(active)] & (
+            window.final
+            | (known.connections["closed_order"][: len(active)] < AT_THE_END)
+            | (known.streams["end_order"][: 2 * len(active)] >= window.first_order).reshape(-1, 2).any(1)
+        )
+        slots = np.flatnonzero(active)
         out = _Plaintext(len(window.buf))
-        if slots:
-            self._read(window._replace(buf=buf, segments=sealed), n_sealed, np.array(slots, np.int64), out)
+        if len(slots):
+            self._read(window._replace(buf=buf, segments=sealed), n_sealed, slots, out)
         return *out.behind(window.buf, rest), still_held
 
-    def _find(self, buf: Array, fresh: Array, known: Known) -> Array:
-        """Notes the connections that begin with a hello in these segments: their slots."""
+    def _find(self, window: Window, n_held: int) -> Array:
+        """Notes the connections that begin with a hello among the segments behind ``n_held``: their slots.
+
+        Nothing of such a connection was put in order before the packet with the hello: else framing has looked at it,
+        and says what it is.
+        """
+        buf, known, fresh = window.buf, window.known, window.segments[n_held:]
         able = np.flatnonzero((fresh["len"] > 0) & (fresh["off"] >= 0))
         stream, off, length = fresh["stream"][able], fresh["off"][able], fresh["len"][able]
-        table, slot = known.streams, stream >> 1
-        roles, starts = known.connections["role"][slot], table["start"][stream]
+        table, slot, order = known.streams, stream >> 1, fresh["order"][able]
         # A segment that begins a stream for certain may be short: no frame of Kafka has a size that begins like TLS.
-        begins = np.where(
-            starts >= 0, fresh["pos"][able] == starts, (table["next"][stream] < 0) & (length >= _HELLO_BYTES)
-        )
-        hello = begins & ~self._is_tls[slot] & (roles != Role.ENCRYPTED) & (roles != Role.OTHER)
+        starts = (table["start"][stream] >= 0) & (table["start_order"][stream] <= order)
+        hello = np.where(starts, fresh["pos"][able] == table["start"][stream], length >= _HELLO_BYTES)
+        hello &= (table["latest"][stream] == ABSENT) & (table["latest"][stream ^ 1] == ABSENT) & ~self._is_tls[slot]
         # A record of a handshake, whose message is a hello of less than 64 kB.
         for at, least, most in ((0, 22, 22), (1, 3, 3), (2, 0, 4), (5, 1, 2), (6, 0, 0)):
             value = buf[np.minimum(off + at, len(buf) - 1)]
             hello &= (length <= at) | ((least <= value) & (value <= most))
-        found = np.unique(slot[hello])
+        found, first = np.unique(slot[hello], return_index=True)
+        if not len(found):
+            return found
+        hello_order = order[hello][first]
+        seen = np.full(known.n_connections, AT_THE_END)
+        some = window.segments["len"] > 0
+        np.minimum.at(seen, window.segments["stream"][some] >> 1, window.segments["order"][some])
+        other = np.flatnonzero(hello_order > seen[found])
+        if len(other):
+            # Something was captured before: whether it had to wait for what was missing is to be found out.
+            seen[found] = AT_THE_END
+            own_streams = known.streams.take(np.stack([2 * found[other], 2 * found[other] + 1], 1).ravel())
+            placed = _placed(window, n_held, found[other], joined([own_streams]))
+            for of_stream, begin, end in zip(*(placed.active[name].tolist() for name in _ACTIVE), strict=True):
+                if end > begin:
+                    at = found[other[of_stream >> 1]]
+                    seen[at] = min(seen[at], placed.pieces["order"][begin])
+            found = found[hello_order <= seen[found]]
         for one in found.tolist():
-            # What was put in order and is held comes once more, to be read here.
             own = table[2 * one : 2 * one + 2]
-            own["placed"] = own["next"]
             self._of[one] = _Connection(one, Decryptor(self._keys), own)
-            self._is_tls[one] = True
+            self._is_tls[one] = self._is_open[one] = True
+            # As plaintext, it has no holes.
+            own["since"] = AT_THE_END
         return found
 
     def _read(self, window: Window, n_held: int, slots: Array, out: _Plaintext) -> None:
         """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
-        known, segments = window.known, window.segments
+        known = window.known
         of = [self._of[slot] for slot in slots.tolist()]
+        behind = window.first_order + len(window.clock)
         for one in of:
             one.follow(known.streams)
-        connections, table = known.connections.take(slots), joined([one.rows for one in of])
-        # Here they are wanted, whatever they are to framing.
-        connections["role"] = Role.UNKNOWN
-        wanted = np.isin(segments["stream"] >> 1, slots)
-        n_held = int(np.count_nonzero(wanted[:n_held]))
-        segments = segments.take(np.flatnonzero(wanted))
-        segments["stream"] = 2 * np.searchsorted(slots, segments["stream"] >> 1) + (segments["stream"] & 1)
-        data, pieces, active, order = streams.place(
-            window.buf, segments, n_held, connections, table, len(table), window.clock, window.first_order,
-            window.ration, window.final, window.engine,
-        )  # fmt: skip
+        table = joined([one.rows for one in of])
+        segments, connections, data, pieces, active, order = _placed(window, n_held, slots, table)
         of_stream = dict.fromkeys(range(len(table)), pieces[:0])
-        for stream, first, end in zip(*(active[name].tolist() for name in ("stream", "first", "end")), strict=True):
+        for stream, first, end in zip(*(active[name].tolist() for name in _ACTIVE), strict=True):
             of_stream[stream] = pieces[first:end]
             if end > first:
                 table["next"][stream] = pieces["pos"][end - 1] + pieces["len"][end - 1]
         for k, one in enumerate(of):
             moved(table[2 * k : 2 * k + 2], one.rows)
             known.streams["holed"][2 * one.slot : 2 * one.slot + 2] = one.rows["holed"]
-            reason = one.converse((of_stream[2 * k], of_stream[2 * k + 1]), int(connections["opener"][k]), data, out)
+            (self._holed.add if one.rows["holed"].any() else self._holed.discard)(one.slot)
+            told = known.streams[2 * one.slot : 2 * one.slot + 2]
             decryptor = one.decryptor
-            if one.is_over(window, connections["closed"][k] == 1):
-                reason = one.finish(out) or reason
+            reason = one.converse(
+                (of_stream[2 * k], of_stream[2 * k + 1]), connections[k], told, behind, window.final, data, out
+            )
+            self._is_open[one.slot] = one.decryptor is not None
             if reason is not None and decryptor is not None:
                 version, suite = decryptor.numbers
                 self._reasons[one.slot] = reason, version if reason == Reason.TLS_VERSION else suite
-            for side in (0, 1):
-                stream = known.streams[2 * one.slot + side]
-                if stream["next"] < 0 <= one.plain[side]:
-                    # Where it begins is known: plaintext does not wait for that once more.
-                    stream["next"], stream["synced"] = one.plain[side], 0
-                if one.ends(side):
-                    known.streams["end"][2 * one.slot + side] = one.plain[side]
         self._held, kept = streams.keep(
             window.buf, segments, data, pieces, order, active, connections, table, window.final, window.engine
         )
         kept["stream"] = 2 * slots[kept["stream"] >> 1] + (kept["stream"] & 1)
         self._segments = kept
+
+    def note_holes(self, known: Known) -> None:
+        """Behind ``streams.place``, which sees none in plaintext: says where there are holes."""
+        for slot in self._holed:
+            known.streams["holed"][2 * slot : 2 * slot + 2] = self._of[slot].rows["holed"]
 
     def forget_positions(self, known: Known) -> None:
         """At the end of a capture: what packets said of positions, which are of ciphertext, tells nothing of how much
@@ -402,8 +500,7 @@ class Encrypted:
         rows: list[tuple[int, ...]] = []
         parts: list[bytes] = []
         held = 0
-        while len(self._is_tls) < known.n_connections:
-            self._is_tls = np.concatenate([self._is_tls, np.zeros(len(self._is_tls), bool)])
+        self._make_room(known.n_connections)
         for slot, state in states.items():
             saved = state.get("decryptor")
             decryptor = Decryptor(self._keys) if saved is None else Decryptor.restored(saved, self._keys)
@@ -420,7 +517,9 @@ class Encrypted:
                     one.rows[name] = np.where(one.rows[name] == AT_THE_END, AT_THE_END, -1)
                 one.order = -1
             self._of[slot] = one
-            self._is_tls[slot] = True
+            self._is_tls[slot], self._is_open[slot] = True, one.decryptor is not None
+            if one.rows["holed"].any():
+                self._holed.add(slot)
             for segment in state["segments"]:
                 data = segment["bytes"]
                 order = segment["order"] if whole else -1

@@ -461,6 +461,8 @@ class Tracker:
             engine,
             ROOMS.take,
         )
+        if self._encrypted is not None:
+            self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         rows, place = self._read(window, engine)
         if self._encrypted is not None:
@@ -587,7 +589,7 @@ class Tracker:
         for slot in slots.tolist():
             row = connections[slot]
             role, begun = int(row["role"]), int(row["begun_order"])
-            if role == Role.ENCRYPTED or begun < 0:
+            if begun < 0:
                 continue
             ends = [tuple(int(row[f"{one}_{name}"]) for name in ("high", "low", "port")) for one in "ab"]
             told = [max(begun, self._brokers.get(end, roles.NEVER)) for end in ends]

@@ -1612,7 +1612,7 @@ def _read_both(
 @kernel
 def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int, end: int, now: int) -> None:
     """The one row of an encrypted connection, whose active streams are rows ``a`` to ``end`` - 1, with packet ``now``:
-    that of the first bytes that there are."""
+    that of the first bytes that there are, but for those that were taken for something else."""
     conn = capture.connections[slot]
     conn.told = 1
     client = conn.opener if conn.opener_order <= now else int64(-1)
@@ -1622,11 +1622,19 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
     if not window.forced and broker_port == HTTPS:
         return
     which = int64(-1)
+    side = int64(0)
     for x in range(a, end):
         one = window.active[x]
-        if one.first < one.end and (which < 0 or window.pieces[one.first].order < window.pieces[which].order):
-            which = one.first
+        first = one.first
+        while (
+            first < one.end and window.pieces[first].pos + window.pieces[first].len <= capture.streams[one.stream].next
+        ):
+            first += 1
+        if first < one.end and (which < 0 or window.pieces[first].order < window.pieces[which].order):
+            which = first
             side = one.stream & 1
+    if which < 0:
+        return
     response = 0 if side == client else 1
     row = _mark(rows, capture.room[0], slot, response, client, 0, Status.ENCRYPTED, Reason.NONE)
     row.time = window.pieces[which].time

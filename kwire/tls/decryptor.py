@@ -204,6 +204,17 @@ class Decryptor:
                 self._go_on(out)
         return out
 
+    def end(self, side: int) -> list[Plain]:
+        """Says that nothing more will come of one direction: gives what could not be read at its end. What waits for
+        the other direction waits on."""
+        way = self._ways[side]
+        if self.verdict is not Verdict.DECRYPTED or way.passed or (way.opener is None and way.is_open):
+            return []
+        if way.held:
+            self._hole(way, 0)
+        lost, way.lost = way.lost, 0
+        return [Plain(side, lost)] if lost else []
+
     def finish(self) -> list[Plain]:
         """Says that nothing more will come: gives what can be read without it, and what could not be."""
         out: list[Plain] = []

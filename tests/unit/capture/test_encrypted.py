@@ -5,15 +5,18 @@ The connections are made (``tls_talks.made13``), so that each record is known; `
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from made_captures import Row, brief, read
-from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
+from packets import ACK, Connection, Packet, metadata, metadata_answer, pcap, sized
 from tls_talks import Talk, made13
 
 from kwire.capture.encrypted import Encrypted
+from kwire.capture.reading import Reading
 from kwire.capture.tracker import STATE, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.engine import MACHINE, PYTHON, using
@@ -296,3 +299,99 @@ def test_what_is_captured_behind_a_reset_is_read(window: int | None) -> None:
     packets.insert(12, packets.pop())
     expected = list(plain(LINES[:6]).packets)
     assert brief(read(pcap(packets), keylog=KeyLog(one.keys), window=window)) == brief(read(pcap(expected)))
+
+
+def _said(packets: list[Packet], one: Talk, window: int | None) -> list[tuple[Any, ...]]:
+    """The rows of a capture, with their times and numbers, and what is known of its connections."""
+    reading = Reading(io.BytesIO(pcap(packets)), keys=KeyLog(one.keys), window=window)
+    rows = [
+        (frame.number, frame.is_response, frame.correlation_id, frame.status.name, frame.error, frame.size, frame.time)
+        for frames in reading
+        for frame in frames
+    ]
+    return [*sorted(rows), *((each.role, each.tls) for each in reading.tracker.connections())]
+
+
+def _alike(packets: list[Packet], one: Talk) -> list[Any]:
+    """The statuses of the rows, which are the same in any window."""
+    expected = _said(packets, one, None)
+    for window in (70, 200, 1000):
+        assert _said(packets, one, window) == expected
+    return [row[3] for row in expected if len(row) > 2]
+
+
+def test_a_hole_is_given_up_by_what_was_acknowledged_meanwhile() -> None:
+    half, rest = sized(metadata(2))[:10], sized(metadata(2))[10:]
+    lines = [(0, metadata(1)), (1, metadata_answer(1)), (0, metadata(3)), (1, metadata_answer(3))]
+    first, answer, third, last = ((side, sized(line)) for side, line in lines)
+    one = talk([first, answer, (0, half), (0, rest), third, last])
+    connection = over_tls(Talk(one.wire[:9], one.keys))
+    gone = connection.packets[-2]
+    connection.step = 40_000_000
+    for _ in range(8):
+        connection._add(1, b"", ACK)
+    over_tls(Talk(one.wire[9:], one.keys), connection)
+    # Without the second half, the third request is known when the hole is given up, before its answer comes.
+    said = _alike([packet for packet in connection.packets if packet is not gone], one)
+    assert sorted(said) == ["GAP"] * 2 + ["OK"] * 4
+
+
+@pytest.mark.parametrize("gone", [[0], [1], [0, 1], [0, 1, 2]])
+def test_streams_whose_syn_is_missing_begin_with_their_first_bytes(gone: list[int]) -> None:
+    one = talk(LINES[:6])
+    packets = over_tls(one).packets
+    assert _alike([packet for k, packet in enumerate(packets) if k not in gone], one) == ["OK"] * 6
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_cannot_be_read_in_front_of_an_end_is_a_gap(early: bool) -> None:
+    whole = sized(metadata(2))
+    one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1))), (0, whole[:10]), (0, whole[10:])])
+    connection = over_tls(one).close()
+    packets = list(connection.packets)
+    # What the client said last, its alert included.
+    broken = [k for k, packet in enumerate(packets) if packet.payload and packet.src == connection.client][-2:]
+    for k in broken:
+        packets[k] = replace(packets[k], payload=bytes(len(packets[k].payload)))
+    if early:
+        # The FIN of the client is captured in front of that.
+        packets.insert(broken[0], packets.pop(-2))
+    later = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time + 60_000_000_000).open())
+    assert _alike([*packets, *later.packets], one)[:3] == ["OK", "OK", "GAP"]
+
+
+@pytest.mark.parametrize("end", ["close", "reset", ""])
+def test_a_frame_is_cut_off_with_the_same_packet_in_any_window(end: str) -> None:
+    one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1))), (0, sized(metadata(2))[:10])])
+    connection = over_tls(one)
+    if end:
+        getattr(connection, end)()
+    later = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time + 60_000_000_000).open())
+    assert sorted(_alike([*connection.packets, *later.packets], one)) == ["CUT_OFF"] * 2 + ["OK"] * 4
+
+
+def test_what_waits_for_a_hello_is_told_when_its_connection_is_reset() -> None:
+    one = talk(LINES[:2])
+    # The hello of the broker is missing, and what follows cannot be read without it.
+    connection = over_tls(Talk([one.wire[0], *one.wire[2:]], one.keys)).reset()
+    later = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time + 60_000_000_000).open())
+    _alike([*connection.packets, *later.packets], one)
+
+
+def test_bytes_in_front_of_a_hello_are_looked_at_as_what_they_are() -> None:
+    one = talk(LINES[:6])
+    connection = over_tls(one)
+    packets = list(connection.packets)
+    packets[3] = replace(packets[3], payload=b"\0\0\x10\0" + packets[3].payload[4:])
+    # The broker is known by another connection.
+    before = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time - 1_000_000_000).open())
+    _alike([*before.packets, *packets], one)
+
+
+def test_the_broker_of_the_middle_of_a_connection_is_known_by_another() -> None:
+    one = talk(LINES[:6])
+    connection = over_tls(one)
+    before = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time - 1_000_000_000).open())
+    for first in range(4, len(connection.packets) - 2, 3):
+        said = _alike([*before.packets, *connection.packets[first:]], one)
+        assert said == ["OK"] * 6 + ["ENCRYPTED"]

@@ -10,6 +10,7 @@ import pytest
 from tls_talks import VECTORS, Talk, between, heard, made13, vector
 
 from kwire.tls import Decryptor, KeyLog, Verdict
+from kwire.tls.decryptor import Plain
 
 LINES = (b"a first line from the client\n", b"and another one " + b"0123456789" * 4 + b"\n")
 NAMES = sorted(one.stem for one in VECTORS.glob("*.json"))
@@ -387,3 +388,19 @@ def test_random_bytes_behind_a_handshake_never_become_text() -> None:
     junk = [(k % 2, some.randbytes(300)) for k in range(50)]
     found = heard(Talk([*talk.wire[:8], *junk], talk.keys))
     assert all(talk.said[side].startswith(found.said[side]) for side in (0, 1))
+
+
+def test_what_cannot_be_read_at_the_end_of_a_direction_is_told() -> None:
+    talk = made13(LONG[:10])
+    decryptor = Decryptor(KeyLog(talk.keys))
+    at = [0, 0]
+    for side, data in talk.wire[:10]:
+        decryptor.feed(side, data, at[side])
+        at[side] += len(data)
+    assert decryptor.end(0) == decryptor.end(1) == []
+    # The beginning of a record, of which no more will come, and of one direction alone.
+    side, data = talk.wire[10]
+    assert decryptor.feed(side, data[:20], at[side]) == []
+    assert decryptor.end(1 - side) == []
+    assert decryptor.end(side) == [Plain(side, 20)]
+    assert decryptor.end(side) == decryptor.finish() == []
