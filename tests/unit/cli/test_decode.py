@@ -530,11 +530,16 @@ def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path, h
         assert len(out.read_text().splitlines()) == sum(one.num_rows for one in kwire.capture.read(whole)) > 0
 
 
+def with_ctrl_c() -> None:
+    """Whoever runs these tests in the background may ignore it, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_ended_leaves_no_unfinished_file(tmp_path: Path, how: signal.Signals) -> None:
     out = tmp_path / "frames.jsonl"
     command = [sys.executable, "-m", "kwire.cli", "decode", "-", "--format", "jsonl", "-o", str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=with_ctrl_c) as program:
         assert program.stdin is not None
         assert program.stderr is not None
         os.write(program.stdin.fileno(), b"".join(parts_of(CAPTURE.read_bytes())[:100]))
