@@ -308,17 +308,8 @@ def _goes_on(data: Array, at: int, following: int) -> bool:
 
 
 @kernel
-def _is_unnamed(data: Array, at: int) -> bool:
-    """Whether the header of the request at ``at`` has no place for a client_id."""
-    unnamed: bool = i16(data, at + 4) == ApiKey.CONTROLLED_SHUTDOWN and i16(data, at + 6) == 0
-    return unnamed
-
-
-@kernel
 def _is_of_the_same(data: Array, at: int, following: int) -> bool:
-    """Whether the request at ``following`` has the client_id of the one at ``at``: both are there up to its end."""
-    if _is_unnamed(data, at) or _is_unnamed(data, following):
-        return False
+    """Whether the request at ``following`` has the client_id of the one at ``at``."""
     length = i16(data, at + 12)
     if i16(data, following + 12) != length:
         return False
