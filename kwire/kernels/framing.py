@@ -303,15 +303,9 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 def _goes_on(data: Array, at: int, following: int) -> bool:
     """Whether the request at ``following`` is of the client that sent the one at ``at``, and later: frames that are the
     values of records may stand side by side too, but are those of many."""
-    further = i32(data, following + 8) - i32(data, at + 8)
-    return 0 < further <= NEAR and _is_of_the_same(data, at, following)
-
-
-@kernel
-def _is_of_the_same(data: Array, at: int, following: int) -> bool:
-    """Whether the request at ``following`` has the client_id of the one at ``at``."""
     length = i16(data, at + 12)
-    if i16(data, following + 12) != length:
+    later = 0 < i32(data, following + 8) - i32(data, at + 8) <= NEAR
+    if not later or i16(data, following + 12) != length:
         return False
     same: bool = length < 0 or same_bytes(data, at + 14, data, following + 14, length)
     return same
@@ -456,9 +450,7 @@ def _others_lead_on(window: Window, facts: Facts, way: Any, at: int, stop: int, 
             return False
         if answer == NO and following + SHORTEST_REQUEST + i16(data, following + 12) > stop:
             return True
-        # Ids of SASL are behind all others, and none is behind them.
-        apart = max(i32(data, before + 8), i32(data, following + 8)) >= RESERVED
-        if not (_is_of_the_same(data, before, following) if apart else _goes_on(data, before, following)):
+        if not _goes_on(data, before, following):
             return False
         while pieces[way.walk_piece].pos + pieces[way.walk_piece].len <= following - way.shift:
             way.walk_piece += 1

@@ -25,7 +25,7 @@ from work import lines
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
-from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED, QUIET, RESERVED
+from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED, QUIET
 from kwire.kernels.layouts import Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.streams import LINGERS
@@ -265,16 +265,6 @@ def test_requests_that_do_not_wait_are_found_behind_a_loss_by_their_answers(lost
     kept = [one for k, one in enumerate(packets) if k != begin and not answers <= k < answers + lost]
     found = brief(windows(kept))
     assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [1, 2, 3, *range(5 + lost, 11)]
-
-
-def test_ids_of_sasl_stand_among_others_behind_a_loss() -> None:
-    """Java sends SASL again with ids behind all others, side by side with what it sends meanwhile."""
-    connection = talk(3)
-    begin = len(connection.packets)
-    connection.send(metadata(4)).send(metadata(5), metadata(RESERVED), metadata(6))
-    connection.answer(metadata_answer(4)).answer(*map(metadata_answer, (5, RESERVED, 6)))
-    found = brief(windows([*connection.packets[:begin], *connection.packets[begin + 1 :]]))
-    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [1, 2, 3, 5, RESERVED, 6]
 
 
 @pytest.mark.parametrize(("wait", "told"), [(QUIET - 1_000_000, False), (QUIET, True)])
