@@ -62,8 +62,6 @@ _CONNECTION: Final = {
     "latest_id": (-1, _INT32[1]),
     "told": _FLAG,
     "unanswered": _COUNT,
-    "answers": _FLAG,
-    "stray": (ABSENT, _ANY[1]),
     "handshake": (ABSENT, _ANY[1]),
     "summed": _FLAG,
 }

@@ -18,8 +18,6 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   request header is seen again; each leaves an entry, so that the answer is known to be a token too [11].
 - A response whose request may still come is waited for, and all behind it: ``DISORDER`` by the clock, and longer while
   there is a hole in the requests, until that is filled or given up.
-- Where it is not known where a request begins, one counts by its answer, since the value of a record may be any number
-  of requests; without it only where none was captured (``_is_confirmed``).
 - Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins. Its
   row comes when what is behind it does, so that the latest of its bytes that were captured date it.
 - Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
@@ -32,18 +30,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import (
-    FITS,
-    MOST_JUDGED,
-    NOT_KNOWN,
-    SO_FAR,
-    TRAILS,
-    UNFIT,
-    acks_of,
-    fits,
-    fits_all,
-    is_telling,
-)
+from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, acks_of, fits, fits_all, is_telling
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64, prefetch
@@ -70,7 +57,6 @@ from kwire.kernels.roles import (
     is_not_readable,
     let_go,
     plausible_request,
-    run_of,
     settle,
 )
 from kwire.kernels.streams import first_from
@@ -124,15 +110,6 @@ MOST_FOLLOWED: Final = 8
 """Frames, one behind the other, that tell without a segment that begins with one."""
 MOST_AWAITED: Final = 256 << 10
 """Bytes behind the beginning of a frame up to which another one is waited for that tells it."""
-
-MOST_COMPARED: Final = 64
-"""Responses among which the answer to a request behind a hole is looked for."""
-QUIET: Final = 1_000_000_000
-"""Nanoseconds for which a client sends nothing more after which its requests behind a hole do not wait for answers,"""
-PATIENCE: Final = 10_000_000_000
-"""nor for longer than so many in all."""
-MOST_TOGETHER: Final = 32
-"""Requests side by side that are believed without an answer, in one segment where nothing is answered."""
 
 PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
@@ -200,25 +177,7 @@ class Way(Row):
     blocked: int
     """1 while a response waits for its request,"""
     wake: int
-    """with which packet it is given up, unless there is a hole; or a request behind one, which waits for its answer."""
-    holds: int
-    """1 while a request behind a hole does."""
-    walk: int
-    """It begins here, at this position, and"""
-    walk_next: int
-    """the one behind it here;"""
-    walked: int
-    """the last of those side by side with it that were looked at begins here, in"""
-    walk_piece: int
-    """this piece, which has"""
-    together: int
-    """so many of them; and"""
-    alike: int
-    """there are so many in all."""
-    crowded: int
-    """1 where more than ``MOST_TOGETHER`` begin in one segment."""
-    beyond: int
-    """Where those end of which none is a request; -1 where others of them may be."""
+    """with which packet it is given up, unless there is a hole."""
     first: int
     """The piece that the next run begins with."""
     reading: int
@@ -422,190 +381,6 @@ def _request_here(
 
 
 @kernel
-def _others_lead_on(window: Window, facts: Facts, way: Any, at: int, stop: int, piece: int) -> bool:
-    """Whether all that stand side by side behind the request at ``at``, in ``piece``, can be requests of its client, as
-    far as they are there. What was looked at before is not looked at again."""
-    data, pieces = window.data, window.pieces
-    pos = at - way.shift
-    if pos not in (way.walk, way.walk_next):
-        way.walked = pos
-        way.walk_piece = piece
-        way.together = 0
-        way.alike = 0
-        way.crowded = 0
-    way.walk = pos
-    way.walk_next = pos + 4 + i32(data, at)
-    if way.walked < pos:
-        way.walked = pos
-    while True:
-        before = way.walked + way.shift
-        following = before + 4 + i32(data, before)
-        if following + SHORTEST_REQUEST > stop:
-            return True
-        answer = plausible_request(data, following, stop, facts.apis)
-        if answer == NEED_MORE:
-            return True
-        # An API or a version that is not known has a size and a client_id all the same.
-        if answer == NO and not (8 <= i32(data, following) <= LARGEST_FRAME and i16(data, following + 12) > 0):
-            return False
-        if answer == NO and following + SHORTEST_REQUEST + i16(data, following + 12) > stop:
-            return True
-        if not _goes_on(data, before, following):
-            return False
-        while pieces[way.walk_piece].pos + pieces[way.walk_piece].len <= following - way.shift:
-            way.walk_piece += 1
-            way.together = 0
-        way.together += 1
-        way.alike += 1
-        if way.together > MOST_TOGETHER:
-            way.crowded = 1
-        way.walked = following - way.shift
-
-
-@inlined
-def _has_response(data: Array, begin: int, end: int, api: int, version: int, facts: Facts, scratch: Scratch) -> bool:
-    """Whether the request ``data[begin:end]``, as far as it is there, has a response: not a Produce with acks=0."""
-    if api != ApiKey.PRODUCE:
-        return True
-    acks, behind = acks_of(data, begin, end, version, facts, scratch)
-    answered: bool = behind < 0 or acks != 0
-    return answered
-
-
-@kernel
-def _is_answerable(data: Array, at: int, stop: int, facts: Facts, scratch: Scratch) -> bool:
-    """Whether the request at ``at`` has a response."""
-    end = min(at + 4 + i32(data, at), stop)
-    has: bool = _has_response(data, at + 4, end, i16(data, at + 4), i16(data, at + 6), facts, scratch)
-    return has
-
-
-@kernel
-def _last_before(
-    window: Window, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int, clock: int
-) -> int:
-    """Of the requests side by side from ``at`` on, the last one with a response that begins in a segment which was
-    captured when the clock showed no more than ``clock``."""
-    data, pieces = window.data, window.pieces
-    last = at
-    while at - way.shift < way.walked:
-        at += 4 + i32(data, at)
-        while pieces[piece].pos + pieces[piece].len <= at - way.shift:
-            piece += 1
-        if pieces[piece].clock > clock:
-            break
-        if _is_answerable(data, at, stop, facts, scratch):
-            last = at
-    return last
-
-
-@kernel
-def _answer_to(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, answered: Any, at: int, since: int
-) -> tuple[int, int, int]:
-    """Whether the other direction has the answer to the request at ``at``, among the responses that wait for their
-    requests and were captured when the clock showed ``since``: (YES, NO or NEED_MORE; what it showed then; how many
-    responses were looked at).
-
-    Where a response begins is known, or it begins a segment. A response to a later request says that there is none.
-    """
-    data, pieces = window.data, window.pieces
-    stream = capture.streams[answered.stream]
-    wanted = i32(data, at + 8)
-    expected = stream.next if stream.synced == 1 else int64(-1)
-    count = int64(0)
-    p = answered.piece if answered.reading == 1 else answered.first
-    while p < answered.seen:
-        piece = pieces[p]
-        end = piece.pos + piece.len
-        if piece.off < 0 or end <= stream.next or end <= expected:
-            if piece.off < 0 and expected < end:
-                expected = int64(-1)
-            p += 1
-            continue
-        known = expected >= piece.pos
-        pos = expected if known else piece.pos
-        begin = piece.off + pos - piece.pos
-        stop, _ = run_of(pieces, p, answered.seen, begin + 4 + MOST_JUDGED)
-        if stop - begin < 8:
-            p += 1
-            if not known:
-                continue
-            break
-        size = i32(data, begin)
-        if size < 4 or size > LARGEST_FRAME:
-            expected = int64(-1)
-            p += 1
-            continue
-        number = i32(data, begin + 4)
-        if piece.clock + DISORDER >= since:
-            count += 1
-            if number == wanted:
-                said, _ = fits(data, begin, stop, int64(1), i16(data, at + 4), i16(data, at + 6), facts, scratch)
-                if said == SO_FAR:
-                    return int64(NEED_MORE), int64(piece.clock), count
-                return int64(YES if said in (FITS, NOT_KNOWN) else NO), int64(piece.clock), count
-            if 0 < number - wanted <= NEAR or count >= MOST_COMPARED:
-                return int64(NO), int64(piece.clock), count
-        expected = pos + 4 + size if known else int64(-1)
-        if not known:
-            p += 1
-    return int64(NEED_MORE), int64(-1), count
-
-
-@kernel
-def _is_confirmed(
-    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int
-) -> int:
-    """Whether the request at ``at``, in ``piece``, is one by what the value of a record has not: YES, NO or NEED_MORE.
-
-    A value may be any number of whole requests of the same client, with the ids that come next, and end with the
-    record set: but nobody answers them. Where responses of the connection were captured, the first of requests side by
-    side needs its own, and so does the last of them that was captured before that. Else, if none comes at all, they
-    count as long as they are not more than a client sends at once.
-    """
-    pieces = window.pieces
-    conn = capture.connections[way.slot]
-    pos = at - way.shift
-    way.beyond = -1
-    leads_on = _others_lead_on(window, facts, way, at, stop, piece)
-    last = way.walked + 4 + i32(window.data, way.walked + way.shift)
-    if not leads_on:
-        way.beyond = last if way.alike >= MOST_FOLLOWED else int64(-1)
-        return NO
-    if conn.answers == 0:
-        if way.crowded == 0:
-            return YES
-        if way.ends_here == 1 or way.walked - pos > MOST_AWAITED:
-            way.beyond = last
-            return NO
-        way.wake = NEVER
-        return NEED_MORE
-    since = pieces[piece].clock
-    answered = scratch.ways[1]
-    answerable = _is_answerable(window.data, at, stop, facts, scratch)
-    said, clock, count = _answer_to(window, capture, facts, scratch, answered, at, since)
-    if said == YES and not answerable:
-        return NO
-    if said == YES:
-        other = _last_before(window, facts, scratch, way, at, stop, piece, clock)
-        if other != at:
-            said, _, count = _answer_to(window, capture, facts, scratch, answered, other, since)
-    if said != NEED_MORE:
-        return said
-    until = min(since + PATIENCE, pieces[way.seen - 1].clock + QUIET)
-    way.wake = first_from(window.clock, window.first_order, until)
-    held = pieces[way.seen - 1].pos + pieces[way.seen - 1].len - pos
-    if way.over == 1 or way.wake <= way.now or held > window.ration:
-        # What is not answered anyway may be any number.
-        if way.crowded == 1 or (answerable and way.alike > MOST_TOGETHER):
-            way.beyond = last
-            return NO
-        return YES if count == 0 and conn.stray + DISORDER < since else NO
-    return NEED_MORE
-
-
-@kernel
 def _answers_follow(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int, piece: int
 ) -> int:
@@ -667,14 +442,6 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, wa
                 answer = plausible_request(data, at, stop, facts.apis)
                 if answer == YES:
                     answer = _request_here(window, capture, facts, scratch, way, at, stop, piece)
-                    if answer == YES:
-                        answer = _is_confirmed(window, capture, facts, scratch, way, at, stop, piece)
-                        if answer == NEED_MORE:
-                            way.holds = 1
-                            break
-                        if answer == NO and way.beyond > pos:
-                            pos = min(way.beyond, way.run_end)
-                            continue
                 elif touching and conn.first_id < 0:
                     # The handshake before it is missing.
                     token = is_kerberos(data, at, stop)
@@ -725,7 +492,7 @@ def _resynchronise(
     """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS, or BLOCKED as long
     as requests may still come that tell responses."""
     stream = capture.streams[way.stream]
-    if way.response == 1 and way.over == 0 and (_has_hole(window, asked) or asked.holds == 1):
+    if way.response == 1 and way.over == 0 and _has_hole(window, asked):
         way.wake = NEVER
         return BLOCKED
     begin = way.pos
@@ -890,9 +657,12 @@ def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch:
 
 @inlined
 def _is_answered(window: Window, facts: Facts, scratch: Scratch, row: Any) -> bool:
-    """Whether a request has a response."""
-    has: bool = _has_response(window.data, row.off, row.off + row.seen, row.api, row.version, facts, scratch)
-    return has
+    """Whether a request has a response: not a Produce with acks=0."""
+    if row.api != ApiKey.PRODUCE:
+        return True
+    acks, behind = acks_of(window.data, row.off, row.off + row.seen, row.version, facts, scratch)
+    answered: bool = behind < 0 or acks != 0
+    return answered
 
 
 @inlined
@@ -962,19 +732,17 @@ def _response(
     if which < 0:
         if way.over == 0:
             way.wake = first_from(window.clock, window.first_order, clock + DISORDER)
-            if way.wake > way.now or _has_hole(window, asked) or asked.holds == 1:
+            if way.wake > way.now or _has_hole(window, asked):
                 return False
         if i16(window.data, row.off) == _SIGNED:
             # Not even a number is made of what nobody is to see.
             row.id = ABSENT
-        conn.stray = clock
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
             row.detail = conn.given_up
         return True
-    conn.answers = 1
     entry = waiting[which]
     row.api = entry.api
     row.version = entry.version
@@ -1378,9 +1146,6 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.blocked = 0
     way.wake = NEVER
     way.holed_since = AT_THE_END
-    way.holds = 0
-    way.walk = -1
-    way.walk_next = -1
     way.reading = 0
     way.compared = 0
     way.around = -1
@@ -1457,7 +1222,6 @@ def _read_way(
         # The SYN was captured behind the first bytes.
         stream.synced = 1
     way.blocked = 0
-    way.holds = 0
     if stream.end < 0 and _only_grows(window, way):
         way.fresh = 0
         return READ
@@ -1557,8 +1321,6 @@ def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> i
     following = int64(NEVER)
     if answered.blocked == 1 and answered.wake > now:
         following = min(following, answered.wake)
-    if asked.holds == 1 and asked.wake > now:
-        following = min(following, asked.wake)
     last = window.first_order + window.clock.shape[0] - 1
     if now < conn.closed_order <= last:
         following = min(following, conn.closed_order)
@@ -1579,7 +1341,7 @@ def _read_both(
 ) -> int:
     """Reads requests and responses, packet by packet, to the end of the window: READ, FULL or UNREADABLE."""
     while True:
-        if asked.fresh == 1 or (asked.holds == 1 and (answered.fresh == 1 or asked.wake <= asked.now)):
+        if asked.fresh == 1:
             said = _read_way(window, capture, facts, scratch, rows, asked, asked)
             if said != READ:
                 return said

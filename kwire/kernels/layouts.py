@@ -292,10 +292,6 @@ class Connection(Row):
     """Number of the client_id of its latest request, -1 before that."""
     unanswered: int
     """Requests that were passed over: a later one was answered."""
-    answers: int
-    """1 when the response to a request of it was seen."""
-    stray: int
-    """What the clock showed at the latest response whose request was not seen; ABSENT before that."""
     handshake: int
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
     summed: int

@@ -63,7 +63,6 @@ __all__ = [
     "is_not_readable",
     "let_go",
     "plausible_request",
-    "run_of",
     "settle",
 ]
 
@@ -273,7 +272,7 @@ def is_kerberos(buf: Array, at: int, end: int) -> int:
 
 
 @kernel
-def run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
+def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
     """Where the bytes end that begin with piece ``p``, of those before row ``end``, without a gap, up to ``enough`` or
     behind it; and the row behind the last of these pieces."""
     stop = pieces[p].off + pieces[p].len
@@ -294,7 +293,7 @@ def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int
         at = pieces[p].off
         if at < 0:
             continue
-        stop, _ = run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
+        stop, _ = _run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
         if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
             said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
             if said == FITS:
@@ -462,7 +461,7 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
     at = pieces[p].off
     if at < 0:
         return False
-    stop, _ = run_of(pieces, p, active.seen, at + 4 + MOST_JUDGED)
+    stop, _ = _run_of(pieces, p, active.seen, at + 4 + MOST_JUDGED)
     if stop - at < LEAST_TELLING:
         return False
     size = i32(data, at)
@@ -495,7 +494,7 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
     if other.stream == active.stream or other.look >= other.seen or pieces[other.look].off < 0:
         return False
     at = pieces[other.look].off
-    stop, _ = run_of(pieces, other.look, other.seen, at + 4)
+    stop, _ = _run_of(pieces, other.look, other.seen, at + 4)
     if stop - at < 4:
         return False
     size = i32(data, at)
@@ -515,7 +514,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
             continue
         if over and _is_telling(window, facts, scratch, active, p):
             return True
-        stop, _ = run_of(pieces, p, active.seen, at + UNDECIDED)
+        stop, _ = _run_of(pieces, p, active.seen, at + UNDECIDED)
         before = int64(-1)
         count = 0
         while count < ENOUGH_ANSWERS and stop - at >= 8:

@@ -373,8 +373,6 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.told = 0
     conn.client = -1
     conn.unanswered = 0
-    conn.answers = 0
-    conn.stray = ABSENT
     conn.handshake = ABSENT
     conn.summed = 0
     _clear(ab)

@@ -26,7 +26,6 @@ def connection(*, ports: tuple[int, int] = (40000, 9092), opener: int = -1, **fi
         table[name] = -1
     table["begun_order"], table["settled_order"] = -1, -1
     table["opener_order"], table["closed_order"], table["closed_clock"] = -1, AT_THE_END, ABSENT
-    table["stray"] = ABSENT
     for name, value in fields.items():
         table[name] = value
     return table

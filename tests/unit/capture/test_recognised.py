@@ -25,7 +25,7 @@ from work import lines
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
-from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED, QUIET
+from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.layouts import Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.streams import LINGERS
@@ -191,96 +191,6 @@ def test_as_many_ids_may_be_missing_as_the_hole_has_requests(further: int) -> No
     connection.send(metadata(number)).answer(metadata_answer(number))
     found = brief(windows([*connection.packets[:before], *connection.packets[lost:]]))
     assert [one for one in found if one[2] == Status.OK] == [*several(1, 3), *several(number, number)]
-
-
-def behind_a_loss(frame: bytes, cut: int, asked: Sequence[bytes], answered: Sequence[bytes]) -> list[Packet]:
-    """A talk of three requests, then a frame whose first ``cut`` bytes are not captured, and more requests."""
-    connection = talk(3)
-    begin = len(connection.packets)
-    connection.mss = cut
-    connection.send_raw(frame[:cut])
-    connection.mss = 1460
-    connection.send_raw(frame[cut:])
-    connection.answer(*answered)
-    for one in asked:
-        connection.send(one).answer(metadata_answer(int.from_bytes(one[4:8])))
-    return [*connection.packets[:begin], *connection.packets[begin + 1 :]]
-
-
-HEARTBEAT = b"\0\1g\0\0\0\1\0\1m"
-
-
-@pytest.mark.parametrize("sides", [1, 2])
-@pytest.mark.parametrize("first", [5, 50])
-@pytest.mark.parametrize("kind", ["heartbeat", "metadata", "acks=0", "acks=1"])
-def test_a_value_that_is_a_chain_of_requests_of_the_same_client_has_none(kind: str, first: int, sides: int) -> None:
-    """300 requests side by side end a record set; the border of a segment is one of theirs as well. None is answered,
-    though what is sent behind them has their ids."""
-    made = {
-        "heartbeat": lambda number: request(12, 0, number, HEARTBEAT),
-        "metadata": metadata,
-        "acks=0": lambda number: produce(number, 0, b"\xff" * 9),
-        "acks=1": lambda number: produce(number, 1, b"\xff" * 9),
-    }[kind]
-    inner = [sized(made(number)) for number in range(first, first + 300)]
-    frame = sized(produce(4, 1, b"".join(inner)))
-    cut = len(frame) - 290 * len(inner[0])
-    packets = behind_a_loss(frame, cut, [metadata(number) for number in range(5, 9)], [produce_answer(4)])
-    if sides == 1:
-        packets = [one for one in packets if one.dst[1] == 9092]
-    found = brief(windows(packets))
-    told = [*several(1, 3), *several(5, 8)]
-    assert [one for one in found if one[2] == Status.OK] == [one for one in told if sides == 2 or one[0] == 0]
-
-
-def test_a_request_without_an_answer_has_not_that_of_the_one_around_it() -> None:
-    """The value ends with its record set, and what follows has the id that would come next."""
-    frame = sized(produce(4, 1, sized(produce(4, 0, b"\xff" * 9))))
-    cut = len(frame) - len(sized(produce(4, 0, b"\xff" * 9)))
-    found = brief(windows(behind_a_loss(frame, cut, [metadata(number) for number in (5, 6)], [produce_answer(4)])))
-    assert [one for one in found if one[2] == Status.OK] == [*several(1, 3), *several(5, 6)]
-
-
-def test_of_requests_that_were_sent_before_the_first_answer_the_last_has_its_own() -> None:
-    """A request in front of them is lost, whose answer would be that of the first of the chain. The capture ends."""
-    connection = talk(3)
-    begin = len(connection.packets)
-    inner = b"".join(sized(metadata(number)) for number in (4, 5, 6))
-    frame = sized(produce(5, 1, inner))
-    connection.send(metadata(4)).send_raw(frame[: -len(inner)]).send_raw(inner)
-    connection.answer(metadata_answer(4), produce_answer(5))
-    packets = [*connection.packets[:begin], *connection.packets[begin + 2 :]]
-    assert [one for one in brief(windows(packets)) if one[2] == Status.OK] == several(1, 3)
-
-
-@pytest.mark.parametrize("lost", [0, 1, 2])
-def test_requests_that_do_not_wait_are_found_behind_a_loss_by_their_answers(lost: int) -> None:
-    connection = talk(3)
-    begin = len(connection.packets)
-    connection.send(produce(4, 0, b"\xff" * 1700), *map(metadata, range(5, 10)))
-    answers = len(connection.packets)
-    for number in range(5, 10):
-        connection.answer(metadata_answer(number))
-    packets = connection.send(metadata(10)).answer(metadata_answer(10)).packets
-    kept = [one for k, one in enumerate(packets) if k != begin and not answers <= k < answers + lost]
-    found = brief(windows(kept))
-    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [1, 2, 3, *range(5 + lost, 11)]
-
-
-@pytest.mark.parametrize(("wait", "told"), [(QUIET - 1_000_000, False), (QUIET, True)])
-def test_a_request_behind_a_loss_that_is_not_answered_counts_when_the_client_is_quiet(wait: int, told: bool) -> None:
-    connection = talk(3)
-    begin = len(connection.packets)
-    packets = connection.send(metadata(4)).send(metadata(5)).packets
-    now = packets[-1].time
-    # What is behind the hole is acknowledged, so that it is not waited for any longer.
-    end = packets[-1].seq + len(packets[-1].payload)
-    acknowledged = replace(packets[begin - 1], payload=b"", seq=packets[begin].ack, ack=end, time=now)
-    others = [replace(packets[0], src=("10.0.0.9", 1), time=now + later) for later in (300_000_000, wait)]
-    data = pcap([*packets[:begin], *packets[begin + 1 :], acknowledged, *others])
-    tracker = Tracker()
-    found = [int(number) for number in tracker.feed(data)["id"]]
-    assert (5 in found) is told
 
 
 @pytest.mark.parametrize("behind", [b"\xff" * 50, sized(metadata_answer(9)), sized(metadata_answer(4)) + b"\xff"])
