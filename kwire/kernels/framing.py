@@ -259,9 +259,18 @@ def _mark_here(window: Window, capture: Capture, rows: Array, way: Any, size: in
 
 
 @kernel
+def _is_unnamed(data: Array, at: int) -> bool:
+    """Whether the header of the request at ``at`` has no place for a client_id."""
+    unnamed: bool = i16(data, at + 4) == ApiKey.CONTROLLED_SHUTDOWN and i16(data, at + 6) == 0
+    return unnamed
+
+
+@kernel
 def _goes_on(data: Array, at: int, following: int) -> bool:
     """Whether the request at ``following`` is of the client that sent the one at ``at``, and later: frames that are the
-    values of records may stand side by side too, but are those of many."""
+    values of records may stand side by side too, but are those of many. Both are there up to the end of that."""
+    if _is_unnamed(data, at) or _is_unnamed(data, following):
+        return False
     length = i16(data, at + 12)
     later = 0 < i32(data, following + 8) - i32(data, at + 8) <= NEAR
     if not later or i16(data, following + 12) != length:

@@ -174,7 +174,10 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     if version > apis[api].latest and not (api == ApiKey.API_VERSIONS and version < 64):
         return NO
     if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
-        return YES if size == 12 else NO
+        if size != 12:
+            return NO
+        # Whoever is told YES reads the id, which is all that its header has besides.
+        return YES if end - at >= 12 else NEED_MORE
     if size < 10:
         return NO
     if end - at < 14:

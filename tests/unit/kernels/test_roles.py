@@ -387,6 +387,8 @@ def test_a_request_is_told_as_soon_as_its_client_id_is_there(engine: Engine) -> 
         (header(api=ApiKey.API_VERSIONS, version=64), NO),
         (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=12), YES),
         (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=13), NO),
+        (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=12)[:12], YES),
+        (header(api=ApiKey.CONTROLLED_SHUTDOWN, size=12)[:11], NEED_MORE),
     ],
 )
 def test_the_bounds_of_a_plausible_request(engine: Engine, data: bytes, said: int) -> None:
