@@ -15,12 +15,14 @@ from typing import Any, Final
 from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import int64, u16, u32
 
-__all__ = ["NONE", "is_joining", "option_of", "said_by"]
+__all__ = ["JOINS", "NONE", "is_joining", "option_of", "said_by"]
 
 Array = Any
 
 NONE: Final = int64(-1)
 """No option, or nothing that it says."""
+JOINS: Final = int64(-2)
+"""In place of a number: a SYN with which another path begins."""
 
 _OPTION: Final = 30
 _END: Final = 0

@@ -33,7 +33,7 @@ from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
-from kwire.kernels.multipath import NONE, is_joining, option_of, said_by
+from kwire.kernels.multipath import JOINS, NONE, is_joining, option_of, said_by
 from kwire.kernels.numbers import grown, int64, u16
 from kwire.kernels.packets import Count
 
@@ -777,16 +777,10 @@ def _connection(
 def _on_path(
     buf: Array, at: int, header: Any, connections: Array, streams: Array, lookup: Array, finder: Any
 ) -> tuple[int, int]:
-    """Reads the option of Multipath TCP at ``at``: what ``said_by`` says. The header gets the sequence number that the
-    packet would have if all bytes of its connection went on this path.
-
-    A path that joins others begins in the middle of their connection, so its SYN counts as a packet without bytes.
-    """
+    """Reads the option of Multipath TCP at ``at``: what ``said_by`` says, or ``JOINS``. The header gets the sequence
+    number that the packet would have if all bytes of its connection went on this path."""
     if header.control & Flag.SYN:
-        if is_joining(buf, at):
-            header.control &= ~int64(Flag.SYN)
-            header.seq = (header.seq + 1) & _SEQUENCE
-        return NONE, NONE
+        return JOINS if is_joining(buf, at) else NONE, NONE
     base, acknowledged = said_by(buf, at)
     if header.length == 0:
         base = NONE
@@ -899,6 +893,10 @@ def _take(
         ):
             counts[Count.PATH] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
+        if base == JOINS:
+            # The path begins in the middle of a connection: what is read of it begins behind this packet.
+            header.control &= ~int64(Flag.SYN)
+            header.seq = (header.seq + 1) & _SEQUENCE
         if control & Flag.RST and not _ends_here(header, streams[stream]):
             continue
         own = streams[stream]

@@ -78,6 +78,16 @@ class Carried:
         filesystem, root, _ = filesystem_of(self.location, self.stores)
         return filesystem, f"{root.rstrip('/')}/sensor={quote(sensor, safe='')}"
 
+    def check(self) -> None:
+        """Raises ``KwireError`` where there is no state at all, although batches have written some."""
+        filesystem, root, _ = filesystem_of(self.location, self.stores)
+        for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+            if info.type == fs.FileType.Directory and _batches(filesystem, info.path):
+                return
+        raise KwireError(
+            f"{self.location} has no state of this stream any more: bring it back, or begin with new folders for both"
+        )
+
     def load(self, sensor: str, batch: int) -> _State:
         """The state before a batch. Raises ``KwireError`` for a file that is none."""
         filesystem, folder = self.folder(sensor)

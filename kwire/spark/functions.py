@@ -252,9 +252,13 @@ def _is_set(flag: pa.Array) -> bool:
     return len(flag) > 0 and bool(flag[0].as_py())
 
 
-def _check_bytes(column: pa.Array) -> None:
+def _bytes_of(column: pa.Array) -> pa.Array:
+    """A column of payloads; NULL in SQL has no type. Raises ``TypeError`` for one that is not of bytes."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.binary())
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
         raise TypeError(f"the payload is a column of bytes (BINARY), not of the type {column.type}")
+    return column
 
 
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
@@ -262,8 +266,7 @@ def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError 
 
     Raises ``TypeError`` for a column that is not of bytes.
     """
-    _check_bytes(column)
-    has_size = _is_set(sized)
+    column, has_size = _bytes_of(column), _is_set(sized)
     for value in column:
         data: bytes | None = value.as_py()
         if not has_size or data is None:
@@ -401,7 +404,7 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
     """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
     import numpy as np
 
-    _check_bytes(payload)
+    payload = _bytes_of(payload)
     count = len(payload)
     ends = np.frombuffer(payload.buffers()[1], np.int32)[payload.offset : payload.offset + count + 1].astype(np.int64)
     stored = payload.buffers()[2]
@@ -552,6 +555,7 @@ def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Ar
 def _windows(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
     first = 0
     size = 0
+    payload = _bytes_of(payload)
     lengths = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_pylist()
     for row, length in enumerate(lengths):
         if size + length > WINDOW and row > first:

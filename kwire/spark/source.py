@@ -232,8 +232,10 @@ class Options:
             check(_table(table, form, deep=deep))
             if TOGETHER.lower() in options:
                 raise KwireError(f"the option {TOGETHER!r} goes without 'across', which has a task for each sensor")
-        elif sensor is not None:
-            raise KwireError("the option 'sensor' goes with 'across'")
+        else:
+            for name in (SENSOR, growing.STATE, growing.TIMEOUT):
+                if name.lower() in options:
+                    raise KwireError(f"the option {name!r} goes with 'across'")
         limits, secrets = _limits(options.get(LIMITS, "")), _secrets(options.get(SECRETS, "redact"))
         from kwire.spark.files import Choice
 

@@ -39,6 +39,8 @@ __all__ = ["StreamReader"]
 
 EVERY: Final = 1.0
 """Seconds between two listings of the folder, at least."""
+CARRIES: Final = "carries"
+"""Of an offset: whether a batch up to it has written what later ones begin with."""
 
 
 @dataclass
@@ -84,7 +86,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offset after one more batch; ``start`` where there is nothing to take."""
         self._list()
         everything = isinstance(limit, ReadAllAvailable)
-        return Memory.of(start).next(self._listed, self._closed, self.options.stream, everything=everything) or start
+        end = Memory.of(start).next(self._listed, self._closed, self.options.stream, everything=everything)
+        if end is None:
+            return start
+        if self._carried is not None:
+            end[CARRIES] = bool(_pairs(end)) or bool(start.get(CARRIES))
+        return end
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch."""
@@ -96,6 +103,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options.check_beside()
         if self._carried is None:
             return self.files.grouped(files)
+        if start.get(CARRIES):
+            self._carried.check()
         made: list[InputPartition] = [FilePartition((one,)) for one in files if one.trouble is not None]
         for whole in wholes([one for one in files if one.trouble is None], self.options.sensor):
             sensor = sensor_of(whole.files[0].name, self.options.sensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from pyarrow import fs
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from telemetry_seeds import seeded, too_many_bytes
 
@@ -118,6 +120,24 @@ def test_a_stream_across_its_batches(spark: SparkSession, folder: Path, tmp_path
     writer.trigger(availableNow=True).start().awaitTermination()
     assert sorted(found) == [0, 1]
     assert plain(row for some in found.values() for row in some) == uncut()
+
+
+def test_a_stream_whose_state_is_gone_is_told(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    growing, state = tmp_path / "growing", tmp_path / "state"
+    growing.mkdir()
+
+    def run(name: str) -> None:
+        shutil.copy2(folder / name, growing / name)
+        options = {"table": "records", "across": "true", "stateLocation": str(state), "idle": "0s"}
+        frame = spark.readStream.format("kwire").options(**options).load(str(growing))
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    run("0.pcap")
+    run("1.pcap")
+    shutil.rmtree(state)
+    with pytest.raises(StreamingQueryException, match="has no state of this stream any more"):
+        run("2.pcap")
 
 
 def test_what_clients_were_told_in_one_batch_is_known_in_the_next(tmp_path: Path) -> None:

@@ -165,6 +165,14 @@ def test_functions_have_names_in_sql(spark: SparkSession) -> None:
     assert spark.range(1).select(kwire.spark.api_name(sql.lit(18)).alias("n")).collect() == [Row(n="ApiVersions")]
 
 
+def test_null_without_a_type_is_null(spark: SparkSession) -> None:
+    (row,) = spark.sql(
+        "SELECT kwire_decode_request(NULL) AS a, kwire_decode_request_header(NULL) AS b, "
+        "kwire_decode_response(NULL, 3, 1) AS c, kwire_decode_records(NULL) AS d, kwire_api_name(NULL) AS e"
+    ).collect()
+    assert list(row) == [None] * 5
+
+
 def test_decode_response_takes_api_and_version_from_columns_or_numbers(spark: SparkSession) -> None:
     frame = binary(spark, VERSIONS).withColumns({"key": sql.lit(18), "version": sql.lit("3")})
     expected = kwire.decode_response(VERSIONS, api_key=18, api_version=3)

@@ -20,6 +20,7 @@ import kwire.spark
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.files import File
 from kwire.spark.growing import Memory, Taken, Terms, Waiting, files_of, first_offset
+from kwire.spark.source import Options
 from kwire.testing import packets
 
 COLUMNS = "capture string, correlation_id int, api_name string, size bigint, status string, error string"
@@ -132,6 +133,12 @@ def test_options_that_are_none_fail_at_load(spark: SparkSession) -> None:
     ):
         with pytest.raises(KwireError, match=said):
             Terms.of({name: value})
+
+
+@pytest.mark.parametrize("name", ["sensor", "stateLocation", "stateTimeout"])
+def test_what_goes_with_across_is_refused_without_it(name: str) -> None:
+    with pytest.raises(KwireError, match=f"the option '{name}' goes with 'across'"):
+        Options.of({"path": "/", name.lower(): "1"})
 
 
 def test_options_are_read_as_spark_has_them() -> None:
