@@ -37,7 +37,8 @@ UNITS = {"bytes": 1, "kB": 1000, "MB": 1_000_000}
 
 def captures() -> list[Path]:
     """All golden captures, but those of other protocols."""
-    found = (*HERE.rglob("*.pcap"), *HERE.rglob("*.pcapng"))
+    # Bytes of paths that share a connection stand where they do in that, and tshark counts those of each path.
+    found = {*HERE.rglob("*.pcap"), *HERE.rglob("*.pcapng")} - {HERE / "paths" / "multipath" / "two-paths.pcap"}
     return sorted(path for path in found if "foreign" not in path.relative_to(HERE).parts)
 
 
