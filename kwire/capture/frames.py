@@ -225,6 +225,8 @@ class Frames:
 
     def errors(self, rows: Array) -> Iterator[tuple[int, str]]:
         """What is wrong with those of the frames ``rows`` with which something is: their rows, and a sentence."""
+        if not len(rows):
+            return
         reason, detail, left = self.table["reason"][rows], self.table["detail"][rows], self.left_over[rows]
         wrong = np.flatnonzero((reason != Reason.NONE) | (left != 0))
         about = (one[wrong].tolist() for one in (rows, reason, detail, left, self.table["version"][rows]))

@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import ABSENT
+from kwire.kernels.layouts import ABSENT, Reason
 from kwire.kernels.numbers import SLACK, copy_wide, int64
+from kwire.schema.keys import ApiKey
 
 __all__ = ["Columns", "Met", "Told", "columns_of", "frame_columns", "spread_texts"]
 
@@ -46,7 +47,11 @@ class Told(IntEnum):
     """How many frames have an API without a name."""
     MIXED = 8
     """Not 0 where they are not all of one API."""
-    COUNT = 9
+    WRONG = 9
+    """How many frames have a reason, which is what is wrong with them."""
+    ASKING = 10
+    """How many are ApiVersions requests or responses."""
+    COUNT = 11
 
 
 class Met(NamedTuple):
@@ -129,6 +134,8 @@ def frame_columns(
     no_id = int64(0)
     no_latency = int64(0)
     no_name = int64(0)
+    wrong = int64(0)
+    asking = int64(0)
     mixed = int64(rows.shape[0] == 0 or made.connection.shape[0] == 0)
     bits = int64(0)
     count = made.connection.shape[0]
@@ -168,6 +175,8 @@ def frame_columns(
             no_name += 1 - has_name[api]
         else:
             no_name += 1
+        wrong += row.reason != Reason.NONE
+        asking += api == ApiKey.API_VERSIONS
         if api == ABSENT:
             no_api += 1
             api = int64(0)
@@ -207,6 +216,8 @@ def frame_columns(
     told[Told.NO_LATENCY] = no_latency
     told[Told.NO_NAME] = no_name
     told[Told.MIXED] = mixed
+    told[Told.WRONG] = wrong
+    told[Told.ASKING] = asking
 
 
 @kernel

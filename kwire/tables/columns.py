@@ -52,6 +52,8 @@ _FEW = 256
 _SMALL_TEXTS: Final = 64 << 10
 """Bytes of texts that a kernel spreads over rows, which has a copy of them: of a few short ones it takes a third of the
 time of Arrow's ``take``."""
+_SMALL_SPREAD: Final = 1 << 20
+"""Bytes of a column for which there may be room that it does not need: then they are not counted before."""
 _MOST_SPREAD: Final = (1 << 31) - 1
 """Bytes of one column."""
 
@@ -94,15 +96,18 @@ def _spread(texts: pa.Array, index: Array) -> pa.Array | None:
         return None
     # A copy, as of all that may be written to or not: the kernel is compiled for the one.
     ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].copy()
-    total = int(np.diff(ends).take(index).sum())
-    if total > _MOST_SPREAD:
-        return None
+    sizes = np.diff(ends)
+    room = len(index) * int(sizes.max(initial=0))
+    if room > _SMALL_SPREAD:
+        room = int(sizes.take(index).sum())
+        if room > _MOST_SPREAD:
+            return None
     given = np.zeros(size + SLACK, np.uint8)
     if data is not None:
         given[:size] = np.frombuffer(data, np.uint8)
-    offsets, out = np.empty(len(index) + 1, np.int32), np.empty(total + SLACK, np.uint8)
+    offsets, out = np.empty(len(index) + 1, np.int32), np.empty(room + SLACK, np.uint8)
     MACHINE(spread_texts)(index, ends, given, offsets, out)
-    return pa.StringArray.from_buffers(len(index), pa.py_buffer(offsets), pa.py_buffer(out[:total]))
+    return pa.StringArray.from_buffers(len(index), pa.py_buffer(offsets), pa.py_buffer(out[: offsets[-1]]))
 
 
 def _coded(texts: pa.Array, index: Array, mask: Array | None = None) -> pa.Array:

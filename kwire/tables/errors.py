@@ -18,40 +18,39 @@ import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.protocol.error_codes import error_name
-from kwire.protocol.facts import facts
-from kwire.schema.keys import ApiKey
 
 __all__ = ["TYPE", "column"]
 
 Array = Any
 
 TYPE: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
+_NO_NAMES: Final = pa.array([], pa.string())
 
 
-def column(frames: Frames, first: int, readable: Array, apis: Array, versions: Array) -> pa.Array:
-    """Of the rows from ``first`` on; ``readable``: which of them are responses that may be read. ``apis`` and
-    ``versions`` are theirs."""
+def column(frames: Frames, first: int, readable: Array, newer: Array | None) -> pa.Array:
+    """Of the rows from ``first`` on; ``readable``: which of them are responses that may be read. ``newer``: which are
+    of ApiVersions in a version that there is no layout of, None for none; it is written to."""
     if not readable.any():
         return pa.nulls(len(readable), TYPE)
     unreadable, row, codes = frames.error_codes
     here = slice(first, first + len(readable))
-    errors = slice(*np.searchsorted(row, (here.start, here.stop)))
-    row, codes = row[errors] - first, codes[errors]
     there = readable & ~unreadable[here]
-    # An ApiVersions response of a version that there is no layout of, unless it fell back to one.
-    newer = versions > facts().apis["latest"][ApiKey.API_VERSIONS]
-    if newer.any():
-        newer &= apis == ApiKey.API_VERSIONS
+    if len(row):
+        errors = slice(*np.searchsorted(row, (here.start, here.stop)))
+        row, codes = row[errors] - first, codes[errors]
+    if newer is not None:
+        # They are not read, unless they fell back to a version that has one.
         newer[row] = False
         there &= ~newer
-    kept = there[row]
-    row, codes = row[kept], codes[kept]
+    if len(row):
+        kept = there[row]
+        row, codes = row[kept], codes[kept]
     if not len(row):
         # No errors, as in most windows.
         nulls = len(there) - int(np.count_nonzero(there))
         valid = pa.py_buffer(np.packbits(there, bitorder="little")) if nulls else None
         ends = pa.py_buffer(np.zeros(len(there) + 1, np.int32))
-        return pa.Array.from_buffers(TYPE, len(there), [valid, ends], nulls, children=[pa.array([], pa.string())])
+        return pa.Array.from_buffers(TYPE, len(there), [valid, ends], nulls, children=[_NO_NAMES])
     # Each code once for each row, where it stands first.
     _, place = np.unique(row << 16 | codes & 0xFFFF, return_index=True)
     place.sort()

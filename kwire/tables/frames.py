@@ -20,8 +20,10 @@ from kwire import schema
 from kwire.capture.frames import Frames, sentence
 from kwire.kernels.columns import Columns, Met, Told
 from kwire.kernels.layouts import ABSENT, Status
+from kwire.protocol.facts import facts
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
+from kwire.schema.keys import ApiKey
 from kwire.tables import columns, errors, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
@@ -164,8 +166,10 @@ class Capture:
         if made is None:
             both = (self._of(frames, *one) for one in zip(slots.tolist(), numbers.tolist(), strict=True))
             texts = [hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)]
-            few = pa.array(texts, pa.string()).dictionary_encode()
-            made = few.dictionary, few.indices.to_numpy()
+            # Of so few, this takes a fraction of Arrow's time.
+            places: dict[str, int] = {}
+            index = np.array([places.setdefault(text, len(places)) for text in texts], np.int32)
+            made = pa.array(list(places), pa.string()), index
             if len(self._addresses) >= _MOST_ADDRESSES:
                 self._addresses.clear()
             if len(ends) <= _MANY_ENDS:
@@ -313,6 +317,8 @@ class FrameColumns:
     def client_id(self) -> pa.Array:
         numbers = self._numbers.clients[: self._told(Told.CLIENTS)].tolist()
         texts = [self._frames.client_id(number) for number in numbers]
+        if len(texts) == 1:
+            return columns.constant(texts[0], self._count)
         return columns.picked(pa.array(texts, pa.string()), self._numbers.client)
 
     def size(self) -> pa.Array:
@@ -327,10 +333,10 @@ class FrameColumns:
         return columns.pick(WORDS, self._statuses)
 
     def error(self) -> pa.Array:
+        if not self._told(Told.WRONG) and not self._more:
+            return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason).tolist()
-        if not wrong and not self._more:
-            return columns.constant(None, self._count)
         texts: list[str | None] = [None] * self._count
         for row in wrong:
             texts[row] = sentence(int(reason[row]), int(detail[row]))
@@ -341,8 +347,13 @@ class FrameColumns:
     def errors(self) -> pa.Array:
         made = self._numbers
         readable = made.response == 1
-        readable &= _WITH_BODY[self._statuses]
-        return errors.column(self._frames, self._rows.start, readable, made.api, made.version)
+        if self._statuses.any():
+            readable &= _WITH_BODY[self._statuses]
+        newer = None
+        if self._told(Told.ASKING):
+            newer = made.version > facts().apis["latest"][ApiKey.API_VERSIONS]
+            newer &= made.api == ApiKey.API_VERSIONS
+        return errors.column(self._frames, self._rows.start, readable, newer)
 
 
 class _Maker(Maker):

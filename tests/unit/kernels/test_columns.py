@@ -19,6 +19,7 @@ def rows(some: np.random.Generator) -> np.ndarray:
     made = np.zeros(COUNT, FRAME)
     made["number"] = np.arange(1000, 1000 + COUNT)
     made["slot"], made["client_side"] = some.integers(0, SLOTS, COUNT), some.integers(0, 2, COUNT)
+    made["reason"] = some.integers(0, 3, COUNT)
     made["response"], made["client"] = some.integers(0, 2, COUNT), some.integers(-1, CLIENTS, COUNT)
     made["time"], made["size"] = some.integers(-(1 << 50), 1 << 50, COUNT), some.integers(0, 1 << 40, COUNT)
     for name, high in (("api", NAMED), ("version", 20), ("id", 1 << 31), ("latency", 1 << 40)):
@@ -74,6 +75,8 @@ def test_each_column_is_what_numpy_makes_of_the_rows(engine: Engine, seed: int, 
     assert np.unpackbits(made.timed, count=len(picked), bitorder="little").astype(bool).tolist() == timed.tolist()
     assert made.millis[timed].tolist() == (np.maximum(picked["latency"], 0)[timed] / 1e6).tolist()
     assert told[Told.MIXED] != 0
+    assert told[Told.WRONG] == (picked["reason"] != 0).sum()
+    assert told[Told.ASKING] == (api == 18).sum()
 
 
 def test_whether_all_are_of_one_api(engine: Engine) -> None:

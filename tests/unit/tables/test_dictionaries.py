@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kwire import capture
+from kwire.kernels.engine import Engine, using
 from kwire.records.arrow_types import DICTIONARY
 from kwire.tables import CAPTURE, names, table
 from kwire.tables.columns import Texts, filled, in_type, pick, picked, with_dictionaries
@@ -72,6 +73,16 @@ def test_picked_texts_are_those_of_their_numbers(values: list[str | None], count
         one.validate(full=True)
         assert one.to_pylist() == in_type(one, pa.string()).to_pylist() == wanted
         assert in_type(in_type(one, pa.string()), DICTIONARY).to_pylist() == wanted
+
+
+@pytest.mark.parametrize("long", [40, 20_000])
+def test_texts_are_spread_with_room_that_is_counted_or_estimated(engine: Engine, long: int) -> None:
+    texts = ["", "request", "ü" * long]
+    numbers = np.array([1, 0, 1, 2] * 30)
+    with using(engine):
+        made = in_type(picked(pa.array(texts, pa.string()), numbers), pa.string())
+    made.validate(full=True)
+    assert made.to_pylist() == [texts[one] for one in numbers]
 
 
 def test_of_many_texts_those_that_occur_are_there() -> None:
