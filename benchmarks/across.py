@@ -140,6 +140,8 @@ def measured(what: str, folder: str, cores: int, table: str) -> None:
     if what == "cores":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    # Left alone, a JVM takes another garbage collector on one core than on two, which would be measured as well.
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:+UseG1GC")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.log.level", "ERROR").getOrCreate()
     runs = []
