@@ -1,13 +1,15 @@
 """What Spark adds to reading captures: each table beside an identity source of the same batches.
 
-    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--only TEXT]
+    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--warm 5] [--only TEXT]
 
 The captures are those of ``benchmarks/capture.py``. The identity source is a Python data source that maps files of
 Arrow batches, made before by ``kwire.capture.read`` of the same captures and columns, and yields them: what it takes is
 what Spark takes for any Python data source that gives these rows. Both are written to Spark's ``noop`` sink, one task
 for each file, in workers that have done it before; rounds are interleaved, figures are medians: of the time on the
-clock, and of the CPU time of this process and all below it, which is what to compare on a busy machine (Linux). Needs
-``kwire[spark]`` and Java.
+clock, and of the CPU time of this process and all below it, which is what to compare on a busy machine (Linux). What
+any query costs, whatever it reads, is some 80 ms in both, so ratios of small captures are nearer to 1 than those of
+large ones: say the size with the figure. The JVM goes on compiling for some 20 rounds (``--warm``: rounds that do not
+count). Needs ``kwire[spark]`` and Java.
 """
 
 from __future__ import annotations
@@ -113,6 +115,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100, help="megabytes of each capture, in all files together")
     parser.add_argument("--files", type=int, default=2, help="files of each capture, and tasks at once")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm", type=int, default=5, help="rounds before those that count")
     parser.add_argument("--only", default="", help="queries whose name contains this")
     args = parser.parse_args()
     builder: Any = SparkSession.builder
@@ -142,10 +145,10 @@ def main() -> None:
                 continue
             own, identity, rows = made(spark, folder, files[title], query)
             times: tuple[list[tuple[float, float]], ...] = ([], [])
-            for turn in range(args.rounds + 2):
+            for turn in range(args.warm + args.rounds):
                 for one, frame in zip(times, (own, identity), strict=True):
                     taken = spent(frame)
-                    if turn >= 2:
+                    if turn >= args.warm:
                         one.append(taken)
             print(f"{query:32} {rows:10,} rows", end="")
             for which, kind in enumerate(("clock", "CPU")):

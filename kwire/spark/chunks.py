@@ -58,11 +58,11 @@ def decode_frames(
     ``df`` has a row for each chunk. ``connection``: what is the same for all chunks of a connection, both directions
     (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
     ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
-    is the client is found out by what they send. ``time``: a timestamp, or nanoseconds since 1970. ``payload``: the
-    bytes; null and empty ones are passed over. ``position``: which byte of its direction is the first of the chunk,
-    where the tracer counts them: bytes that it has lost are ``gap`` rows then. ``order``: what puts chunks of the same
-    time in order. ``columns`` chooses columns, ``options`` are those of the data source (``limits``, ``payloads``,
-    ``apis``, ``topics`` ...).
+    is the client is found out by what they send. ``time``: a timestamp, or nanoseconds since 1970; null ones come
+    first, and count as 1970. ``payload``: the bytes; null and empty ones are passed over. ``position``: which byte of
+    its direction is the first of the chunk, where the tracer counts them: bytes that it has lost are ``gap`` rows then.
+    ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
+    data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
 
     A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for a table,
     column or option that there is not, ``CaptureError`` for a ``keylog`` or ``topic_ids`` that is not there.

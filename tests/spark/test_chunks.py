@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 import kwire.spark
 from kwire import capture
@@ -43,6 +45,14 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     assert plain({name: row[name] for name in FRAMES} for row in found) == expected("frames", FRAMES)
     assert {row["connection"]["socket"] for row in found} <= {row[1] for row in rows}
     assert len({row["frame"] for row in found}) == len(found)
+    # A tracer that knows no times knows their order.
+    timeless = kwire.spark.decode_frames(
+        df.withColumn("ns", sql.lit(None).cast("long")), **how, requests="egress", columns=FRAMES
+    )
+    rows_of = timeless.toArrow().to_pylist()
+    assert {row["timestamp"] for row in rows_of} == {datetime(1970, 1, 1, tzinfo=UTC)}
+    kept = [name for name in FRAMES if name not in ("timestamp", "latency_ms")]
+    assert plain({name: row[name] for name in kept} for row in rows_of) == expected("frames", kept)
     # Who is the client, told by what they send; times as Spark has them; records, their keys out of the same streams.
     frame = kwire.spark.decode_frames(
         df.selectExpr("pid", "way", "timestamp_micros(ns div 1000) as at", "data", "n"),
