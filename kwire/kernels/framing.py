@@ -30,7 +30,18 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from kwire.kernels.engine import inlined, kernel
-from kwire.kernels.judging import FITS, NOT_KNOWN, SO_FAR, TRAILS, UNFIT, acks_of, fits, fits_all, is_telling
+from kwire.kernels.judging import (
+    FITS,
+    MOST_JUDGED,
+    NOT_KNOWN,
+    SO_FAR,
+    TRAILS,
+    UNFIT,
+    acks_of,
+    fits,
+    fits_all,
+    is_telling,
+)
 from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64, prefetch
@@ -50,16 +61,20 @@ from kwire.kernels.roles import (
     NEED_MORE,
     NEVER,
     NO,
+    OFTEN,
+    UNDECIDED,
     YES,
     Facts,
     Window,
+    has_client_id,
     is_kerberos,
     is_not_readable,
     let_go,
     plausible_request,
+    run_of,
     settle,
 )
-from kwire.kernels.streams import first_from
+from kwire.kernels.streams import ACKED_WAIT, first_from
 from kwire.kernels.tracking import FARTHEST_AHEAD, MOST_WINDOW
 from kwire.schema.keys import ApiKey
 
@@ -106,6 +121,10 @@ RESERVED: Final = LARGEST_ID - 7
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included: so many more, and another id may have been there."""
 
+MOST_PIECES: Final = 64
+"""Pieces in which the answer to a request is looked for,"""
+MOST_LOOKED: Final = 16 << 10
+"""and bytes that are judged for it."""
 MOST_FOLLOWED: Final = 8
 """Frames, one behind the other, that tell without a segment that begins with one."""
 MOST_AWAITED: Final = 256 << 10
@@ -178,6 +197,9 @@ class Way(Row):
     """1 while a response waits for its request,"""
     wake: int
     """with which packet it is given up, unless there is a hole."""
+    unsure: int
+    """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``: until then
+    nothing of the other direction is read."""
     first: int
     """The piece that the next run begins with."""
     reading: int
@@ -926,6 +948,105 @@ def _tells(window: Window, facts: Facts, scratch: Scratch, way: Any, at: int, st
     return int64(YES) if answer == NEED_MORE and way.ends_here == 1 else answer
 
 
+@kernel
+def _has_answer(
+    window: Window, facts: Facts, scratch: Scratch, first: int, seen: int, at: int, stop: int, late: bool, most: int
+) -> tuple[bool, int]:
+    """Whether one of the frames with which pieces of the other direction begin, rows ``first`` to ``seen`` - 1, is the
+    answer to the request at ``at``; and how many of ``most`` bytes may still be looked at. ``late``: what is there of
+    it has to do."""
+    data, pieces = window.data, window.pieces
+    if stop - at < SHORTEST_REQUEST:
+        return False, most
+    for p in range(first, min(seen, first + OFTEN)):
+        begin = pieces[p].off
+        count = int64(0)
+        while begin >= 0 and count < MOST_FOLLOWED and most > 0:
+            there, behind = run_of(pieces, p, seen, begin + 4 + MOST_JUDGED)
+            size = i32(data, begin) if there - begin >= 8 else int64(0)
+            if size < 4 or size > LARGEST_FRAME:
+                break
+            # Of what is cut off, nothing more will come.
+            enough = late or behind < seen or there - begin >= 4 + min(size, int64(MOST_JUDGED))
+            if enough and i32(data, begin + 4) == i32(data, at + 8):
+                said, looked = fits(data, begin, there, int64(1), i16(data, at + 4), i16(data, at + 6), facts, scratch)
+                if said not in (UNFIT, TRAILS):
+                    return True, most
+                most -= looked
+            begin += 4 + size
+            count += 1
+    return False, most
+
+
+@kernel
+def _is_no_answer(window: Window, first: int, seen: int, begin: int) -> bool:
+    """Whether pieces of a direction, rows ``first`` to ``seen`` - 1, which have none of the answers that there should
+    be, have others: not where bytes are missing, of those behind position ``begin`` too. Where the beginning of the
+    stream is not known (``begin`` is below 0), only where one of them begins with a frame that ends with one."""
+    data, pieces = window.data, window.pieces
+    if 0 <= begin < pieces[first].pos:
+        return False
+    framed = begin >= 0
+    for p in range(first, min(seen, first + OFTEN)):
+        at = pieces[p].off
+        if at < 0 or (p > first and pieces[p].pos > pieces[p - 1].pos + pieces[p - 1].len):
+            return False
+        if not framed and pieces[p].len >= 4:
+            size = i32(data, at)
+            there, _ = run_of(pieces, p, seen, at + 4 + size)
+            framed = 0 < size <= LARGEST_FRAME and there == at + 4 + size
+    return framed
+
+
+@kernel
+def _is_confirmed(
+    window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, stop: int
+) -> int:
+    """Whether the other direction agrees that the request at ``at``, without a client_id, is one: YES, NO or NEED_MORE.
+
+    It does with the answer to this one, or to another one behind it: what is left of an answer whose beginning is not
+    in the capture says nothing. Where neither has come with ``OFTEN`` packets, or will, it does not, but for holes.
+    Where nothing of it has come for a while it may not have been captured, and says nothing.
+    """
+    data, pieces = window.data, window.pieces
+    other = scratch.ways[1]
+    stream = capture.streams[other.stream]
+    first = other.piece if other.reading == 1 else other.first
+    while first < other.seen and pieces[first].pos + pieces[first].len <= stream.next:
+        first += 1
+    end = way.pos + 4 + i32(data, at)
+    # Packets of both directions, without those that brought the request.
+    count = other.seen - first
+    p = way.seen - 1
+    while p > way.piece and count < OFTEN and pieces[p].pos >= end:
+        count += 1
+        p -= 1
+    held = pieces[way.seen - 1].pos + pieces[way.seen - 1].len - end
+    reached = pieces[other.seen - 1].pos + pieces[other.seen - 1].len if first < other.seen else stream.next
+    ended = 0 <= stream.end <= reached and stream.end_order <= way.now
+    late = way.over == 1 or ended or count >= OFTEN or held > UNDECIDED
+    if first >= other.seen:
+        asked = pieces[_last_piece(window, way, end)]
+        way.wake = first_from(window.clock, window.first_order, asked.clock + ACKED_WAIT)
+        return int64(YES) if late or way.wake <= way.now else int64(NEED_MORE)
+    way.wake = NEVER
+    seen = min(other.seen, first + MOST_PIECES)
+    most = int64(MOST_LOOKED)
+    for _ in range(MOST_FOLLOWED):
+        found, most = _has_answer(window, facts, scratch, first, seen, at, stop, late, most)
+        if found:
+            return int64(YES)
+        at += 4 + i32(data, at)
+        if stop - at < 4 or plausible_request(data, at, stop, facts.apis) != YES:
+            break
+    if not late:
+        return int64(NEED_MORE)
+    if way.over == 0 and _has_hole(window, other):
+        return int64(YES)
+    begin = stream.next if stream.start >= 0 or stream.synced == 1 else int64(-1)
+    return int64(NO) if _is_no_answer(window, first, seen, begin) else int64(YES)
+
+
 @inlined
 def _is_no_frame(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, way: Any, at: int, available: int, size: int
@@ -941,16 +1062,21 @@ def _is_no_frame(
     stop = way.run_end + way.shift
     end = way.pos + 4 + size
     following = at + 4 + size
+    conn = capture.connections[way.slot]
+    if way.response == 0 and conn.first_id < 0 and conn.by_broker == 1:
+        answer = _tells(window, facts, scratch, way, at, stop)
+        # Other protocols may spell as much by chance. What is not there to its end has no answer yet.
+        unnamed = not has_client_id(window.data, at, stop)
+        if answer == YES and unnamed and (following <= stop or way.ends_here == 1):
+            answer = _is_confirmed(window, capture, facts, scratch, way, at, stop)
+            way.unsure = 1 if answer == NEED_MORE else 0
+        if answer != YES:
+            return YES if answer == NO else NEED_MORE
     if _begins_tokens(window, capture, way, at):
         if following >= stop:
             return NO
         body = _body_there(window, capture, facts, scratch, way, at, stop, way.now)
         return YES if body in (UNFIT, TRAILS) else NO
-    conn = capture.connections[way.slot]
-    if way.response == 0 and conn.first_id < 0 and conn.by_broker == 1:
-        answer = _tells(window, facts, scratch, way, at, stop)
-        if answer != YES:
-            return YES if answer == NO else NEED_MORE
     if way.after > way.piece + 1 and _has_another(window, capture, facts, scratch, way, at, end):
         return YES
     if following >= stop:
@@ -1000,8 +1126,10 @@ def _next_frame(
     if not token:
         no_frame = _is_no_frame(window, capture, facts, scratch, way, at, available, size)
         if no_frame == NEED_MORE:
+            if way.response == 0:
+                return WAITS
             way.wake = NEVER
-            return WAITS if way.response == 0 else BLOCKED
+            return BLOCKED
         if no_frame == YES and (
             way.response == 0 or not whole or _asked_before(window, capture, way, at, way.now) >= 0
         ):
@@ -1153,6 +1281,7 @@ def _begin_way(window: Window, capture: Capture, way: Any, slot: int, response: 
     way.seen = 0
     way.fresh = 1
     way.blocked = 0
+    way.unsure = 0
     way.wake = NEVER
     way.holed_since = AT_THE_END
     way.reading = 0
@@ -1231,6 +1360,7 @@ def _read_way(
         # The SYN was captured behind the first bytes.
         stream.synced = 1
     way.blocked = 0
+    way.unsure = 0
     if stream.end < 0 and _only_grows(window, way):
         way.fresh = 0
         return READ
@@ -1312,8 +1442,9 @@ def _following(window: Window, capture: Capture, asked: Any, answered: Any) -> i
     """The next packet with which something happens to a connection; NEVER if there is none in this window."""
     pieces = window.pieces
     following = _otherwise(window, capture, asked, answered)
-    _grow(window, capture, asked, answered, following)
-    _grow(window, capture, answered, asked, following)
+    if asked.unsure == 0:
+        _grow(window, capture, asked, answered, following)
+        _grow(window, capture, answered, asked, following)
     if asked.seen < asked.end_piece:
         following = min(following, pieces[asked.seen].order)
     if answered.seen < answered.end_piece:
@@ -1330,6 +1461,8 @@ def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> i
     following = int64(NEVER)
     if answered.blocked == 1 and answered.wake > now:
         following = min(following, answered.wake)
+    if asked.unsure == 1 and asked.wake > now:
+        following = min(following, asked.wake)
     last = window.first_order + window.clock.shape[0] - 1
     if now < conn.closed_order <= last:
         following = min(following, conn.closed_order)
@@ -1357,7 +1490,8 @@ def _read_both(
             if answered.blocked == 1 or capture.streams[answered.stream].synced != 1:
                 # A request may be the one that it waits for, or say which answers are to be expected.
                 answered.fresh = 1
-        if answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now):
+        ready = answered.fresh == 1 or (answered.blocked == 1 and answered.wake <= answered.now)
+        if ready and asked.unsure == 0:
             said = _read_way(window, capture, facts, scratch, rows, answered, asked)
             if said != READ:
                 return said
@@ -1366,6 +1500,8 @@ def _read_both(
             return READ
         _see(window, capture, asked, now)
         _see(window, capture, answered, now)
+        if asked.unsure == 1:
+            asked.fresh = 1
         for way in (asked, answered):
             stream = capture.streams[way.stream]
             if now in (stream.end_order, stream.start_order):

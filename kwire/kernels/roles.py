@@ -55,14 +55,18 @@ __all__ = [
     "NEED_MORE",
     "NEVER",
     "NO",
+    "OFTEN",
+    "UNDECIDED",
     "YES",
     "Facts",
     "Window",
     "begin_hellos",
+    "has_client_id",
     "is_kerberos",
     "is_not_readable",
     "let_go",
     "plausible_request",
+    "run_of",
     "settle",
 ]
 
@@ -275,7 +279,7 @@ def is_kerberos(buf: Array, at: int, end: int) -> int:
 
 
 @kernel
-def _run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
+def run_of(pieces: Array, p: int, end: int, enough: int) -> tuple[int, int]:
     """Where the bytes end that begin with piece ``p``, of those before row ``end``, without a gap, up to ``enough`` or
     behind it; and the row behind the last of these pieces."""
     stop = pieces[p].off + pieces[p].len
@@ -296,7 +300,7 @@ def _answers(window: Window, facts: Facts, scratch: Any, other: Any, wanted: int
         at = pieces[p].off
         if at < 0:
             continue
-        stop, _ = _run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
+        stop, _ = run_of(pieces, p, other.seen, at + 4 + MOST_JUDGED)
         if stop - at >= 8 and i32(data, at + 4) == wanted and 4 <= i32(data, at) <= LARGEST_FRAME:
             said, _ = fits(data, at, stop, int64(1), api, version, facts, scratch)
             if said == FITS:
@@ -464,7 +468,7 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
     at = pieces[p].off
     if at < 0:
         return False
-    stop, _ = _run_of(pieces, p, active.seen, at + 4 + MOST_JUDGED)
+    stop, _ = run_of(pieces, p, active.seen, at + 4 + MOST_JUDGED)
     if stop - at < LEAST_TELLING:
         return False
     size = i32(data, at)
@@ -497,7 +501,7 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
     if other.stream == active.stream or other.look >= other.seen or pieces[other.look].off < 0:
         return False
     at = pieces[other.look].off
-    stop, _ = _run_of(pieces, other.look, other.seen, at + 4)
+    stop, _ = run_of(pieces, other.look, other.seen, at + 4)
     if stop - at < 4:
         return False
     size = i32(data, at)
@@ -517,7 +521,7 @@ def _looks_like_responses(window: Window, facts: Facts, scratch: Any, active: An
             continue
         if over and _is_telling(window, facts, scratch, active, p):
             return True
-        stop, _ = _run_of(pieces, p, active.seen, at + UNDECIDED)
+        stop, _ = run_of(pieces, p, active.seen, at + UNDECIDED)
         before = int64(-1)
         count = 0
         while count < ENOUGH_ANSWERS and stop - at >= 8:

@@ -44,7 +44,7 @@ from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.layouts import ACKNOWLEDGED, ACTIVE, AT_THE_END, PIECE, SEGMENT, Role, Row, joined, table_type
 from kwire.kernels.numbers import SLACK, copy, i32, int64, prefetch
 
-__all__ = ["LINGERS", "first_from", "keep", "place"]
+__all__ = ["ACKED_WAIT", "LINGERS", "first_from", "keep", "place"]
 
 ACKED_WAIT: Final = 200_000_000
 """Nanoseconds of capture time. Packets of one host that were captured out of order are microseconds apart."""

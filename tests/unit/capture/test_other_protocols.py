@@ -243,6 +243,45 @@ def test_another_protocol_at_the_address_of_a_broker_has_no_good_frame(
     assert good_rows([*known_broker("10.0.0.9"), *connection.packets]) == []
 
 
+@pytest.mark.parametrize("mss", [1460, 7])
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_protocol_that_spells_a_request_at_the_address_of_a_broker(opened: bool, mss: int) -> None:
+    """A type of 2 bytes, a number of 6 and an empty name are ListGroups v0; its answers are none of that."""
+    known = known_broker("10.0.0.9")
+    other = Connection(broker=("10.0.0.9", 7000), mss=mss)
+    if opened:
+        other.open()
+    for number in range(4):
+        other.send_raw(sized(struct.pack(">hqh", 16, number, 0)[:10])).answer_raw(sized(struct.pack(">hq", 16, number)))
+    # The end of one direction, of both, or of nothing.
+    for packets in (other.packets, other.close().packets, other.packets[:-1]):
+        assert good_rows([*known, *packets]) == []
+        data = pcap([*known, *packets])
+        whole = fed(data)
+        assert fed(data, packet_ends(data)) == whole
+        assert fed(data, packet_ends(data), handed_on=True) == whole
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0\0", b"\0\0\0\0\0\1", b"\0\0\0\0\0\0\0"])
+def test_an_answer_with_the_id_of_a_request_has_to_be_one(answer: bytes) -> None:
+    """Of ListGroups v0, without a client_id, whose response is an error and how many groups there are."""
+    other = Connection(broker=("10.0.0.9", 7000)).open().send(request(16, 0, 7, client=None))
+    other.answer(struct.pack(">i", 7) + answer).close()
+    assert good_rows([*known_broker("10.0.0.9"), *other.packets]) == []
+
+
+def test_protocols_at_the_address_of_a_broker_have_no_good_frame() -> None:
+    """Those of these seeds spell requests without a client_id, and had some."""
+    found = (1247, 2226, 2972, 4355, 4864, 5485, 5985, 8088, 8552, 10377, 10472, 10537, 13024, 14266, 15373, 16199,
+             16584, 17875, 18463, 19807)  # fmt: skip
+    packets = []
+    for k, seed in enumerate(found):
+        packets += [*known_broker(f"10.2.{k}.1"), *designed(seed, f"10.1.{k}.1", f"10.2.{k}.1").packets]
+    rows = read(pcap(sorted(packets, key=lambda one: one.time)))
+    good = {row["client_host"] for row in rows if row["status"] in ("ok", "trailing")}
+    assert good == {"10.9.9.9"}
+
+
 def test_protocols_that_nobody_has_designed_have_no_good_frame() -> None:
     """Those of the seeds in front had some."""
     found = (
@@ -272,7 +311,7 @@ def test_protocols_that_nobody_has_designed_have_no_good_frame() -> None:
     assert [row["client_host"] for row in rows if row["status"] in ("ok", "trailing")] == []
 
 
-@pytest.mark.parametrize("seed", [33, 1985, 3755, 12916, 15373, 5, 68, 106, 167, 221])
+@pytest.mark.parametrize("seed", [33, 1985, 3755, 12916, 15373, 1247, 4864, 10537, 13024, 5, 68, 106, 167, 221])
 def test_protocols_that_nobody_has_designed_look_the_same_in_any_window(seed: int) -> None:
     for before in ([], known_broker("10.0.0.9")):
         data = pcap([*before, *designed(seed).packets])

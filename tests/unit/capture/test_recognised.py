@@ -290,6 +290,80 @@ def test_a_connection_to_a_known_broker_is_one_whatever_was_captured_of_it() -> 
     assert [(one.client[1], one.id) for one in found if one.client[1] != 40000] == [(40001, 9)]
 
 
+def at_a_known_broker(connection: Connection, packets: Sequence[Packet], step: int = 1_000_000) -> list[Seen]:
+    """The frames of ``packets``, of this connection, to the address of a broker that another has shown."""
+    known = talk(2, connection=Connection(client=("10.0.0.9", 41_000), time=connection.time - 3600 * 10**9).open())
+    return [one for one in windows([*known.packets, *packets]) if one.client == connection.client]
+
+
+@pytest.mark.parametrize("client", [None, ""])
+@pytest.mark.parametrize("mss", [1460, 40, 5])
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_a_client_without_a_name_at_the_address_of_a_broker(
+    client: str | None, mss: int, opened: bool, at_once: int
+) -> None:
+    connection = Connection(mss=mss)
+    if opened:
+        connection.open()
+    for first in range(1, 13, at_once):
+        numbers = range(first, first + at_once)
+        for number in numbers:
+            connection.send(metadata(number, client))
+        connection.answer(*map(metadata_answer, numbers))
+    found = at_a_known_broker(connection, connection.packets)
+    assert sorted(brief(found)) == sorted(several(1, 12))
+    # Requests alone, and answers alone.
+    for way in (0, 1):
+        alone = [one for one in connection.packets if (one.src[1] == 9092) == way]
+        for few in (alone, alone[: len(alone) // 2]):
+            found = at_a_known_broker(connection, few)
+            assert {one.response for one in found} == {way}
+            good = [one for one in found if one.status == (Status.UNPAIRED if way else Status.OK)]
+            assert [one.id for one in good] == list(range(1, len(good) + 1))
+            assert len(good) == 12 or few is not alone
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_client_without_a_name_whose_first_response_lost_its_first_packets(opened: bool, lost: int) -> None:
+    """What is left of it says nothing: the next answer does, or the hole."""
+    connection = Connection(mss=6)
+    if opened:
+        connection.open()
+    talk(4, None, connection)
+    answers = [one for one in connection.packets if one.payload and one.src[1] == 9092]
+    assert lost < len(answers) // 4
+    found = at_a_known_broker(connection, [one for one in connection.packets if one not in answers[:lost]])
+    assert [one for one in brief(found) if one[2] == Status.OK and one[0] == 0] == several(1, 4)[::2]
+    assert [one[1] for one in brief(found) if one[2] == Status.OK and one[0] == 1] == [2, 3, 4]
+
+
+def test_a_request_without_a_name_is_shown_with_its_answer_or_when_none_has_come_for_a_while() -> None:
+    tracker = Tracker()
+    connection = Connection().open().send(metadata(1, None))
+    known = talk(2, connection=Connection(client=("10.0.0.9", 41_000), time=connection.time - 10**10).open())
+    tracker.feed(pcap([*known.packets, *connection.packets]))
+    answer = connection.answer(metadata_answer(1)).packets[-1:]
+    assert len(tracker.feed(pcap(answer)[24:])) == 2
+    for wait, shown in ((100_000_000, 0), (199_000_000, 0), (201_000_000, 1)):
+        tracker = Tracker()
+        asked = Connection().open().send(metadata(1, None)).packets
+        tracker.feed(pcap([*known.packets, *asked]))
+        # Of another connection.
+        later = replace(known.packets[0], src=("10.0.0.8", 4), time=asked[-1].time + wait)
+        assert len(tracker.feed(pcap([later])[24:])) == shown
+
+
+def test_what_was_produced_without_a_name_and_an_answer() -> None:
+    connection = Connection().open()
+    for number in range(1, 4):
+        connection.send(request(0, 2, number, produce(number, 0, b"records")[14:], None))
+    connection.send(metadata(4, None)).answer(metadata_answer(4))
+    found = brief(at_a_known_broker(connection, connection.packets))
+    assert found == [(0, 1, Status.OK), (0, 2, Status.OK), (0, 3, Status.OK), *several(4, 4)]
+
+
 @pytest.mark.parametrize("others", [10, 4000, 5000])
 def test_a_connection_that_is_over_may_be_told_by_a_later_one(others: int) -> None:
     one = Connection(client=("10.0.0.7", 41_000), step=1_000_000)
