@@ -124,7 +124,7 @@ MUTANTS: Final = [
     Mutant("kernels/framing.py", "    return int64(NO) if _is_no_answer", "    return int64(YES) if _is_no_answer",
            "capture/test_other_protocols.py::test_a_protocol_that_spells_a_request_at_the_address_of_a_broker"),
     Mutant("kernels/framing.py", "        if ready and asked.unsure == 0:", "        if ready:",
-           "capture/test_recognised.py::test_a_client_without_a_name_at_the_address_of_a_broker"),
+           "capture/test_recognised.py::test_an_answer_is_not_passed_over_while_its_request_is_unsure"),
     # A last offset that wraps.
     Mutant("records/reader.py", "last_offset=wrapped64(base_offset + last_offset_delta)",
            "last_offset=base_offset + last_offset_delta", _RECORDS + "test_a_last_offset_wraps_as_kafkas_does"),

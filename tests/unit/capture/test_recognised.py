@@ -339,6 +339,17 @@ def test_a_client_without_a_name_whose_first_response_lost_its_first_packets(ope
     assert [one[1] for one in brief(found) if one[2] == Status.OK and one[0] == 1] == [2, 3, 4]
 
 
+def test_an_answer_is_not_passed_over_while_its_request_is_unsure() -> None:
+    """It begins in the middle of a segment, behind what is left of another: only its request tells where."""
+    connection = Connection().send(metadata(7, None))
+    answer = sized(metadata_answer(7))
+    connection.answer_raw(b"\xff" * 30 + answer[:10]).answer_raw(answer[10:])
+    for number in (8, 9):
+        connection.send(metadata(number, None)).answer(metadata_answer(number))
+    found = brief(at_a_known_broker(connection, connection.packets))
+    assert [one for one in found if one[2] == Status.OK] == several(7, 9)
+
+
 def test_a_request_without_a_name_is_shown_with_its_answer_or_when_none_has_come_for_a_while() -> None:
     tracker = Tracker()
     connection = Connection().open().send(metadata(1, None))
