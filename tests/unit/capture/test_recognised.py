@@ -26,7 +26,7 @@ from work import lines
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
 from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.streams import LINGERS
 
@@ -145,6 +145,99 @@ def test_values_that_look_like_what_was_lost_are_none(inner: list[int], behind: 
     found = brief(windows([*connection.packets[:before], *connection.packets[before + 1 :]]))
     told = several(1, 3) if known else []
     assert [one for one in found if one[2] == Status.OK] == [*told, *several(5, 7)]
+
+
+def behind_a_loss(frame: bytes, cut: int, *, mss: int = 1460, more: int = 4) -> list[Packet]:
+    """A talk of three requests, then a frame whose first ``cut`` bytes are not captured, and ``more`` requests."""
+    connection = talk(3)
+    begin = len(connection.packets)
+    connection.mss = cut
+    connection.send_raw(frame[:cut])
+    connection.mss = mss
+    connection.send_raw(frame[cut:])
+    for number in range(5, 5 + more):
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    return [*connection.packets[:begin], *connection.packets[begin + 1 :]]
+
+
+CHAINED = {
+    "heartbeat": lambda number: request(12, 0, number, b"\0\1g\0\0\0\1\0\1m"),
+    "metadata": metadata,
+    "acks=0": lambda number: produce(number, 0, b"\xff" * 9),
+    "acks=1": lambda number: produce(number, 1, b"\xff" * 9),
+}
+
+
+def chained(kind: str, first: int, count: int, behind: bytes = b"") -> tuple[bytes, bytes]:
+    """A Produce request whose value is a chain of requests, in front of ``behind``; and the chain with that."""
+    rest = b"".join(sized(CHAINED[kind](number)) for number in range(first, first + count)) + behind
+    return sized(produce(4, 1, rest)), rest
+
+
+@pytest.mark.parametrize("behind", [b"", b"\0", b"\xff" * 50])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("heartbeat", MOST_FOLLOWED + 1), ("heartbeat", 300), ("metadata", 30), ("acks=0", 30), ("acks=1", 30)],
+)
+def test_a_value_that_is_a_chain_of_requests_of_the_same_client_has_none_behind_a_loss(
+    kind: str, count: int, behind: bytes
+) -> None:
+    """The packet that begins the frame is missing, and the next one begins with a request of the chain. Its ids may be
+    those that come next. What follows it says that the client did not send it: the rest of the frame, or what has an
+    earlier id."""
+    for first, lost in ((5, 0), (50, 10)):
+        frame, rest = chained(kind, first, count + lost, behind)
+        inner = (len(rest) - len(behind)) // (count + lost)
+        mss = 7 * inner if lost else 1460
+        packets = behind_a_loss(frame, len(frame) - len(rest) + lost * inner, mss=mss)
+        told = [*several(1, 3), *several(5, 8)]
+        assert [one for one in brief(windows(packets)) if one[2] == Status.OK] == told
+        asked = [one for one in packets if one.dst[1] == 9092]
+        assert [one for one in brief(windows(asked)) if one[2] == Status.OK] == [one for one in told if one[0] == 0]
+
+
+def test_nothing_is_read_behind_a_chain_with_which_a_capture_ends() -> None:
+    frame, rest = chained("heartbeat", 50, 30, b"\xff" * 50)
+    found = brief(windows(behind_a_loss(frame, len(frame) - len(rest), more=0)))
+    assert found == [*several(1, 3), (0, ABSENT, Status.GAP)]
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("version", [0, 99])
+def test_requests_that_do_not_wait_for_answers_are_found_behind_a_loss(
+    version: int, together: bool, sides: int
+) -> None:
+    """Forty side by side, the last of which is of a version that is not known."""
+    connection = talk(3)
+    begin = len(connection.packets)
+    connection.send(produce(4, 1, b"\xff" * 1700))
+    many = [*map(metadata, range(5, 44)), request(3, version, 44, b"\0\0\0\0")]
+    for frames in [many] if together else [[one] for one in many]:
+        connection.send(*frames)
+    connection.answer(produce_answer(4), *map(metadata_answer, range(5, 45)))
+    packets = connection.send(metadata(45)).answer(metadata_answer(45)).packets
+    kept = [one for k, one in enumerate(packets) if k != begin and (sides == 2 or one.dst[1] == 9092)]
+    found = brief(windows(kept))
+    good = [number for number in (1, 2, 3, *range(5, 46)) if number != 44 or version == 0]
+    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == good
+    assert [one[1] for one in found if one[0] == 1 and one[2] == Status.OK] == (good if sides == 2 else [])
+    assert (0, 44, Status.UNSUPPORTED) in found or version == 0
+
+
+@pytest.mark.parametrize("count", [MOST_FOLLOWED, MOST_FOLLOWED + 1])
+def test_few_requests_are_believed_whatever_follows_them(count: int) -> None:
+    """Bytes behind them may be damaged. A chain has more."""
+    connection = talk(3)
+    begin = len(connection.packets)
+    connection.send(produce(4, 0, b"\xff" * 9))
+    for number in range(5, 5 + count):
+        connection.send(metadata(number))
+    connection.send_raw(b"\xff" * 50)
+    packets = connection.send(metadata(50)).answer(metadata_answer(50)).packets
+    found = brief(windows([*packets[:begin], *packets[begin + 1 :]]))
+    told = range(5, 5 + count) if count == MOST_FOLLOWED else ()
+    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [1, 2, 3, *told, 50]
 
 
 def test_requests_of_one_segment_are_found_where_they_lead_to_the_next() -> None:
@@ -440,6 +533,18 @@ def test_the_work_on_what_almost_fits_grows_with_the_input() -> None:
     for opened in (True, False):
         few, many = spent(40, opened), spent(160, opened)
         assert many < 6 * few
+
+
+@pytest.mark.parametrize("count", [MOST_FOLLOWED + 1, 60])
+def test_the_work_on_chains_of_requests_that_are_none_grows_with_the_input(count: int) -> None:
+    chain = b"".join(sized(metadata(number)) for number in range(5, 5 + count)) + b"\xff" * 8
+
+    def spent(chains: int) -> int:
+        connection = talk(1, connection=Connection(mss=1000).open()).send_raw(struct.pack(">i", -5))
+        return fed_lines(pcap(connection.send_raw(chain * chains).packets))
+
+    few, many = spent(600 // count), spent(2400 // count)
+    assert many < 6 * few
 
 
 def test_connections_of_unknown_kind_cost_what_they_bring() -> None:
