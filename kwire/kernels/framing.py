@@ -441,7 +441,9 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
         length < 0 or same_bytes(data, at + 14, data, following + 14, length)
     )
     if answer == YES:
-        return following if same and i32(data, following + 8) <= i32(data, at + 8) else int64(-1)
+        # Behind the largest id they begin again; those of SASL are larger than all others.
+        further = i32(data, following + 8) - i32(data, at + 8)
+        return following if same and further <= 0 and further & LARGEST_ID > NEAR else int64(-1)
     # An API or a version that is not known has a client_id too.
     return int64(-1) if same else following
 

@@ -25,7 +25,7 @@ from work import lines
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using
-from kwire.kernels.framing import MOST_AWAITED, MOST_FOLLOWED
+from kwire.kernels.framing import LARGEST_ID, MOST_AWAITED, MOST_FOLLOWED
 from kwire.kernels.layouts import ABSENT, Status
 from kwire.kernels.roles import UNDECIDED
 from kwire.kernels.streams import LINGERS
@@ -223,6 +223,21 @@ def test_requests_that_do_not_wait_for_answers_are_found_behind_a_loss(
     assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == good
     assert [one[1] for one in found if one[0] == 1 and one[2] == Status.OK] == (good if sides == 2 else [])
     assert (0, 44, Status.UNSUPPORTED) in found or version == 0
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_requests_that_do_not_wait_for_answers_may_have_the_largest_id_among_them(sides: int) -> None:
+    """Behind it ids begin again: those go on."""
+    ids = [(LARGEST_ID - 23 + k) & LARGEST_ID for k in range(44)]
+    connection = Connection().open()
+    for number in ids[:3]:
+        connection.send(metadata(number)).answer(metadata_answer(number))
+    begin = len(connection.packets)
+    connection.send(produce(ids[3], 1, b"\xff" * 1700)).send(*map(metadata, ids[4:]))
+    packets = connection.answer(produce_answer(ids[3]), *map(metadata_answer, ids[4:])).packets
+    kept = [one for k, one in enumerate(packets) if k != begin and (sides == 2 or one.dst[1] == 9092)]
+    found = brief(windows(kept))
+    assert [one[1] for one in found if one[0] == 0 and one[2] == Status.OK] == [*ids[:3], *ids[4:]]
 
 
 @pytest.mark.parametrize("count", [MOST_FOLLOWED, MOST_FOLLOWED + 1])
