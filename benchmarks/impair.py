@@ -6,7 +6,8 @@
 
 For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``),
 or of up to N bytes (``--largest``); with ``--values``, record values are frames, as in topics that hold recorded
-traffic. Each run is read in one window, and in a small one. One line per kind:
+traffic. What is encrypted is read with the key log beside it. Each run is read in one window, and in a small one. One
+line per kind:
 
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
 - differing: rows that are missing or others: where nothing was lost than those of the original, else in small windows
@@ -32,6 +33,7 @@ from pathlib import Path
 from kwire.kernels.engine import MACHINE, using
 from kwire.testing.impair import KINDS, Grade, impair
 from kwire.testing.judge import Original, Verdict, judge
+from kwire.tls import KeyLog
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 MEDIAN, RARELY = 2, 5
@@ -142,11 +144,15 @@ def main() -> int:
     args = parser.parse_args()
     with using(MACHINE):
         originals: dict[str, Original] = {}
-        for path in sorted(GOLDEN.glob("*/*.pcap*")):
+        for path in sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("tls/kafka*/*.pcap*")]):
             name = path.relative_to(GOLDEN).as_posix()
             if args.capture in name and path.suffix != ".gz" and path.stat().st_size <= args.largest:
                 data = path.read_bytes()
-                originals[name] = Original(impair(data, "values-are-frames").data if args.values else data)
+                keys = path.with_suffix(".keys")
+                originals[name] = Original(
+                    impair(data, "values-are-frames").data if args.values else data,
+                    KeyLog.open(keys) if keys.exists() else None,
+                )
         if args.explain:
             explain(originals, args.explain, args.first)
             return 0

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kwire.kernels.engine import MACHINE, using
 from kwire.testing.impair import KINDS, Grade, Impaired, Kind, impair
 from kwire.testing.judge import Original, Verdict, judge
+from kwire.tls import KeyLog
 
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 LARGEST = 120_000
@@ -36,7 +37,7 @@ def originals() -> list[str]:
     """The captures that are small enough for many rounds."""
     return [
         path.relative_to(GOLDEN).as_posix()
-        for path in sorted(GOLDEN.glob("*/*.pcap*"))
+        for path in sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("tls/kafka*/*.pcap*")])
         if path.suffix != ".gz" and path.stat().st_size <= LARGEST
     ]
 
@@ -44,7 +45,8 @@ def originals() -> list[str]:
 def original(name: str) -> Original:
     """A capture, read once."""
     if name not in _originals:
-        _originals[name] = Original((GOLDEN / name).read_bytes())
+        keys = (GOLDEN / name).with_suffix(".keys")
+        _originals[name] = Original((GOLDEN / name).read_bytes(), KeyLog.open(keys) if keys.exists() else None)
     return _originals[name]
 
 

@@ -39,7 +39,9 @@ _HELLO_BYTES: Final = 7
 """Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
 _FIRST_BYTES: Final = 16
 """How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
-_PIECE: Final = ("order", "pos", "len", "off", "time")
+_PIECE: Final = ("order", "pos", "len", "off", "time", "clock")
+_NO_TIME: Final = (-1, 0)
+"""Of what came with no bytes: before all clocks."""
 _ACTIVE: Final = ("stream", "first", "end")
 
 _REASONS: Final = {
@@ -88,10 +90,11 @@ class _Plaintext:
         self._rows: list[tuple[int, ...]] = []
         self._parts: list[bytes] = []
 
-    def add(self, stream: int, pos: int, length: int, data: bytes | None, time: int, order: int) -> None:
-        """A segment of ``length`` bytes; ``data`` None: they could not be read."""
-        # Of plaintext that had to wait, the clock is that of the bytes that made it readable: its time.
-        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, time, 0))
+    def add(self, stream: int, pos: int, length: int, data: bytes | None, when: tuple[int, int], order: int) -> None:
+        """A segment of ``length`` bytes; ``data`` None: they could not be read. ``when``: clock and time of the bytes
+        that made it readable."""
+        clock, time = when
+        self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0))
         if data is not None:
             self._parts.append(data)
             self._at += length
@@ -102,6 +105,12 @@ class _Plaintext:
             return buf, segments
         data = np.frombuffer(b"".join(self._parts), np.uint8)
         return np.concatenate([buf, data]), joined([segments, np.array(self._rows, SEGMENT)])
+
+
+def _later(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """The later clock of both, and the later time: where a clock was set back, or packets stand in the wrong order,
+    these are not of the same packet."""
+    return max(a[0], b[0]), max(a[1], b[1])
 
 
 class _Connection:
@@ -120,10 +129,10 @@ class _Connection:
         """Up to where each of them was given to the decryptor, as ciphertext."""
         self.begun = [b"", b""]
         """The first bytes of both."""
-        self.first = (-1, 0)
-        """Side and time of the first bytes: of the end that opened it, where that is known."""
-        self.times = [0, 0]
-        """When the latest of each was known."""
+        self.first = (-1, 0, 0)
+        """Side, clock and time of the first bytes: of the end that opened it, where that is known."""
+        self.times = [(0, 0), (0, 0)]
+        """When the latest of each was known: clock and time, as a piece has them."""
         self.order = -1
         """When the latest of both was, as the number of a packet."""
         self.given = False
@@ -170,7 +179,8 @@ class _Connection:
         ]
         both.sort(key=lambda piece: piece[:2])
         self._note_ends(told)
-        for order, side, pos, length, off, time in both:
+        for order, side, pos, length, off, time, clock in both:
+            when = clock, time
             if order > over:
                 reason = self._finish(told, over, out) or reason
             if self._ends:
@@ -181,8 +191,9 @@ class _Connection:
                     # Where it begins is known: plaintext does not wait for that once more.
                     told["next"][side], told["synced"][side] = pos, 0
             if self.first[0] < 0 or (side == opener != self.first[0] and opened <= order):
-                self.first = side, time
-            self.times[side], self.order, self.read[side] = max(time, self.times[side]), order, pos + length
+                self.first = side, *when
+            self.times[side] = _later(self.times[side], when)
+            self.order, self.read[side] = order, pos + length
             if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
                 self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
             decryptor = self.decryptor
@@ -191,7 +202,7 @@ class _Connection:
                     found = decryptor.feed(side, view[off : off + length], pos)
                 else:
                     found = decryptor.feed(side, b"", pos + length)
-                self._give(found, time, out)
+                self._give(found, when, out)
                 if not decryptor.has_failed:
                     continue
                 reason = self._fail(decryptor, out)
@@ -211,7 +222,7 @@ class _Connection:
             return None
         had_failed = decryptor.has_failed
         self.order = max(self.order, order)
-        self._give(decryptor.finish(), 0, out)
+        self._give(decryptor.finish(), _NO_TIME, out)
         self.told = self.tls
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
@@ -234,7 +245,7 @@ class _Connection:
                 self._ends.remove(one)
                 self.order = max(order, self.order)
                 if self.decryptor is not None:
-                    self._give(self.decryptor.end(side), 0, out)
+                    self._give(self.decryptor.end(side), _NO_TIME, out)
                 told["end"][side], told["end_order"][side] = self.plain[side], self.order
 
     @property
@@ -243,10 +254,10 @@ class _Connection:
         one = self.decryptor
         return self.told if one is None else Tls(one.version, one.cipher, one.server_name, one.why)
 
-    def _give(self, found: list[Any], time: int, out: _Plaintext) -> None:
+    def _give(self, found: list[Any], when: tuple[int, int], out: _Plaintext) -> None:
         for plain in found:
             # What one says may let the other be read.
-            self.times[plain.side] = max(time, self.times[plain.side])
+            self.times[plain.side] = _later(self.times[plain.side], when)
             if plain.lost:
                 self._write(plain.side, plain.lost, None, out)
             if plain.data:
@@ -257,14 +268,16 @@ class _Connection:
         if self.given:
             return None
         side = max(0, self.first[0])
-        self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1])
+        self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1:])
         return _REASONS[decryptor.verdict]
 
-    def _write(self, side: int, length: int, data: bytes | None, out: _Plaintext, time: int | None = None) -> None:
+    def _write(
+        self, side: int, length: int, data: bytes | None, out: _Plaintext, when: tuple[int, int] | None = None
+    ) -> None:
         if data is None:
             self.lost += length
         pos = max(0, self.plain[side])
-        out.add(2 * self.slot + side, pos, length, data, self.times[side] if time is None else time, self.order)
+        out.add(2 * self.slot + side, pos, length, data, when or self.times[side], self.order)
         self.plain[side] = pos + length
 
 
@@ -484,7 +497,7 @@ class Encrypted:
             "plain": one.plain,
             "begun": [base64.b64encode(some).decode() for some in one.begun],
             "first": list(one.first),
-            "times": one.times,
+            "times": [*one.times[0], *one.times[1]],
             "order": one.order,
             "given": one.given,
             "lost": one.lost,
@@ -511,7 +524,8 @@ class Encrypted:
                 one.told = Tls(*state["told"])
             one.plain, one.given, one.lost = state["plain"], state["given"], state["lost"]
             one.begun = [base64.b64decode(some) for some in state["begun"]]
-            one.first, one.times, one.order = tuple(state["first"]), state["times"], state["order"]
+            one.first, one.order = tuple(state["first"]), state["order"]
+            one.times = [tuple(state["times"][:2]), tuple(state["times"][2:])]
             if not whole:
                 for name in ("start_order", "end_order", "placed_order", "since"):
                     one.rows[name] = np.where(one.rows[name] == AT_THE_END, AT_THE_END, -1)

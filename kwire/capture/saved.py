@@ -22,7 +22,7 @@ from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_WAITING
-from kwire.kernels.tracking import BEGINS, MOST_SUMS
+from kwire.kernels.tracking import BEGINS, ENOUGH_SUMS, MOST_SUMS
 
 __all__ = ["check_connections", "what_is_stated"]
 
@@ -63,7 +63,7 @@ _CONNECTION: Final = {
     "told": _FLAG,
     "unanswered": _COUNT,
     "handshake": (ABSENT, _ANY[1]),
-    "summed": _FLAG,
+    "summed": (0, ENOUGH_SUMS),
 }
 _SEQUENCE: Final = 0xFFFFFFFF
 _STREAM: Final = {
@@ -310,9 +310,11 @@ def _check_tls(text: str) -> None:
             raise _wrong("tls.rows")
         _check_row(dict(zip(STREAM.names, row, strict=True)), STREAM.names, _STREAM)
     _number(state, "order", *_ORDER)
-    for name, least in (("plain", -1), ("first", -1), ("times", -1)):
-        if len(_numbers(state, name, *_ANY)) != 2 or (name == "plain" and min(state[name]) < least):
+    for name, count in (("plain", 2), ("first", 3), ("times", 4)):
+        if len(_numbers(state, name, *_ANY)) != count:
             raise _wrong(name)
+    if min(state["plain"]) < -1:
+        raise _wrong("plain")
     if not -1 <= state["first"][0] <= 1:
         raise _wrong("first")
     if not isinstance(state.get("segments"), list):

@@ -295,8 +295,8 @@ class Connection(Row):
     handshake: int
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
     summed: int
-    """1 when a packet of it had a right checksum, and none of its direction a wrong one before: so they mean
-    something."""
+    """Packets of it that had a right checksum, and none of their direction a wrong one before, up to
+    ``tracking.ENOUGH_SUMS``: then they mean something."""
     before: int
     """Slot of the latest connection before it on the same ports, -1 for none."""
 

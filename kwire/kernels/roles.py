@@ -491,7 +491,8 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
 @kernel
 def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> bool:
     """Whether a connection whose client begins with what stands at ``at``, no request, is not Kafka: it begins with
-    text, or the answer begins with no size. Else the request may have been damaged, or a token: a later one tells."""
+    text, or the answer begins with no size. Else the request may have been damaged, or a token: a later one tells.
+    Zeros, which may stand for any bytes that were lost, are no size that tells."""
     data, pieces = window.data, window.pieces
     text = stop - at >= 4
     for k in range(at, min(stop, at + 4)):
@@ -505,7 +506,7 @@ def _is_foreign(window: Window, at: int, stop: int, other: Any, active: Any) -> 
     if stop - at < 4:
         return False
     size = i32(data, at)
-    foreign: bool = size < 4 or size > LARGEST_FRAME
+    foreign: bool = size != 0 and (size < 4 or size > LARGEST_FRAME)
     return foreign
 
 

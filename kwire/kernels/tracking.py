@@ -62,6 +62,9 @@ MOST_EARLIER: Final = 4
 LATEST_SYN: Final = 1 << 24
 """Bytes that a SYN may be behind the data of its stream, where it was captured late."""
 
+ENOUGH_SUMS: Final = 2
+"""Right checksums of a connection, and none of their direction wrong before, from which on a wrong one says something.
+Of those that mean nothing one in 65,536 is right by chance, so one would not do."""
 MOST_SUMS: Final = 16
 WRONG_SUM: Final = 2
 """What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1: where more than a third are wrong,
@@ -648,17 +651,16 @@ def _checksum(buf: Array, limit: int, header: Any) -> int:
 @kernel
 def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> bool:
     """Looks at the checksum of a packet where it may say something. Returns whether its bytes may be wrong."""
-    if conn.summed == 0 and stream.sums < WRONG_SUM:
+    if conn.summed < ENOUGH_SUMS and stream.sums < WRONG_SUM:
         return False
     found = _checksum(buf, packet.off + packet.captured, header)
     if found == _RIGHT_SUM:
-        if stream.sums == MOST_SUMS:
-            # One in 65,536 is right by chance, of those that mean nothing.
-            conn.summed = 1
+        if stream.sums == MOST_SUMS and conn.summed < ENOUGH_SUMS:
+            conn.summed += 1
         stream.sums = min(stream.sums + 1, MOST_SUMS)
     elif found == _BAD_SUM and stream.sums >= WRONG_SUM:
         stream.sums -= WRONG_SUM
-        return bool(conn.summed == 1)
+        return bool(conn.summed == ENOUGH_SUMS)
     return False
 
 
@@ -917,7 +919,7 @@ def _take(
             if other.holed == BEGINS and other.acked >= other.reached:
                 other.holed = 0
         if header.length == 0:
-            if conn.summed == 0 and conn.role != Role.OTHER:
+            if conn.summed < ENOUGH_SUMS and conn.role != Role.OTHER:
                 _in_doubt(buf, packet, header, conn, own)
             continue
         reached = own.reached

@@ -13,6 +13,8 @@ Rules kept here:
 - Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
 - Where bytes are in the capture and no frame is given out, rows that are no frames (gaps, frames that are cut off)
   must stand for at least as many bytes, between the same two frames.
+- Which bytes of a capture are those of a frame that was encrypted, or of a connection that was not captured from its
+  beginning, is not known: where such a frame is gone between two that are given out, a row must stand between these.
 - Of a connection of which nothing tells that it is Kafka (16 bytes may be all that was captured of it) there are no
   frames. That is said by `connections`, with status ``unknown`` and its bytes, and counts as a row that is no frame.
   One that is said not to be Kafka (``other``) is gone without a word.
@@ -36,6 +38,7 @@ from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, Reason, Role, Status
 from kwire.testing.impair import Account, Grade, Impaired
 from kwire.testing.packets import End, Flows, Side, read
+from kwire.tls import KeyLog
 
 __all__ = ["Original", "Row", "Verdict", "judge", "rows"]
 
@@ -74,19 +77,22 @@ class Row(NamedTuple):
     connection: int
 
 
-def rows(capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None) -> list[Row]:
-    """What kwire says of a capture, up to its end or to where it is damaged, by number."""
-    return _rows_and_rest(capture, window=window, ports=ports)[0]
+def rows(
+    capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None, keys: KeyLog | None = None
+) -> list[Row]:
+    """What kwire says of a capture, up to its end or to where it is damaged, by number; with ``keys`` also of what is
+    encrypted by them."""
+    return _rows_and_rest(capture, window=window, ports=ports, keys=keys)[0]
 
 
 def _rows_and_rest(
-    capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None
+    capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None, keys: KeyLog | None = None
 ) -> tuple[list[Row], list[Row]]:
     """``rows``, and one for each direction of the connections of unknown kind, which `connections` has."""
     found: list[Row] = []
     hosts: dict[tuple[int, int], tuple[End, End]] = {}
     clients: dict[int, str | None] = {}
-    reading = Reading(io.BytesIO(capture), ports=ports, window=window)
+    reading = Reading(io.BytesIO(capture), ports=ports, window=window, keys=keys)
     try:
         for frames in reading:
             found += _rows(frames, hosts, clients)
@@ -209,15 +215,17 @@ class _Stream:
 
 
 class Original:
-    """A capture that is not damaged: its rows, and where its frames stand.
+    """A capture that is not damaged: its rows, and where its frames stand. ``keys`` are the secrets of what it has
+    encrypted.
 
-    ``unplaced`` counts frames whose place is not known (their connection was not captured from its beginning); nothing
-    is said about those.
+    ``unplaced`` counts frames whose place is not known (they are encrypted, or their connection was not captured from
+    its beginning). Of those less is said.
     """
 
-    def __init__(self, capture: bytes) -> None:
+    def __init__(self, capture: bytes, keys: KeyLog | None = None) -> None:
         self.capture = capture
-        self.rows = rows(capture)
+        self.keys = keys
+        self.rows = rows(capture, keys=keys)
         self.parsed = Flows(read(capture))
         self.streams: dict[Side, _Stream] = defaultdict(_Stream)
         self.starts: dict[Side, int] = {}
@@ -308,10 +316,12 @@ def judge(
     grades = {kind.grade for kind in account.kinds}
     if Grade.PAYLOAD in grades:
         raise ValueError("a capture with another content is an original of its own")
-    at_once = rows(impaired.data) if found is None and window is not None and Grade.LOSSY in grades else None
+    keys = original.keys
+    twice = found is None and window is not None and Grade.LOSSY in grades
+    at_once = rows(impaired.data, keys=keys) if twice else None
     rest: Sequence[Row] = ()
     if found is None:
-        found, rest = _rows_and_rest(impaired.data, window=window)
+        found, rest = _rows_and_rest(impaired.data, window=window, keys=keys)
     found = [_as_before(row, account) for row in found]
     rest = [_as_before(row, account) for row in rest]
     verdict = Verdict(frames=sum(row.status in _SENT for row in original.rows))
@@ -386,6 +396,12 @@ def _judge_lossy(
     for way, sides in ways.items():
         # Connections on the same ports follow each other.
         _judge_way([(original.streams[side], left[side]) for side in sides], by_way[way], verdict)
+    unplaced: dict[tuple[End, End], list[_Place]] = defaultdict(list)
+    for row in original.rows:
+        if row.status in _SENT:
+            unplaced[row.sender, row.receiver].append(_Place(row, 0, 0))
+    for way in unplaced.keys() - ways.keys():
+        _judge_unplaced(unplaced[way], by_way[way], verdict)
 
 
 def _left(original: Original, impaired: Impaired) -> dict[Side, tuple[bytearray, bytearray]]:
@@ -484,6 +500,15 @@ def _judge_way(
             there = [row for row, mask in zip(gone, masks[before + 1 : after], strict=True) if any(mask)]
             count = -(-len(there) * (needed - covered) // needed)
             verdict.unseen += there[:count]
+
+
+def _judge_unplaced(places: Sequence[_Place], found: Sequence[Row], verdict: Verdict) -> None:
+    """What became of the frames of one direction of which it is not known where they stand: of those that are gone
+    between two others, without a row, that nothing says so."""
+    matched = sorted(_matched(places, [True] * len(places), found).items())
+    for (before, row_before), (after, row_after) in pairwise(matched):
+        if row_after == row_before + 1:
+            verdict.unseen += [place.row for place in places[before + 1 : after]]
 
 
 def _matched(places: Sequence[_Place], whole: Sequence[bool], found: Sequence[Row]) -> dict[int, int]:

@@ -56,6 +56,7 @@ _CCS, _ALERT, _HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
 _CLIENT_HELLO, _SERVER_HELLO, _END_OF_EARLY_DATA, _ENCRYPTED_EXTENSIONS = 1, 2, 5, 8
 _CLIENT_KEY_EXCHANGE, _FINISHED, _KEY_UPDATE = 16, 20, 24
 """Types of handshake messages."""
+_SERVER_HELLO_BYTE: Final = bytes((_SERVER_HELLO,))
 _READ: Final = frozenset(
     {
         _CLIENT_HELLO, _SERVER_HELLO, _ENCRYPTED_EXTENSIONS, _CLIENT_KEY_EXCHANGE,
@@ -426,6 +427,9 @@ class Decryptor:
             # In TLS 1.3 it means nothing; which version this is may be known later only.
             way.changed = True
             return True
+        if kind == _HANDSHAKE and agreed.hello is None and body[:1] == _SERVER_HELLO_BYTE and not self._final:
+            # Captured before the client's: without that it says nothing of keys.
+            return False
         if kind != _DATA and not (way.changed and not agreed.is_tls13 and way.opener is None):
             if kind == _HANDSHAKE and not (way.opener is not None and agreed.is_tls13):
                 self._messages(way, bytes(body), sealed=False)
@@ -547,8 +551,15 @@ class Decryptor:
         self._no_key(way)
 
     def _no_key(self, way: Way) -> None:
-        if self._final or not self._keys.growing:
+        if self._final or not (self._keys.growing or self._may_be_named(way)):
             self._end(way, Verdict.NO_KEY)
+
+    def _may_be_named(self, way: Way) -> bool:
+        """Whether the client is still to say by which name a key log has the secret: its part of the handshake was
+        captured behind the server's."""
+        if way.end != 1 or self._agreed.is_tls13 or self._agreed.premaster_name:
+            return False
+        return any(one.is_open and one.opener is None and not one.changed for one in self._ways if one.end == 0)
 
     def _next_key(self, way: Way, phase: Phase, generation: int) -> None:
         """Takes the key of TLS 1.3 that seals what follows."""

@@ -119,6 +119,29 @@ def test_packets_out_of_order_and_twice_change_nothing(window: int | None) -> No
     assert sorted(brief(found)) == sorted(brief(expected))
 
 
+@pytest.mark.parametrize("window", [100, None])
+@pytest.mark.parametrize("back", [50_000_000, 2_000_000_000])
+def test_a_clock_that_is_set_back_changes_no_frame(window: int | None, back: int) -> None:
+    one = talk()
+    packets, keys = over_tls(one).packets, KeyLog(one.keys)
+    wanted = without_times(read(pcap(packets), keylog=keys))
+    for since in range(len(packets)):
+        late = [*packets[:since], *(replace(packet, time=packet.time - back) for packet in packets[since:])]
+        found = without_times(read(pcap(late, nano=True), keylog=keys, window=window))
+        # Within a window they come in the order of their times.
+        assert sorted(found, key=lambda row: row["frame"]) == wanted
+
+
+@pytest.mark.parametrize("window", [100, None])
+def test_a_server_may_be_captured_before_its_client(window: int | None) -> None:
+    one = talk()
+    packets, keys = over_tls(one).packets, KeyLog(one.keys)
+    wanted = without_times(read(pcap(packets), keylog=keys))
+    hello, answer = [k for k, packet in enumerate(packets) if packet.payload][:2]
+    late = [*packets[:hello], *packets[hello + 1 : answer + 1], packets[hello], *packets[answer + 1 :]]
+    assert without_times(read(pcap(late), keylog=keys, window=window)) == wanted
+
+
 def test_a_frame_that_the_end_cuts_off_is_told() -> None:
     whole = sized(metadata(2))
     one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1))), (0, whole[:10])])

@@ -17,6 +17,7 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ACKNOWLEDGED, AT_THE_END, CONNECTION, PACKET, SEGMENT, STREAM, Role
 from kwire.kernels.packets import Count
 from kwire.kernels.tracking import (
+    ENOUGH_SUMS,
     FARTHEST_AHEAD,
     FARTHEST_BEHIND,
     LATE,
@@ -154,20 +155,26 @@ SIX = ("2001:db8::1:ffff", 40000), ("2001:db8:ffff::2", 9092)
 
 @pytest.mark.parametrize("ends", [(A, B), SIX])
 @pytest.mark.parametrize("size", [1, 2, 63, 64, 200])
-def test_a_wrong_checksum_is_in_doubt_where_one_of_the_connection_was_right(
+def test_a_wrong_checksum_is_in_doubt_where_two_of_the_connection_were_right(
     engine: Engine, ends: tuple[tuple[str, int], tuple[str, int]], size: int
 ) -> None:
     data = bytes(range(1, size + 1))
     there = Packet(*ends, 1000, data, ack=5)
     back = Packet(ends[1], ends[0], 5, data, ack=1000)
     acknowledged = Packet(*ends, 1000, ack=5)
-    assert doubts(Capture(engine).see(summed(there), wrong(there), wrong(back), summed(back))) == [0, 1, 1, 0]
-    # One without data is enough, a wrong one of those is nothing.
-    assert doubts(Capture(engine).see(summed(acknowledged), wrong(acknowledged), wrong(there))) == [1]
+    enough = [summed(there)] * ENOUGH_SUMS
+    said = doubts(Capture(engine).see(*enough, wrong(there), wrong(back), summed(back)))
+    assert said == [0, 0, 1, 1, 0]
+    assert doubts(Capture(engine).see(summed(there), summed(back), wrong(back))) == [0, 0, 1]
+    # Those without data will do, a wrong one of those is nothing.
+    some = [summed(acknowledged)] * ENOUGH_SUMS
+    assert doubts(Capture(engine).see(*some, wrong(acknowledged), wrong(there))) == [1]
     assert doubts(Capture(engine).see(wrong(there), wrong(there))) == [0, 0]
-    capture = Capture(engine).see(wrong(there), summed(there), summed(there), wrong(there))
+    # One may be right by chance, and none counts behind a wrong one.
+    assert doubts(Capture(engine).see(summed(there), wrong(there), wrong(back), wrong(there))) == [0, 0, 0, 0]
+    capture = Capture(engine).see(wrong(there), *enough, wrong(there))
     assert (doubts(capture), capture.counts[Count.WRONG]) == ([0, 0, 0, 0], 0)
-    assert Capture(engine).see(summed(there), wrong(back)).counts[Count.WRONG] == 1
+    assert Capture(engine).see(*enough, wrong(back)).counts[Count.WRONG] == 1
 
 
 def test_what_the_network_card_was_to_compute_is_not_in_doubt(engine: Engine) -> None:
@@ -177,31 +184,31 @@ def test_what_the_network_card_was_to_compute_is_not_in_doubt(engine: Engine) ->
         replace(right, checksum=checksum(pseudo(right)) ^ 0xFFFF),
         replace(right, checksum=checksum(pseudo(right, length=False)) ^ 0xFFFF),
     ):
-        capture = Capture(engine).see(right, left)
-        assert (doubts(capture), capture.stream(0)["sums"]) == ([0, 0], MOST_SUMS)
+        capture = Capture(engine).see(right, right, left)
+        assert (doubts(capture), capture.stream(0)["sums"]) == ([0, 0, 0], MOST_SUMS)
 
 
 def test_nor_what_the_snapshot_length_cut_off(engine: Engine) -> None:
-    capture = Capture(engine).see(summed(packet(b"abc"))).see(wrong(packet(b"x" * 100)), snaplen=80)
-    assert doubts(capture) == [0, 0, 0]
+    capture = Capture(engine).see(*[summed(packet(b"abc"))] * ENOUGH_SUMS).see(wrong(packet(b"x" * 100)), snaplen=80)
+    assert not any(doubts(capture))
     # Not even the header: nothing behind it is looked at.
     cut = replace(summed(packet(flags=ACK)), options=bytes(40))
     assert Capture(engine).see(cut, snaplen=60).stream(0)["sums"] == MOST_SUMS
 
 
 def test_where_many_checksums_of_a_direction_are_wrong_they_say_nothing(engine: Engine) -> None:
-    capture = Capture(engine).see(summed(packet(b"a")))
+    capture = Capture(engine).see(*[summed(packet(b"a"))] * ENOUGH_SUMS)
     many = MOST_SUMS // WRONG_SUM
     for _ in range(many + 2):
         capture.see(wrong(packet(b"b")))
-    assert doubts(capture) == [0] + many * [1] + [0, 0]
+    assert doubts(capture) == ENOUGH_SUMS * [0] + many * [1] + [0, 0]
     capture.see(*WRONG_SUM * [summed(packet(b"b"))], wrong(packet(b"b")), wrong(packet(b"b", back=True)))
     assert doubts(capture)[-2:] == [1, 1]
 
 
 def test_what_is_in_doubt_is_a_hole_for_which_acknowledgements_are_written_down(engine: Engine) -> None:
     right = summed(packet(b"abc", ack=5))
-    capture = Capture(engine).see(right, wrong(packet(b"def", seq=1003)), packet(back=True, ack=1006))
+    capture = Capture(engine).see(right, right, wrong(packet(b"def", seq=1003)), packet(back=True, ack=1006))
     first = capture.segments[0]["pos"]
     assert [(stream, pos - first) for stream, pos, _ in capture.acknowledged if pos > 0] == [(0, 6)]
 

@@ -153,6 +153,33 @@ def test_one_direction_alone_is_read_without_the_hello_of_the_server() -> None:
     assert found.decryptor.cipher == "TLS_CHACHA20_POLY1305_SHA256"
 
 
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(UNSUPPORTED) - {"tls12-renegotiation"}))
+@pytest.mark.parametrize("first", [0, 1])
+def test_directions_may_be_captured_one_behind_the_other(name: str, first: int) -> None:
+    wire = sorted(vector(name).wire, key=lambda piece: piece[0] != first)
+    found = heard(Talk(wire, vector(name).keys))
+    assert (found.said, found.lost) == (expected(name), (0, 0))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(UNSUPPORTED) - {"tls12-renegotiation"}))
+@pytest.mark.parametrize("seed", range(5))
+def test_directions_may_be_captured_out_of_step(name: str, seed: int) -> None:
+    rng, left = random.Random(seed), [[data for side, data in vector(name).wire if side == which] for which in (0, 1)]
+    wire: list[tuple[int, bytes]] = []
+    while any(left):
+        side = rng.choice([side for side in (0, 1) if left[side]])
+        wire.append((side, left[side].pop(0)))
+    found = heard(Talk(wire, vector(name).keys), size=rng.choice((1, 100, 1 << 30)))
+    assert (found.said, found.lost) == (expected(name), (0, 0))
+
+
+def test_a_server_without_its_client_is_not_waited_for_beyond_the_end() -> None:
+    for name in NAMES:
+        found = heard(vector(name), without=lambda side, position: side == 0)
+        assert found.decryptor.verdict in (Verdict.NO_HANDSHAKE, Verdict.VERSION, Verdict.SUITE)
+        assert found.plains == []
+
+
 def test_bytes_that_come_twice_count_once() -> None:
     talk = made13([(0, b"question"), (1, b"answer")])
     decryptor = Decryptor(KeyLog(talk.keys))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tls_talks import heard, vector
+from tls_talks import Talk, heard, vector
 
 from kwire.tls import KeyLog, keylog
 
@@ -123,3 +123,7 @@ def test_premaster_secrets_of_rsa_will_do(name: str) -> None:
     lines = [line for line in talk.keys.splitlines() if line.startswith(b"RSA ")]
     assert len(lines) == 1
     assert heard(talk, keys=KeyLog(lines[0]), size=100).said == heard(talk).said
+    # Also where the server's part was captured before it.
+    late = Talk(sorted(talk.wire, key=lambda piece: piece[0] == 0), talk.keys)
+    assert heard(late, keys=KeyLog(lines[0])).said == heard(talk).said
+    assert heard(late, keys=KeyLog(lines[0].replace(lines[0][4:8], b"0000"))).plains == []
