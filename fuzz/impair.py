@@ -33,13 +33,15 @@ NOT_YET: dict[str, dict[str, Case]] = {"differing": {}, "invented": {}, "unseen"
 _originals: dict[str, Original] = {}
 
 
+def captures() -> list[str]:
+    """The golden captures, by their paths below ``GOLDEN``; of those over TLS, the ones of real clients and brokers."""
+    paths = sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("tls/kafka*/*.pcap*")])
+    return [path.relative_to(GOLDEN).as_posix() for path in paths if path.suffix != ".gz"]
+
+
 def originals() -> list[str]:
     """The captures that are small enough for many rounds."""
-    return [
-        path.relative_to(GOLDEN).as_posix()
-        for path in sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("tls/kafka*/*.pcap*")])
-        if path.suffix != ".gz" and path.stat().st_size <= LARGEST
-    ]
+    return [name for name in captures() if (GOLDEN / name).stat().st_size <= LARGEST]
 
 
 def original(name: str) -> Original:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from fuzz.impair import GOLDEN, NOT_YET, original, originals
+from fuzz.impair import GOLDEN, NOT_YET, captures, original, originals
 from kwire.kernels.engine import MACHINE, using
 from kwire.testing.impair import KINDS, Grade, impair
 from kwire.testing.judge import Original, Verdict, judge
@@ -42,6 +42,15 @@ MENDED = (
     # Of a connection 16 bytes are all that there is: `connections` has them.
     ("one-sided-responses", "kafka-4.3-kraft-brokers/quorum.pcap", 0),
     ("blanked", "kafka-3.9-zk-kerberos/gssapi.pcap", 1013),
+    # All that a connection has is zeros.
+    ("blanked", "kafka-4.4-kraft-raw/controller.pcap", 500_001),
+    # A checksum that is right by chance.
+    ("checksums-wrong", "kafka-4.4-kraft-raw/controller.pcap", 701_034),
+    # The hello of a server before that of its client, times of plaintext where a clock is set back or packets are out
+    # of order.
+    ("reordered", "tls/kafka-4.3-kraft-java/agent.pcap", 100),
+    ("clock-back-2s", "tls/kafka-4.3-kraft-java/agent.pcap", 100),
+    ("reordered-in-the-file", "tls/kafka-4.3-kraft-franz-go/tour.pcap", 1002),
 )
 """Runs that were not as they should be: rows of other windows, frames that were passed over or gone."""
 
@@ -51,10 +60,7 @@ def runs(kind: str) -> list[tuple[str, int]]:
     small = originals()
     seeds = settings().max_examples // QUICK
     if seeds > 1:
-        every = [
-            path.relative_to(GOLDEN).as_posix() for path in sorted(GOLDEN.glob("*/*.pcap*")) if path.suffix != ".gz"
-        ]
-        return [(name, seed) for name in every for seed in range(seeds)]
+        return [(name, seed) for name in captures() for seed in range(seeds)]
     first = list(KINDS).index(kind)
     chosen = [(small[(first + 7 * k) % len(small)], k) for k in range(6)]
     tiny = [name for name in small if (GOLDEN / name).stat().st_size <= SMALLEST]
@@ -166,4 +172,6 @@ def test_what_was_wrong_once_is_right(kind: str, name: str, seed: int) -> None:
 def test_every_frame_of_the_golden_captures_is_judged() -> None:
     with using(MACHINE):
         for name in originals():
-            assert original(name).unplaced == 0, name
+            # Where frames that are encrypted stand is not known.
+            sealed = original(name).keys is not None
+            assert (original(name).unplaced > 0) == sealed, name
