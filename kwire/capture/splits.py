@@ -82,7 +82,7 @@ def find(read: Callable[[int, int], bytes], size: int, most: int) -> list[Split]
     if first is None or first + 4 > len(head):
         return []
     state = container.state()
-    began = int(_words(head[first : first + 4], bool(state["little"]))[0])
+    began = int.from_bytes(head[first : first + 4], "little" if state["little"] else "big")
     cuts = [first]
     # Parts of about equal size: a last one of a few bytes would be a task of its own.
     count = -(-size // most)
@@ -106,75 +106,67 @@ def _landing(read: Callable[[int, int], bytes], place: int, state: Mapping[str, 
     if pcapng:
         place += -place & 3
     data = read(place, LOOKED_AT)
-    nexts = _blocks(data, state) if pcapng else _packets(data, state, began)
-    reach = _followed(nexts, len(data))
-    found = np.unique(reach[: LARGEST + int(state["packet_header"])])
-    found = found[found != _NOWHERE]
-    if len(found) != 1:
+    if len(data) < LARGEST:
+        return None  # the file has become shorter
+    headers, nexts, count = _blocks(data, state) if pcapng else _packets(data, state, began)
+    reach = _followed(headers, nexts, count)[headers < LARGEST + int(state["packet_header"])]
+    found = reach[reach != _NOWHERE]
+    if not len(found) or (found != found[0]).any():
         return None
     landed = place + int(found[0])
     return _timed(read, landed, state) if pcapng else landed
 
 
-def _packets(data: bytes, state: Mapping[str, Any], began: int) -> Array:
-    """For each position of a pcap file where the next packet is, if this one is the header of one; else -1.
+def _packets(data: bytes, state: Mapping[str, Any], began: int) -> tuple[Array, Array, int]:
+    """The positions of a pcap file that can be headers of packets, where the next one of each is, and how many
+    positions were looked at.
 
     ``began``: the second of the file's first packet. Without it, what stands four bytes behind each header would often
     do as well: a length, and a length again.
     """
     header, unit = int(state["packet_header"]), 10**9 if state["nano"] else 10**6
-    word = _words(data, bool(state["little"]))
-    count = max(0, len(word) - 8)
-    second, fraction, captured = word[:count], word[4 : 4 + count], word[8 : 8 + count]
-    good = (captured > 0) & (captured <= min(int(state["limit"]), LARGEST))
-    good &= (fraction < unit) & (abs(second - began) < LONGEST)
-    return np.where(good, np.arange(count) + header + captured, _NOWHERE)
+    number, most = "<u4" if state["little"] else ">u4", min(int(state["limit"]), LARGEST)
+    found = []
+    for k in range(4):
+        word = np.frombuffer(data, number, (len(data) - k) // 4, k)
+        captured = word[2:]
+        # Few positions are left by this, so it is all that is asked of each. No bytes are 2**32 less one here.
+        at = np.flatnonzero(captured - np.uint32(1) < most)
+        at = at[(word[at + 1] < unit) & (abs(word[at].astype(np.int64) - began) < LONGEST)]
+        found.append((4 * at + k, 4 * at + k + header + captured[at]))
+    headers, nexts = map(np.concatenate, zip(*found, strict=True))
+    order = np.argsort(headers)
+    return headers[order], nexts[order], len(data) - 11
 
 
-def _blocks(data: bytes, state: Mapping[str, Any]) -> Array:
-    """The same for blocks of pcapng, whose lengths stand at both ends."""
-    word = _words(data, bool(state["little"]))
-    count = max(0, len(word) - 4)
-    at = np.arange(count)
-    size = word[4 : 4 + count]
-    good = (at & 3 == 0) & (size >= _LEAST_BLOCK) & (size & 3 == 0) & (size <= LARGEST)
-    after = at + size
-    inside = np.flatnonzero(good & (after <= len(data)))
-    good[inside] = word[after[inside] - 4] == size[inside]
-    return np.where(good, after, _NOWHERE)
+def _blocks(data: bytes, state: Mapping[str, Any]) -> tuple[Array, Array, int]:
+    """The same for blocks of pcapng, whose lengths stand at both ends, and which begin at multiples of four bytes."""
+    word = np.frombuffer(data, "<u4" if state["little"] else ">u4", len(data) // 4)
+    size = word[1:]
+    at = np.flatnonzero((size >= _LEAST_BLOCK) & (size & 3 == 0) & (size <= LARGEST))
+    after = at + size[at] // 4
+    at = at[(after > len(word)) | (word[np.minimum(after, len(word)) - 1] == size[at])]
+    return 4 * at, 4 * at + size[at], 4 * len(size)
 
 
-def _words(data: bytes, little: bool) -> Array:
-    """The unsigned 32-bit number at each position."""
-    made = np.empty(max(0, len(data) - 3), np.int64)
-    for k in range(min(4, len(made))):
-        made[k::4] = np.frombuffer(data, "<u4" if little else ">u4", (len(data) - k) // 4, k)
-    return made
+def _followed(headers: Array, nexts: Array, count: int) -> Array:
+    """Where the chain that begins at each of ``headers`` leaves the first ``count`` positions; -1 where it comes to
+    nothing. ``nexts``: where the next header of each has to be.
 
-
-def _followed(nexts: Array, end: int) -> Array:
-    """Where a chain that begins at each position leaves the first ``end`` bytes; -1 where it comes to nothing.
-
-    Each step follows twice as many links as the one before, of the few positions that can be headers. A header that is
-    cut off at the end is not looked at: the chain has come as far as that.
+    Each step follows twice as many links as the one before. What is cut off at the end is not looked at: the chain has
+    come as far as that.
     """
-    headers = np.flatnonzero(nexts >= 0)
-    reach = np.concatenate([np.full(len(nexts), _NOWHERE), np.arange(len(nexts), end)])
-    ends = nexts[headers]
+    reach, own = nexts.copy(), np.arange(len(headers))
     # By the number of a header that of the next, its own where the chain has ended.
-    number = np.full(len(nexts), _NOWHERE)
-    number[headers] = np.arange(len(headers))
-    inside = ends < len(nexts)
-    following = np.where(inside, number[np.where(inside, ends, 0)], np.arange(len(headers)))
-    broken = following < 0
-    ends[broken], following[broken] = _NOWHERE, np.flatnonzero(broken)
+    following = np.minimum(np.searchsorted(headers, nexts), len(headers) - 1)
+    broken = (nexts < count) & (headers[following] != nexts)
+    reach[broken] = _NOWHERE
+    following = np.where(broken | (nexts >= count), own, following)
     while True:
         further = following[following]
         if np.array_equal(further, following):
-            break
+            return reach[following]
         following = further
-    reach[headers] = ends[following]
-    return reach
 
 
 def _timed(read: Callable[[int, int], bytes], at: int, state: Mapping[str, Any]) -> int | None:
