@@ -97,16 +97,16 @@ NAMES: Final = -1
 
 _EDGES = pa.schema(
     [
+        pa.field("task", pa.int32(), nullable=False),
         pa.field("sensor", pa.int64(), nullable=False),
-        pa.field("bucket", pa.int64(), nullable=False),
-        pa.field("place", pa.int64(), nullable=False),
+        pa.field("place", pa.int32(), nullable=False),
         pa.field("edges", pa.binary()),
         pa.field("common", pa.string(), nullable=False),
     ]
 )
 _STATES = pa.schema(
     [
-        pa.field("place", pa.int64(), nullable=False),
+        pa.field("place", pa.int32(), nullable=False),
         pa.field("state", pa.binary()),
         pa.field("left", pa.list_(pa.field("element", pa.binary(), nullable=False))),
         pa.field("common", pa.string()),
@@ -277,10 +277,11 @@ def read(
         schema = type(schema)([schema[name] for name in definition.schema.names])
     work = _Work(checked, _Files.of(parts), shares, COMMITTED in schema.names)
     edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
-    tasks = shares * len(some) + 1
-    chained = edges.repartition(tasks, "sensor", "bucket").sortWithinPartitions("sensor", "bucket", "place")
+    # By their numbers: of a few tasks, hashing would often leave one to do the work of two.
+    shared = edges.repartitionById(shares * len(some), edges["task"])
+    chained = shared.sortWithinPartitions(edges["sensor"], edges["place"])
     states = mapped(chained, work.chained, from_arrow_schema(_STATES))
-    placed = states.repartitionById(count, states["place"].cast("int"))
+    placed = states.repartitionById(count, states["place"])
     assert isinstance(definition, CaptureTable)
     if ACCOUNT not in [one.name for one in definition.asked]:
         return mapped(placed, _Decoding(work, schema).rows, schema)
@@ -444,25 +445,25 @@ class _Work:
         broken = [(number, *one) for number, one in found.broken.items()]
         common = json.dumps({"common": found.common, "over": found.over, "broken": broken})
         said = json.dumps({"names": names, "over": found.over, "broken": broken})
-        rows: list[dict[str, Any]] = [{"sensor": NAMES, "bucket": 0, "place": place, "edges": None, "common": said}]
-        counts, begin = Counter(of), 0
+        rows: list[dict[str, Any]] = [{"task": 0, "sensor": NAMES, "place": place, "edges": None, "common": said}]
+        counts, begin, sensor = Counter(of), 0, self.files.sensor(place)
         for bucket in range(self.shares):
             count = counts[bucket]
             data = packed(in_buckets.slice(begin, count)) if count else None
             begin += count
-            rows.append(
-                {"sensor": self.files.sensor(place), "bucket": bucket, "place": place, "edges": data, "common": common}
-            )
+            task = sensor * self.shares + bucket
+            rows.append({"task": task, "sensor": sensor, "place": place, "edges": data, "common": common})
         return pa.RecordBatch.from_pylist(rows, schema=_EDGES)
 
     def chained(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What each part is to know of those before it, from edges in order of sensor, bucket and place."""
+        """What each part is to know of those before it, from edges of a bucket, in order of place; the names of all
+        topics before them."""
         rows = (row for batch in batches for row in batch.to_pylist())
-        for (sensor, bucket), some in groupby(rows, lambda row: (row["sensor"], row["bucket"])):
+        for (sensor, task), some in groupby(rows, lambda row: (row["sensor"], row["task"])):
             if sensor == NAMES:
                 yield from self._all_names(some)
             else:
-                yield from self._chain(bucket, some)
+                yield from self._chain(task % self.shares, some)
 
     def _chain(self, bucket: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         from kwire.capture.across import EDGES, Chain, together

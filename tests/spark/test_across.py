@@ -293,7 +293,7 @@ def in_stages(files: dict[str, bytes], part_bytes: int) -> list[dict[str, Any]]:
     work = across._Work(options, across._Files.of(parts), 2, False)
     places = pa.RecordBatch.from_pydict({"place": list(range(len(parts)))})
     edges = [row for batch in work.scanned([places]) for row in batch.to_pylist()]
-    edges.sort(key=lambda row: (row["sensor"], row["bucket"], row["place"]))
+    edges.sort(key=lambda row: (row["task"], row["sensor"], row["place"]))
     states = list(work.chained([pa.RecordBatch.from_pylist(edges, schema=across._EDGES)]))
     decoding = across._Decoding(work, spark_schema(options.definition))
     return [row for batch in decoding.rows(states) for row in batch.to_pylist()]
