@@ -47,6 +47,7 @@ from kwire.spark.workers import begin_task
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from kwire.capture.parts import Part
@@ -78,6 +79,11 @@ LEAST_PART: Final = 4 << 20
 """Bytes of small files that are read by one task, at least: what a task costs besides is more than reading them."""
 PARTS_AT_ONCE: Final = 2
 """Parts for each task that runs at once, at least, if there are so many files: not all take the same time."""
+
+LEAST_SPLIT: Final = 256 << 20
+"""Bytes of the splits of a large file, at least: a smaller one costs more than it saves."""
+LARGEST_SPLIT: Final = 1 << 30
+"""Bytes of such splits, at most: so much is read again where a task fails."""
 
 BUCKETS: Final = 64
 """Tasks of the chain, of each sensor, at most: connections are shared out between them. More than run at once would
@@ -262,14 +268,14 @@ def read(
     check(definition)
     files = find(checked.paths, checked.wanted, checked.choice, stores=checked.stores)
     checked.check_beside()
-    some = wholes(files, sensor, checked.most)
-    at_once = _at_once(spark)
+    total, first = sum(file.size or 0 for file in files), _at_once(spark, _first_parallelism)
+    most = checked.most or _split_bytes(total, first)
+    some = wholes(files, sensor, most)
     if part_bytes is None:
-        total = sum(file.size or 0 for file in files)
-        part_bytes = max(LEAST_PART, min(checked.most, total // (PARTS_AT_ONCE * at_once)))
+        part_bytes = max(LEAST_PART, min(most, total // (PARTS_AT_ONCE * first)))
     parts = parts_of(some, part_bytes)
     count = len(parts)
-    shares = buckets or max(1, min(BUCKETS, count, at_once))
+    shares = buckets or max(1, min(BUCKETS, count, _at_once(spark)))
     schema = spark_schema(definition, asked=True)
     if columns is not None:
         schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
@@ -288,12 +294,28 @@ def read(
     return _in_order(placed, work, definition).select(*schema.names)
 
 
-def _at_once(spark: SparkSession) -> int:
+def _split_bytes(total: int, at_once: int) -> int:
+    """Bytes of a file above which it is read as several, where ``maxSplitBytes`` does not say it: as many splits as
+    tasks that run at once, twice as many, and so on. Each costs a link of the chain, for which all others wait."""
+    rounds = max(1, -(-total // (at_once * LARGEST_SPLIT)))
+    return max(LEAST_SPLIT, -(-total // (at_once * rounds)))
+
+
+def _parallelism(context: SparkContext) -> int:
+    return context.defaultParallelism
+
+
+_first_parallelism = lru_cache(maxsize=1)(_parallelism)
+"""As it was when an application first asked. It changes where executors come and go, and the parts of two reads have to
+be the same, or the same frame has not the same number."""
+
+
+def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parallelism) -> int:
     """Tasks that run at once, where Spark says it; with Spark Connect it does not."""
     from pyspark.errors import PySparkException
 
     try:
-        return spark.sparkContext.defaultParallelism
+        return asked(spark.sparkContext)
     except PySparkException:
         return BUCKETS
 

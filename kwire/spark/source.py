@@ -89,9 +89,8 @@ PUSH: Final = "pushFilters"
 PATH, PATHS, KEYLOG, TOPIC_IDS = "path", "paths", "keylog", "topic_ids"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
-SPLIT: Final = 256 << 20
-"""Bytes of a file above which it is read as several, where its parts can be put together (``maxSplitBytes``)."""
 LEAST_SPLIT: Final = 1 << 20
+"""Bytes of splits (``maxSplitBytes``), at least."""
 PARTITION: Final = 4 << 20
 """Bytes of small files that are read by one task (``maxPartitionBytes``): so many take as long as a task costs."""
 OPENING: Final = 64 << 10
@@ -183,7 +182,7 @@ class Options:
     across: bool
     sensor: int | str | None
     stream: growing.Terms
-    most: int
+    most: int | None
     together: int
     stores: Stores
 
@@ -264,7 +263,9 @@ class Options:
             only=_only(options, form, table),
             push=push,
             across=across,
-            most=_bytes(options.get(MOST.lower()), MOST, SPLIT, LEAST_SPLIT, "256MiB, and at least 1MiB"),
+            most=_bytes(options[MOST.lower()], MOST, 0, LEAST_SPLIT, "256MiB, and at least 1MiB")
+            if MOST.lower() in options
+            else None,
             together=_bytes(options.get(TOGETHER.lower()), TOGETHER, PARTITION, 0, "4MiB; 0 reads each file alone"),
             sensor=None if sensor is None else growing.level_or_pattern(sensor),
             stream=growing.Terms.of(options),

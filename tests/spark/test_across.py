@@ -105,6 +105,32 @@ def test_a_large_file_is_read_in_splits(spark: SparkSession, tmp_path: Path) -> 
         spark.read.format("kwire").option("maxSplitBytes", "1MiB").load(str(file)).count()
 
 
+@pytest.mark.parametrize(
+    ("size", "at_once", "splits"),
+    [(1300, 1, 2), (1300, 2, 2), (1300, 4, 4), (1300, 64, 6), (3000, 2, 4), (200, 2, 1), (0, 2, 0), (100_000, 64, 128)],
+)
+def test_a_split_for_each_task_that_runs_at_once(size: int, at_once: int, splits: int) -> None:
+    """MiB of a capture, and splits of it: of 256 to 1024 MiB."""
+    assert -(-(size << 20) // across._split_bytes(size << 20, at_once)) == splits
+
+
+def test_parts_are_the_same_in_all_reads(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though executors come and go: numbers of frames have the places of parts in them."""
+
+    def running(count: int) -> property:
+        return property(lambda _: count)
+
+    whole = sorted(kwire.spark.read(str(folder)).select("capture", "connection", "frame").collect())
+    monkeypatch.setattr(across, "LEAST_PART", 1)
+    across._first_parallelism.cache_clear()
+    numbers = []
+    for now in (1, 64):
+        monkeypatch.setattr(type(spark.sparkContext), "defaultParallelism", running(now))
+        numbers.append(sorted(kwire.spark.read(str(folder)).select("capture", "connection", "frame").collect()))
+    across._first_parallelism.cache_clear()
+    assert numbers[0] == numbers[1] != whole
+
+
 def test_sensors_are_kept_apart(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     for sensor in ("one", "two"):
         (tmp_path / sensor).mkdir()

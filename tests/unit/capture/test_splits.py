@@ -194,6 +194,8 @@ def test_what_is_not_cut() -> None:
     assert found(b"\x1f\x8b" + data) == []
     assert found(b"nothing" * MEGABYTE) == []
     assert found(section() + block(5, bytes(HEAD)) + data, MEGABYTE) == []
-    assert find(lambda offset, count: data[: HEAD // 2][offset : offset + count], len(data), MEGABYTE) == []  # became shorter
+    assert (
+        find(lambda offset, count: data[: HEAD // 2][offset : offset + count], len(data), MEGABYTE) == []
+    )  # became shorter
     with pytest.raises(ValueError, match="splits of 10 bytes"):
         found(data, 10)
