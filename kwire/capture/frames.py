@@ -28,6 +28,7 @@ from kwire.kernels.judging import UNREADABLE, left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status, taken
 from kwire.kernels.numbers import grown
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
+from kwire.kernels.shapes import memory_for
 from kwire.protocol.facts import facts
 from kwire.protocol.headers import Request, Response, decode_request, decode_response
 from kwire.tls.suites import suite
@@ -192,10 +193,10 @@ class Frames:
 
     def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array]:
         run, known, registers, left = self._engine(left_over), facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64)
-        found = np.zeros(len(rows), np.int64)
+        found, memory = np.zeros(len(rows), np.int64), memory_for(known.layout_starts)
         done = n_errors = 0
         while True:
-            done, n_errors = run(self.data, rows, done, known, registers, left, errors, n_errors, found)
+            done, n_errors = run(self.data, rows, done, known, registers, left, errors, n_errors, found, memory)
             if done == len(rows):
                 return found, errors[:n_errors]
             errors = grown(errors)

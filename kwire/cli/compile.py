@@ -42,6 +42,7 @@ def _captures() -> None:
     from kwire.kernels.layouts import CONNECTION, FRAME, ROOM, WAITING
     from kwire.kernels.pairing import give_up, move_lookup
     from kwire.kernels.programs import MAX_DEPTH, registers_of
+    from kwire.kernels.shapes import memory_for
     from kwire.protocol.facts import facts
     from kwire.tables.columns import in_type
 
@@ -65,17 +66,18 @@ def _captures() -> None:
     MACHINE(move_lookup)(waiting, places, room[0], places.copy())
     MACHINE(give_up)(np.zeros(1, CONNECTION), 0, waiting, places, room[0], 0)
     # Whether bytes follow bodies.
-    registers, left = registers_of(1), np.empty(MAX_DEPTH, np.int64)
+    registers, left, known = registers_of(1), np.empty(MAX_DEPTH, np.int64), facts()
     MACHINE(left_over)(
         np.zeros(64, np.uint8),
         np.zeros(0, FRAME),
         0,
-        facts(),
+        known,
         registers,
         left,
         np.zeros((0, 3), np.int64),
         0,
         np.zeros(0, np.int64),
+        memory_for(known.layout_starts),
     )
     # pcapng: a section header.
     Tracker().feed(bytes.fromhex("0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000"), final=True)

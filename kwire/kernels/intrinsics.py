@@ -170,9 +170,9 @@ def shift_wide(typing_context: Any, array: Any, at: Any, to: Any, count: Any, mo
 
 
 @intrinsic
-def unlike_wide(typing_context: Any, source: Any, at: Any, form: Any, steps: Any) -> Any:
-    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form``: four words and four masks for
-    each step. The caller has checked that both are there, and ``form`` is uint64."""
+def unlike_wide(typing_context: Any, source: Any, at: Any, form: Any, first: Any, steps: Any) -> Any:
+    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` from ``first`` on: four words and
+    four masks for each step. The caller has checked that both are there, and ``form`` is uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, index = ir.IntType(64), ir.IntType(32)
@@ -192,17 +192,17 @@ def unlike_wide(typing_context: Any, source: Any, at: Any, form: Any, steps: Any
                     builder.module, ir.FunctionType(kind, [kind]), "llvm.bswap.v4i64"
                 )
                 here = builder.call(swap, [here])
-            pair = builder.shl(done, ir.Constant(word, 3))
+            pair = builder.add(args[3], builder.shl(done, ir.Constant(word, 3)))
             expected, mask = vector(wanted, pair), vector(wanted, builder.add(pair, ir.Constant(word, 4)))
             unlike = builder.xor(builder.and_(here, mask), expected)
             builder.store(builder.or_(builder.load(found), unlike), found)
 
-        _steps(builder, args[3], 1, step)
+        _steps(builder, args[4], 1, step)
         total = builder.load(found)
         parts = [builder.extract_element(total, ir.Constant(index, place)) for place in range(4)]
         return builder.or_(builder.or_(parts[0], parts[1]), builder.or_(parts[2], parts[3]))
 
-    return types.uint64(source, types.int64, form, types.int64), generate
+    return types.uint64(source, types.int64, form, types.int64, types.int64), generate
 
 
 # --- checksums --------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import Status
 from kwire.kernels.numbers import i16, i32, int64, unsigned_varint
 from kwire.kernels.programs import LEAST_TAG, Op, Trouble, interpret, length_there, register_value
+from kwire.kernels.shapes import NOWHERE, is_like, missed, place_of
 from kwire.schema.keys import ApiKey
 
 __all__ = [
@@ -285,14 +286,17 @@ def left_over(
     errors: Array,
     n_errors: int,
     found: Array,
+    memory: Any,
 ) -> tuple[int, int]:
     """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
     0 where it ends with the frame, as it should, and where its version has no layout; UNREADABLE.
 
     Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
     that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are): where
-    not all are, the table must grow. The whole body is run through its program, not its beginning only.
+    not all are, the table must grow. The whole body is run through its program, not its beginning only, unless it is
+    like one that was (``memory``, see ``kwire.kernels.shapes``).
     """
+    starts = facts.layout_starts
     for k in range(first, rows.shape[0]):
         row = rows[k]
         found[k] = 0
@@ -301,9 +305,18 @@ def left_over(
         begin = row.off
         end = begin + row.size
         kind = 2 * row.api + row.response
-        more, n_found, roomy = _left(buf, begin, end, kind, row.version, facts, registers, left, errors, n_errors, k)
+        version = int64(row.version)
+        place = int64(NOWHERE)
+        if kind < starts.shape[0] and 0 <= version < starts.shape[1] and starts[kind, version] >= 0:
+            place = place_of(memory, kind, version)
+            if place >= 0 and is_like(buf, begin, end, memory, place):
+                continue
+        more, n_found, roomy = _left(buf, begin, end, kind, version, facts, registers, left, errors, n_errors, k)
         if not roomy:
             return k, n_errors
+        if place >= 0:
+            whole = more == 0 and n_found == n_errors
+            missed(buf, begin, end, facts.layouts, starts[kind, version], whole, memory, place)
         if (
             more != 0
             and row.response == 1

@@ -129,11 +129,11 @@ def shift_wide(array: Array, at: int, to: int, count: int, more: int) -> None:
 
 
 @primitive
-def unlike_wide(source: Array, at: int, form: Array, steps: int) -> Any:
-    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` (uint64): four words and four masks
-    for each step."""
+def unlike_wide(source: Array, at: int, form: Array, first: int, steps: int) -> Any:
+    """0 where ``steps`` times 32 bytes of ``source``, masked, are those of ``form`` (uint64) from ``first`` on: four
+    words and four masks for each step."""
     words = source[at : at + 32 * steps].view("<u8").reshape(-1, 4)
-    pairs = form[: 8 * steps].reshape(-1, 2, 4)
+    pairs = form[first : first + 8 * steps].reshape(-1, 2, 4)
     return np.uint64(((words & pairs[:, 1]) ^ pairs[:, 0]).any())
 
 

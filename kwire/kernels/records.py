@@ -566,7 +566,7 @@ def _like_form(source: Array, section: int, after: int, form: Row, words: Array)
     return (
         after - section == form.size
         and after + 32 <= source.shape[0]
-        and unlike_wide(source, section, words, form.steps) == np.uint64(0)
+        and unlike_wide(source, section, words, 0, form.steps) == np.uint64(0)
     )
 
 

@@ -26,6 +26,7 @@ from kwire.kernels.judging import (
 )
 from kwire.kernels.layouts import FRAME, Status
 from kwire.kernels.programs import MAX_DEPTH, registers_of
+from kwire.kernels.shapes import memory_for
 from kwire.protocol.facts import facts
 from kwire.schema.keys import ApiKey
 
@@ -194,5 +195,6 @@ def test_error_35_of_another_api_is_no_reason_for_version_0(engine: Engine) -> N
     rows["api"], rows["version"] = [ApiKey.HEARTBEAT, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS], [0, 4, 4]
     found, no_rows = np.zeros(3, np.int64), np.zeros((0, 3), np.int64)
     left = np.empty(MAX_DEPTH, np.int64)
-    engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found)
+    memory = memory_for(facts().layout_starts)
+    engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found, memory)
     assert found.tolist() == [0, UNREADABLE, 0]
