@@ -36,7 +36,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.kernels.engine import kernel
+from kwire.kernels.engine import inlined, kernel
 from kwire.kernels.layouts import Row, table_type
 from kwire.kernels.numbers import i64, int64, little_u16, little_u32, u16, u32
 from kwire.kernels.packets import Count
@@ -209,7 +209,7 @@ _BRIDGE_SNAP: Final = 0xF8
 """Organisation of what an Ethernet frame became on another network, 802.1H; that of EtherTypes is 0."""
 
 
-@kernel
+@inlined
 def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[int, int]:
     """What an EtherType stands for, behind tags if there are any.
 
@@ -250,7 +250,7 @@ def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[
     return layer, at
 
 
-@kernel
+@inlined
 def _ethernet(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     """Two addresses, EtherType."""
     if at + _ETHERNET_SIZE > end:
@@ -502,7 +502,7 @@ _OTHER_TUNNELS: Final = (_AUTHENTICATION, 55, 94, 98, 108, 115)
 """Mobile IP, KA9Q's, ENCAP, IPComp, L2TP. IP protocol numbers."""
 
 
-@kernel
+@inlined
 def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     """The version."""
     if at >= end:
@@ -515,7 +515,7 @@ def _ip(buf: Array, at: int, end: int) -> tuple[int, int]:
     return int64(Count.NOT_IP), at
 
 
-@kernel
+@inlined
 def _transport(protocol: int, at: int) -> tuple[int, int]:
     """What an IP protocol number stands for."""
     if protocol == _TCP_PROTOCOL:
@@ -548,7 +548,7 @@ def _fragment(at: int, end: int, header: Any) -> tuple[int, int]:
     return int64(Count.FRAGMENT), at
 
 
-@kernel
+@inlined
 def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV4_SIZE > end:
         return int64(Count.DAMAGED), at
@@ -569,7 +569,7 @@ def _ipv4(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(int64(buf[at + 9]), at + size)
 
 
-@kernel
+@inlined
 def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     if at + _IPV6_SIZE > end or int64(buf[at]) >> 4 != 6:
         return int64(Count.DAMAGED), at
@@ -600,7 +600,7 @@ def _ipv6(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     return _transport(protocol, at)
 
 
-@kernel
+@inlined
 def _tcp(buf: Array, at: int, end: int, header: Any) -> tuple[int, int]:
     wire_end = header.wire_end
     if at + _TCP_SIZE > end or at + _TCP_SIZE > wire_end:
@@ -939,7 +939,7 @@ def _seldom(buf: Array, at: int, end: int, layer: int, vxlan: Array, header: Any
     return found
 
 
-@kernel
+@inlined
 def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 

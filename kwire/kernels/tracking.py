@@ -29,7 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.checksums import sum_of
-from kwire.kernels.engine import Engine, kernel
+from kwire.kernels.engine import Engine, inlined, kernel
 from kwire.kernels.hashing import fresh_key, hash_three, hash_two
 from kwire.kernels.layers import HEADER, Flag, innermost
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, FINDER, STREAM, Role
@@ -200,7 +200,7 @@ def _same_ends(one: Any, other: Any) -> bool:
     return same
 
 
-@kernel
+@inlined
 def _side(header: Any, conn: Any) -> int:
     """Which end of a connection sent a packet, -1 if it belongs to another."""
     if conn.family != header.family:
@@ -226,7 +226,7 @@ def _side(header: Any, conn: Any) -> int:
     return int64(-1)
 
 
-@kernel
+@inlined
 def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tuple[int, int, int]:
     """The connection of a packet: (slot, which end sent it, place in the table).
 
@@ -246,14 +246,14 @@ def _look_up(header: Any, connections: Array, lookup: Array, finder: Any) -> tup
     return int64(-1), int64(0), place
 
 
-@kernel
+@inlined
 def _is_over(conn: Any, stream: Any, other: Any) -> bool:
     """Whether a connection was closed by both ends, or reset."""
     over: bool = conn.closed == 1 or (stream.end >= 0 and other.end >= 0)
     return over
 
 
-@kernel
+@inlined
 def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
@@ -287,7 +287,7 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
 
-@kernel
+@inlined
 def _may_follow(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet stands where its stream is, or may be soon."""
     reference: int = stream.reference
@@ -458,7 +458,7 @@ def _with_room(known: Known, engine: Engine) -> Known:
 # --- what is counted --------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, other: Any) -> None:
     """Counts a packet of a direction, and notes what it says about the times of its connection."""
     control = header.control
@@ -525,7 +525,7 @@ def _fill_holes(stream: Any, begin: int, end: int) -> int:
     return filled
 
 
-@kernel
+@inlined
 def _count_bytes(header: Any, pos: int, stream: Any) -> None:
     """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing in front of it."""
     reference = stream.reference
@@ -564,7 +564,7 @@ def _count_bytes(header: Any, pos: int, stream: Any) -> None:
 # --- which position ---------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _nearest(reference: int, sequence: int) -> int:
     """The position that a sequence number means: of all that it may, the one next to ``reference``."""
     step = (sequence - reference) & _SEQUENCE
@@ -573,7 +573,7 @@ def _nearest(reference: int, sequence: int) -> int:
     return reference + step
 
 
-@kernel
+@inlined
 def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     """Notes in the rows of both directions what the packet says about them. Returns the position of its first byte."""
     control = header.control
@@ -648,7 +648,7 @@ def _checksum(buf: Array, limit: int, header: Any) -> int:
     return _BAD_SUM
 
 
-@kernel
+@inlined
 def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> bool:
     """Looks at the checksum of a packet where it may say something. Returns whether its bytes may be wrong."""
     if conn.summed < ENOUGH_SUMS and stream.sums < WRONG_SUM:
@@ -667,7 +667,7 @@ def _in_doubt(buf: Array, packet: Any, header: Any, conn: Any, stream: Any) -> b
 # --- segments ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _note_segment(
     segments: Array, n_segments: int, stream: int, pos: int, header: Any, time: int, order: int, now: int, doubt: int,
     counts: Array,
@@ -717,7 +717,7 @@ def _note_acknowledged(segments: Array, n_segments: int, stream: int, pos: int, 
     return n_segments + 1
 
 
-@kernel
+@inlined
 def _connection(
     header: Any,
     order: int,
@@ -817,7 +817,7 @@ def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any
     return more
 
 
-@kernel
+@inlined
 def _ends_here(header: Any, stream: Any) -> bool:
     """Whether an RST stands where its stream is: a receiver ignores others (RFC 5961, section 3). Where packets are
     missing the next sequence number is not known exactly."""
