@@ -257,6 +257,18 @@ def test_elements_without_bytes(engine: Engine) -> None:
     assert said(engine, 0, 0, [long, short, long], memory, known) == ([0, UNREADABLE, 0], [])
 
 
+def test_a_shape_that_is_too_large_is_not_learnt(engine: Engine) -> None:
+    """What decides in it would not fit into its blocks: those of other shapes stand behind them."""
+    kind, version = 2 * int(ApiKey.HEARTBEAT) + 1, 4
+    memory = memory_for(STARTS)
+    body = bytes(4) + b"\1\0" + _number(1, 2000 - 1) + b"t" * 2000 + bytes(7)
+    assert said(engine, kind, version, [bytes(12)], memory) == ([0], [])
+    before = memory.counts.tolist()
+    assert said(engine, kind, version, [body] * 3 + [bytes(12)], memory) == ([0] * 4, [])
+    assert memory.counts.tolist() == before
+    assert memory.kinds["credit"][0] > 0
+
+
 def test_more_kinds_than_there_is_room_for() -> None:
     memory = memory_for(STARTS)
     for kind, version in LAYOUTS:
