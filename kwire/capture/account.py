@@ -9,7 +9,7 @@ Rules kept here:
 - Positions of a direction are sets of stretches, merged as they come: those of a connection without losses are one, so
   memory grows with holes and with changes of status, not with bytes.
 - Connections that are not Kafka are no part of the balance. Those of TLS count as ``encrypted``; where they are
-  decrypted, positions are of plaintext.
+  decrypted, positions are of plaintext, and only what was captured again is counted in ciphertext.
 - A balance is whole when the capture has been read to its end: before that, unfinished frames are in no row.
 """
 
@@ -30,8 +30,6 @@ __all__ = ["Account", "Balance", "Line", "left_out", "whole"]
 Array = Any
 
 _NONE: Final[Array] = np.zeros((2, 0), np.int64)
-_PLAINTEXT: Final = 1 << 32
-"""Positions of plaintext are below; those of packets begin above twice of it."""
 _KAFKA: Final = (Role.A_REQUESTS, Role.B_REQUESTS, Role.ENCRYPTED)
 
 
@@ -95,11 +93,26 @@ class Account:
         self._twice: dict[int, int] = {}
         self._brought: dict[int, int] = {}
         """Bytes of all segments."""
+        self._sent: dict[int, Array] = {}
+        """Stretches of these, by stream: of ciphertext, where it is one of TLS."""
+        self._sealed: set[int] = set()
+        """Slots of connections in whose segments plaintext takes the place of ciphertext."""
 
     def packets(self, segments: Array, roles: Array) -> None:
         """Takes the segments that the packets of a window brought; ``roles`` of all connections."""
         for stream, rows in _by_stream(segments, roles):
             self._brought[stream] = self._brought.get(stream, 0) + int(rows["len"].sum())
+            fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
+            self._sent[stream] = _union(self._sent.get(stream, _NONE), fresh)
+
+    def sealed(self, slots: Iterable[int]) -> None:
+        """Takes the connections in whose segments plaintext takes the place of ciphertext from now on."""
+        for slot in slots:
+            if slot not in self._sealed:
+                self._sealed.add(slot)
+                # What was held before its hello was known is ciphertext, and nothing of it was read.
+                for stream in (2 * slot, 2 * slot + 1):
+                    self._captured.pop(stream, None)
 
     def streams(self, segments: Array, roles: Array) -> None:
         """Takes the segments that are read in a window: decrypted, and those that are held as well."""
@@ -129,7 +142,8 @@ class Account:
         ``frames`` knows the ends of connections; ``roles`` and ``numbers`` are those of all connections.
         """
         made = []
-        for stream in sorted({*self._captured, *self._rows}):
+        of_encrypted = {stream for stream in self._sent if int(roles[stream >> 1]) == Role.ENCRYPTED}
+        for stream in sorted({*self._captured, *self._rows, *of_encrypted}):
             slot, side = divmod(stream, 2)
             role = int(roles[slot])
             if role not in _KAFKA:
@@ -144,11 +158,10 @@ class Account:
 
     def _balance(self, stream: int, encrypted: bool) -> Balance:
         of_status = self._rows.get(stream, {})
-        captured: Array = self._captured.get(stream, _NONE)
-        decrypted = any(bool((one[0] < _PLAINTEXT).any()) for one in (captured, *of_status.values()))
-        if decrypted:
-            # What was held before its hello was known.
-            captured = captured[:, captured[0] < _PLAINTEXT]
+        sent: Array = self._sent.get(stream, _NONE)
+        sealed = stream >> 1 in self._sealed
+        # Of one that cannot be decrypted, its first bytes stand for all.
+        captured: Array = sent if sealed and encrypted else self._captured.get(stream, _NONE)
         rows = {Status(status).name.lower(): _common(captured, one) for status, one in of_status.items()}
         everything = _union(_NONE, np.concatenate([_NONE, *of_status.values()], axis=1))
         nowhere = _size(captured) - _common(captured, everything)
@@ -164,7 +177,7 @@ class Account:
             first = int(known[0].min())
             missing = max(0, last - first) - _size(captured)
         several = sum(_size(one) for one in of_status.values()) - _size(everything) + self._twice.get(stream, 0)
-        repeated = 0 if decrypted else self._brought.get(stream, 0) - _size(captured)
+        repeated = self._brought.get(stream, 0) - _size(sent if sealed else captured)
         return Balance(_size(captured), {name: n for name, n in rows.items() if n}, nowhere, several, repeated, missing)
 
 

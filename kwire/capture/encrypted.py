@@ -21,7 +21,7 @@ Rules kept here:
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +37,10 @@ __all__ = ["Encrypted", "Tls", "Window"]
 
 _HELLO_BYTES: Final = 7
 """Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
+_RECORD: Final = ((0, 22, 22), (1, 3, 3), (2, 0, 4))
+"""A record of a handshake begins so: where a byte stands, and which values it may have."""
+_HELLO: Final = (*_RECORD, (5, 1, 2), (6, 0, 0))
+"""And with a hello of less than 64 kB."""
 _FIRST_BYTES: Final = 16
 """How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time", "clock")
@@ -111,6 +115,11 @@ def _later(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
     """The later clock of both, and the later time: where a clock was set back, or packets stand in the wrong order,
     these are not of the same packet."""
     return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _begins_record(data: bytes) -> bool:
+    """Whether bytes begin like a record of a handshake."""
+    return len(data) >= len(_RECORD) and all(least <= data[at] <= most for at, least, most in _RECORD)
 
 
 class _Connection:
@@ -268,6 +277,9 @@ class _Connection:
         if self.given:
             return None
         side = max(0, self.first[0])
+        if not _begins_record(self.begun[side]) and _begins_record(self.begun[1 - side]):
+            # The first bytes of the client are missing: what there is of its hello tells nothing.
+            side = 1 - side
         self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1:])
         return _REASONS[decryptor.verdict]
 
@@ -383,8 +395,7 @@ class Encrypted:
         starts = (table["start"][stream] >= 0) & (table["start_order"][stream] <= order)
         hello = np.where(starts, fresh["pos"][able] == table["start"][stream], length >= _HELLO_BYTES)
         hello &= (table["latest"][stream] == ABSENT) & (table["latest"][stream ^ 1] == ABSENT) & ~self._is_tls[slot]
-        # A record of a handshake, whose message is a hello of less than 64 kB.
-        for at, least, most in ((0, 22, 22), (1, 3, 3), (2, 0, 4), (5, 1, 2), (6, 0, 0)):
+        for at, least, most in _HELLO:
             value = buf[np.minimum(off + at, len(buf) - 1)]
             hello &= (length <= at) | ((least <= value) & (value <= most))
         found, first = np.unique(slot[hello], return_index=True)
@@ -472,6 +483,11 @@ class Encrypted:
             return []
         said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
         return [f"{said}, with packets missing or keys"]
+
+    @property
+    def slots(self) -> Iterable[int]:
+        """The connections that speak TLS."""
+        return self._of.keys()
 
     def of(self, slot: int) -> Tls | None:
         """What is known of the TLS of a connection; None of any other."""

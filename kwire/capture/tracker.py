@@ -445,6 +445,8 @@ class Tracker:
         else:
             tls = Window(buf, segments, self._known, clock, first_order, self._now, ration, final, engine)
             buf, segments, n_held = self._encrypted.opened(tls, n_held)
+            if self._account is not None:
+                self._account.sealed(self._encrypted.slots)
         if self._account is not None:
             self._account.streams(segments, connections["role"])
         data, pieces, active, order = streams.place(

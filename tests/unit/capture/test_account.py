@@ -9,19 +9,25 @@ from pathlib import Path
 
 import pytest
 from made_captures import exchange
-from packets import Connection, metadata, metadata_answer, pcap
+from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
+from tls_talks import made13
 
 from kwire.capture.account import Balance, Line, whole
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import Status
 from kwire.testing.impair import KINDS, impair
+from kwire.tls import KeyLog
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4-telemetry" / "none.pcap"
 
 
-def account(data: bytes, window: int | None = None) -> list[Line]:
-    reading = Reading(io.BytesIO(data), window=window, account=True)
+LINES = [(side, sized(made(n))) for n in range(1, 9) for side, made in ((0, metadata), (1, metadata_answer))]
+TALK = made13(LINES)
+
+
+def account(data: bytes, window: int | None = None, keys: KeyLog | None = None) -> list[Line]:
+    reading = Reading(io.BytesIO(data), window=window, keys=keys, account=True)
     with contextlib.suppress(CaptureError):
         for _ in reading:
             pass
@@ -95,3 +101,39 @@ def test_the_balance_holds_whatever_a_capture_went_through(kind: str) -> None:
 
 def test_what_is_not_kafka_has_no_account() -> None:
     assert account(pcap(Connection().open().send(b"GET / HTTP/1.1\r\n\r\n").packets)) == []
+
+
+def over_tls() -> list[Packet]:
+    connection = Connection(client=("10.0.0.3", 41000), mss=40).open()
+    for side, data in TALK.wire:
+        (connection.send_raw if side == 0 else connection.answer_raw)(data)
+    return connection.packets
+
+
+@pytest.mark.parametrize("window", [None, 300])
+def test_what_tls_adds_was_not_captured_again(window: int | None) -> None:
+    packets = over_tls()
+    sent = [sum(len(packet.payload) for packet in packets if packet.src[1] == port) for port in (41000, 9092)]
+    for again, repeated in ((0, 0), (1, len(packets[-1].payload))):
+        data = pcap([*packets, *packets[-1:] * again])
+        # Of plaintext, but what was captured again; without its key, of ciphertext.
+        lines = account(data, window, KeyLog(TALK.keys))
+        for line, said in zip(lines, TALK.said, strict=True):
+            assert line.balance.rows == {"ok": len(said)}
+            assert line.balance.captured == len(said)
+        assert balanced(lines).repeated == repeated
+        for keys in (None, KeyLog(b"RSA 0000000000000000 " + b"00" * 48 + b"\n")):
+            lines = account(data, window, keys)
+            assert [line.balance.rows for line in lines] == [{"encrypted": size} for size in sent]
+            assert balanced(lines).repeated == repeated
+
+
+@pytest.mark.parametrize("window", [None, 300])
+def test_the_balance_holds_where_the_first_bytes_of_a_hello_are_missing(window: int | None) -> None:
+    packets = over_tls()
+    first = next(packet for packet in packets if packet.payload)
+    rest = [packet for packet in packets if packet is not first]
+    lines = account(pcap([*exchange().packets, *rest]), window, KeyLog(TALK.keys))
+    both = [line.balance for line in lines if line.way == "encrypted"]
+    assert sum(one.captured for one in both) == sum(len(packet.payload) for packet in rest) > 0
+    balanced(lines)

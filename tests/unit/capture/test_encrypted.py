@@ -142,6 +142,19 @@ def test_a_server_may_be_captured_before_its_client(window: int | None) -> None:
     assert without_times(read(pcap(late), keylog=keys, window=window)) == wanted
 
 
+@pytest.mark.parametrize("window", [100, None])
+def test_a_hello_whose_first_bytes_are_missing_is_one_of_tls_with_a_key_log_too(window: int | None) -> None:
+    # Its broker is known from another connection, so what there is of the hello could be a part of a request.
+    one = talk()
+    packets = over_tls(one, Connection(client=("10.0.0.3", 1234), mss=40).open()).packets
+    first = next(packet for packet in packets if packet.payload)
+    known = Connection().open().send(metadata(1)).answer(metadata_answer(1)).packets
+    data = pcap([*known, *(packet for packet in packets if packet is not first)])
+    for keys in (None, KeyLog(one.keys)):
+        (row,) = (row for row in read(data, keylog=keys, window=window) if row["connection"] == 1)
+        assert (row["status"], row["client_port"]) == ("encrypted", 1234)
+
+
 def test_a_frame_that_the_end_cuts_off_is_told() -> None:
     whole = sized(metadata(2))
     one = talk([(0, sized(metadata(1))), (1, sized(metadata_answer(1))), (0, whole[:10])])
