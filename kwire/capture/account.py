@@ -105,14 +105,14 @@ class Account:
             fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
             self._sent[stream] = _union(self._sent.get(stream, _NONE), fresh)
 
-    def sealed(self, slots: Iterable[int]) -> None:
-        """Takes the connections in whose segments plaintext takes the place of ciphertext from now on."""
-        for slot in slots:
-            if slot not in self._sealed:
-                self._sealed.add(slot)
-                # What was held before its hello was known is ciphertext, and nothing of it was read.
-                for stream in (2 * slot, 2 * slot + 1):
-                    self._captured.pop(stream, None)
+    def sealed(self, slots: Sequence[int]) -> None:
+        """Takes the connections in whose segments plaintext takes the place of ciphertext from now on: all of them so
+        far, in the order in which they were found."""
+        for slot in slots[len(self._sealed) :]:
+            self._sealed.add(slot)
+            # What was held before its hello was known is ciphertext, and nothing of it was read.
+            for stream in (2 * slot, 2 * slot + 1):
+                self._captured.pop(stream, None)
 
     def streams(self, segments: Array, roles: Array) -> None:
         """Takes the segments that are read in a window: decrypted, and those that are held as well."""

@@ -21,7 +21,7 @@ Rules kept here:
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -329,6 +329,8 @@ class Encrypted:
         self._keys = keys
         self._of: dict[int, _Connection] = {}
         """By slot; those that are over as well, since segments may still come."""
+        self.slots: list[int] = []
+        """The same, in the order in which they were found."""
         self._is_tls: Array = np.zeros(64, bool)
         """The same by slot, for whole columns."""
         self._is_open: Array = np.zeros(64, bool)
@@ -419,6 +421,7 @@ class Encrypted:
         for one in found.tolist():
             own = table[2 * one : 2 * one + 2]
             self._of[one] = _Connection(one, Decryptor(self._keys), own)
+            self.slots.append(one)
             self._is_tls[one] = self._is_open[one] = True
             # As plaintext, it has no holes.
             own["since"] = AT_THE_END
@@ -484,11 +487,6 @@ class Encrypted:
         said = f"{sum(lost)} bytes of {len(lost)} connections over TLS could not be decrypted"
         return [f"{said}, with packets missing or keys"]
 
-    @property
-    def slots(self) -> Iterable[int]:
-        """The connections that speak TLS."""
-        return self._of.keys()
-
     def of(self, slot: int) -> Tls | None:
         """What is known of the TLS of a connection; None of any other."""
         one = self._of.get(slot)
@@ -503,10 +501,10 @@ class Encrypted:
             return None
         held = self._segments.take(np.flatnonzero(self._segments["stream"] >> 1 == slot))
         segments = []
-        for stream, pos, length, off, time, order, _, doubt in held.tolist():
+        for stream, pos, length, off, time, order, clock, doubt in held.tolist():
             data = None if off < 0 else base64.b64encode(self._held[off : off + length].tobytes()).decode()
-            one_held = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "doubt": doubt}
-            segments.append(one_held | {"bytes": data})
+            one_held = {"side": stream & 1, "pos": pos, "len": length, "time": time, "order": order, "clock": clock}
+            segments.append(one_held | {"doubt": doubt, "bytes": data})
         return {
             "decryptor": None if one.decryptor is None else one.decryptor.state(),
             "rows": [list(row) for row in one.rows.tolist()],
@@ -547,6 +545,7 @@ class Encrypted:
                     one.rows[name] = np.where(one.rows[name] == AT_THE_END, AT_THE_END, -1)
                 one.order = -1
             self._of[slot] = one
+            self.slots.append(slot)
             self._is_tls[slot], self._is_open[slot] = True, one.decryptor is not None
             if one.rows["holed"].any():
                 self._holed.add(slot)
@@ -554,8 +553,9 @@ class Encrypted:
                 data = segment["bytes"]
                 order = segment["order"] if whole else -1
                 at = -1 if data is None else held
-                time, doubt = segment["time"], segment["doubt"]
-                rows.append((2 * slot + segment["side"], segment["pos"], segment["len"], at, time, order, time, doubt))
+                times = segment["time"], order, segment["clock"]
+                stream = 2 * slot + segment["side"]
+                rows.append((stream, segment["pos"], segment["len"], at, *times, segment["doubt"]))
                 if data is not None:
                     parts.append(base64.b64decode(data))
                     held += len(parts[-1])

@@ -322,7 +322,7 @@ def _check_tls(text: str) -> None:
     for one in state["segments"]:
         if not isinstance(one, dict):
             raise _wrong("tls.segments")
-        _check_row(one, ("side", "pos", "len", "time", "order", "doubt"), _SEGMENT)
+        _check_row(one, ("side", "pos", "len", "time", "order", "clock", "doubt"), _SEGMENT)
         try:
             held = one["bytes"] if one["bytes"] is None else base64.b64decode(one["bytes"], validate=True)
         except (KeyError, TypeError, ValueError):

@@ -14,12 +14,14 @@ import pytest
 from made_captures import Row, brief, read
 from packets import ACK, Connection, Packet, metadata, metadata_answer, pcap, sized
 from tls_talks import Talk, made13
+from tracked import fed, packet_ends
 
 from kwire.capture.encrypted import Encrypted
 from kwire.capture.reading import Reading
 from kwire.capture.tracker import STATE, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.engine import MACHINE, PYTHON, using
+from kwire.kernels.layouts import Status
 from kwire.tls import KeyLog
 
 LINES = [(side, sized(made(number))) for number in range(1, 31) for side, made in ((0, metadata), (1, metadata_answer))]
@@ -227,6 +229,20 @@ def test_a_record_that_spans_windows_is_held_in_the_state() -> None:
     assert [(frame.correlation_id, frame.status.name) for frame in found] == [(1, "OK"), (1, "OK")]
 
 
+def test_a_state_behind_a_hole_has_the_clock_that_was_set_back() -> None:
+    # What is waited for is over by the clock, which goes on from where it was before it was set back.
+    one = talk()
+    packets = over_tls(one).packets
+    gone = packets[30]
+    late = [replace(packet, time=packet.time - 2_000_000_000) for packet in packets[20:] if packet is not gone]
+    slow = [*packets[:20], *late[:20], *(replace(packet, time=packet.time + 2_500_000_000) for packet in late[20:])]
+    data, keys = pcap(slow, nano=True), KeyLog(one.keys)
+    wanted = fed(data, keys=keys)
+    assert {row.status for row in wanted} == {Status.OK, Status.GAP}
+    for cut in packet_ends(data):
+        assert fed(data, [cut], handed_on=True, keys=keys) == wanted
+
+
 def test_a_state_that_was_changed_is_refused() -> None:
     one = talk()
     tracker = Tracker(keys=KeyLog(one.keys))
@@ -235,6 +251,7 @@ def test_a_state_that_was_changed_is_refused() -> None:
     saved = tracker.save()
     state = json.loads(saved.column("tls")[0].as_py())
     assert state["given"]
+    rest = {"clock": 0, "doubt": 0}
     changes: list[dict[str, Any]] = [
         {"decryptor": 5},
         {"decryptor": {**state["decryptor"], "verdict": "HAPPY"}},
@@ -251,8 +268,9 @@ def test_a_state_that_was_changed_is_refused() -> None:
         {"order": "1"},
         {"given": 1},
         {"segments": None},
-        {"segments": [{"side": 0, "pos": 1, "len": 2, "time": 0, "order": 0, "bytes": "AA=="}]},
-        {"segments": [{"side": 0, "pos": 1, "len": 1, "time": 0, "order": 0, "bytes": "!"}]},
+        {"segments": [{"side": 0, "pos": 1, "len": 2, "time": 0, "order": 0, **rest, "bytes": "AA=="}]},
+        {"segments": [{"side": 0, "pos": 1, "len": 1, "time": 0, "order": 0, **rest, "bytes": "!"}]},
+        {"segments": [{"side": 0, "pos": 1, "len": 1, "time": 0, "order": 0, "doubt": 0, "bytes": "AA=="}]},
     ]
     for change in changes:
         texts = [json.dumps({**state, **change})]
