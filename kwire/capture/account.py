@@ -39,7 +39,8 @@ class Balance:
 
     ``captured`` are those that the capture has, each counted once; ``rows`` says how many of them belong to rows, by
     the ``status`` of these; ``nowhere`` are in no row, and ``twice`` in more than one: both are 0, or kwire is wrong.
-    ``repeated`` were captured again, ``missing`` are known to have been sent and are not in the capture.
+    ``repeated`` were captured again (or stand in front of the SYN, where the stream has no bytes), ``missing`` are
+    known to have been sent and are not in the capture.
     """
 
     captured: int = 0
@@ -136,10 +137,11 @@ class Account:
                 self._twice[one // len(Status)] = self._twice.get(one // len(Status), 0) + doubled
             of_status[one % len(Status)] = after
 
-    def lines(self, frames: Frames, roles: Array, numbers: Array) -> list[Line]:
+    def lines(self, frames: Frames, roles: Array, numbers: Array, starts: Array) -> list[Line]:
         """The balance of each direction of the connections that are Kafka or encrypted, in their order.
 
-        ``frames`` knows the ends of connections; ``roles`` and ``numbers`` are those of all connections.
+        ``frames`` knows the ends of connections; ``roles`` and ``numbers`` are those of all connections, ``starts``
+        where their streams begin as SYNs say, or -1.
         """
         made = []
         of_encrypted = {stream for stream in self._sent if int(roles[stream >> 1]) == Role.ENCRYPTED}
@@ -152,18 +154,22 @@ class Account:
             way = "encrypted"
             if role != Role.ENCRYPTED:
                 way = "request" if side == role - Role.A_REQUESTS else "response"
-            balance = self._balance(stream, role == Role.ENCRYPTED)
+            balance = self._balance(stream, role == Role.ENCRYPTED, int(starts[stream]))
             made.append(Line(int(numbers[slot]), way, ends[side], ends[1 - side], balance))
         return made
 
-    def _balance(self, stream: int, encrypted: bool) -> Balance:
+    def _balance(self, stream: int, encrypted: bool, start: int) -> Balance:
         of_status = self._rows.get(stream, {})
         sent: Array = self._sent.get(stream, _NONE)
         sealed = stream >> 1 in self._sealed
         # Of one that cannot be decrypted, its first bytes stand for all.
         captured: Array = sent if sealed and encrypted else self._captured.get(stream, _NONE)
-        rows = {Status(status).name.lower(): _common(captured, one) for status, one in of_status.items()}
         everything = _union(_NONE, np.concatenate([_NONE, *of_status.values()], axis=1))
+        outside = np.minimum(captured, start)
+        if not (sealed and encrypted) and _size(outside) and not _common(_union(_NONE, outside), everything):
+            # In front of its SYN there is nothing: a receiver passes over such bytes, as those of a keep-alive.
+            captured = _union(_NONE, np.maximum(captured, start))
+        rows = {Status(status).name.lower(): _common(captured, one) for status, one in of_status.items()}
         nowhere = _size(captured) - _common(captured, everything)
         if encrypted and nowhere:
             rows["encrypted"] = rows.get("encrypted", 0) + nowhere

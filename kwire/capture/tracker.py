@@ -708,7 +708,8 @@ class Tracker:
             raise ValueError("an account is kept where it is asked for from the beginning")
         known = self._known
         view = Frames(np.empty(0, FRAME), np.empty(0, np.uint8), known.connections, None, None)
-        return self._account.lines(view, known.connections["role"], known.connections["number"])
+        starts = known.streams["start"]
+        return self._account.lines(view, known.connections["role"], known.connections["number"], starts)
 
     def left_out(self) -> list[str]:
         """Sentences about the connections so far of which there are no frames: why, how many, and to which ports."""

@@ -99,6 +99,20 @@ def test_the_balance_holds_whatever_a_capture_went_through(kind: str) -> None:
         balanced(account(data, window))
 
 
+@pytest.mark.parametrize("back", [1, 100, 1 << 18])
+def test_bytes_in_front_of_a_syn_are_none_of_the_connection(back: int) -> None:
+    opened, packets = len(Connection().open().packets), exchange(Connection(client_isn=3_000_000_000).open(), 3).packets
+    first = packets[opened]
+    stray = replace(first, seq=first.seq - back, payload=bytes(1))
+    asked, answered = account(pcap([*packets[:opened], stray, *packets[opened:]]))
+    size = 4 + len(metadata(1))
+    assert asked.balance == Balance(captured=3 * size, rows={"ok": 3 * size}, repeated=1)
+    # As of a packet whose sequence number was damaged: it is missing where it belongs.
+    asked, answered = account(pcap([*packets[:opened], replace(first, seq=first.seq - 1000), *packets[opened + 1 :]]))
+    assert asked.balance == Balance(captured=2 * size, rows={"ok": 2 * size}, repeated=size, missing=size)
+    assert balanced([asked, answered]).captured
+
+
 def test_what_is_not_kafka_has_no_account() -> None:
     assert account(pcap(Connection().open().send(b"GET / HTTP/1.1\r\n\r\n").packets)) == []
 
