@@ -1,6 +1,6 @@
 """What Spark adds to reading captures: each table beside an identity source of the same batches.
 
-    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--warm 5] [--only TEXT]
+    python benchmarks/spark.py [--size 100] [--files 2] [--rounds 5] [--warm 5] [--only TEXT] [--export]
 
 The captures are those of ``benchmarks/capture.py``. The identity source is a Python data source that maps files of
 Arrow batches, made before by ``kwire.capture.read`` of the same captures and columns, and yields them: what it takes is
@@ -9,7 +9,8 @@ for each file, in workers that have done it before; rounds are interleaved, figu
 clock, and of the CPU time of this process and all below it, which is what to compare on a busy machine (Linux). What
 any query costs, whatever it reads, is some 80 ms in both, so ratios of small captures are nearer to 1 than those of
 large ones: say the size with the figure. The JVM goes on compiling for some 20 rounds (``--warm``: rounds that do not
-count). Needs ``kwire[spark]`` and Java.
+count). With ``--export``, the rows are written as Parquet in place of that: by ``kwire.spark.export``, and by
+``df.write.parquet``; how many of them there are then is looked at. Needs ``kwire[spark]`` and Java.
 """
 
 from __future__ import annotations
@@ -110,6 +111,33 @@ def spent(frame: DataFrame) -> tuple[float, float]:
     return time.perf_counter() - begin, spent_by_all() - used
 
 
+def written(spark: SparkSession, folder: Path, files: list[Path], name: str, rounds: int) -> None:
+    """Prints what it takes to write what a query reads as Parquet: by ``export``, and by Spark, which reads that."""
+    _, table, chosen = QUERIES[name]
+    reader = spark.read.format("kwire").option("table", table)
+    if chosen is not None:
+        reader = reader.option("columns", ",".join(chosen))
+    paths = [str(file) for file in files]
+    times: tuple[list[float], list[float]] = [], []
+    ours, theirs = str(folder / "exported"), str(folder / "written")
+    for turn in range(1 + rounds):
+        begin = time.perf_counter()
+        kwire.spark.export(spark, paths, ours, table=table, columns=chosen, mode="overwrite")
+        between = time.perf_counter()
+        reader.load(paths).write.parquet(theirs, mode="overwrite")
+        if turn:
+            times[0].append(between - begin)
+            times[1].append(time.perf_counter() - between)
+    counts = [spark.read.parquet(one).count() for one in (ours, theirs)]
+    sizes = [sum(file.stat().st_size for file in Path(one).glob("*.parquet")) for one in (ours, theirs)]
+    fast, slow = map(statistics.median, times)
+    print(
+        f"{name:32} {counts[0]:10,} and {counts[1]:,} rows   export {fast:5.2f} s, {sizes[0] / 1e6:.0f} MB   "
+        f"df.write.parquet {slow:5.2f} s, {sizes[1] / 1e6:.0f} MB: {slow / fast:4.2f} x",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=100, help="megabytes of each capture, in all files together")
@@ -117,6 +145,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--warm", type=int, default=5, help="rounds before those that count")
     parser.add_argument("--only", default="", help="queries whose name contains this")
+    parser.add_argument("--export", action="store_true", help="what it takes to write Parquet")
     args = parser.parse_args()
     builder: Any = SparkSession.builder
     spark = (
@@ -142,6 +171,9 @@ def main() -> None:
                 file.write_bytes(data)
         for query, (title, _, _) in QUERIES.items():
             if args.only not in query:
+                continue
+            if args.export:
+                written(spark, folder, files[title], query, args.rounds)
                 continue
             own, identity, rows = made(spark, folder, files[title], query)
             times: tuple[list[tuple[float, float]], ...] = ([], [])
