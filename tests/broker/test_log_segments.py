@@ -72,7 +72,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         consumer.close()
         for folder in cluster.folder.rglob("*-0"):
             if any(folder.glob("*.log")):
-                shutil.copytree(folder, copy / folder.name)
+                # The broker goes on writing metadata: indexes first, or they name what a log did not have yet.
+                shutil.copytree(folder, copy / folder.name, ignore=shutil.ignore_patterns("*.log"))
+                for segment in folder.glob("*.log"):
+                    shutil.copy2(segment, copy / folder.name)
         class_path = cluster.classpath
     return copy, class_path
 
