@@ -155,7 +155,9 @@ class Frames:
         rows = self.table
         slow = self._engine is not MACHINE
         # What programs say of bodies that cannot be read stays as it is, and is all that else is asked of it.
-        found = np.zeros(len(rows), np.int64) if slow else self._judged[0]
+        found: Array = np.zeros(len(rows), np.int64) if slow else self._judged[0]
+        if not slow and not found.any():
+            return found
         odd = (rows["status"] == Status.OK) & (rows["api"] >= 0) if slow else found > 0
         candidates = np.flatnonzero(odd)
         about = (rows[name][candidates].tolist() for name in ("response", "api", "version"))
@@ -206,9 +208,15 @@ class Frames:
         """The ``Status`` of each frame, by its body too: ``frames["status"]`` knows no ``TRAILING``, and headers only
         that are ``MALFORMED``."""
         status: Array = self.table["status"].astype(np.int8)
-        status[self.left_over > 0] = Status.TRAILING
-        status[self.left_over < 0] = Status.MALFORMED
+        odd = self.odd
+        if len(odd):
+            status[odd] = np.where(self.left_over[odd] > 0, Status.TRAILING, Status.MALFORMED)
         return status
+
+    @cached_property
+    def odd(self) -> Array:
+        """The frames whose body is not what its version says, or is not all that there is."""
+        return np.flatnonzero(self.left_over)
 
     def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:
         """The columns of ``count`` frames from ``first`` on, or of those with the numbers ``which``, if there are any.

@@ -44,7 +44,7 @@ def _captures() -> None:
     from kwire.kernels.programs import MAX_DEPTH, registers_of
     from kwire.kernels.shapes import memory_for
     from kwire.protocol.facts import facts
-    from kwire.tables.columns import in_type
+    from kwire.tables.columns import Words, picked
 
     # A header, and two packets of raw IP: the first fragment of one without a byte of data, and one with a byte, of a
     # connection of unknown kind.
@@ -59,7 +59,7 @@ def _captures() -> None:
     # What makes columns of them.
     none = np.zeros(0, np.int64)
     frames.columns(0, none, 0, np.zeros(1, np.uint8), Met(np.zeros(0, np.int32), np.zeros(0, np.int32)))
-    in_type(pa.array(["", "a"]).dictionary_encode(), pa.string())
+    picked(Words(["", "a"]), np.zeros(1, np.int32)).plain()
     Tracker().restore(tracker.save())
     # What happens where many requests wait.
     waiting, places, room = np.zeros(1, WAITING), np.full(2, -1, np.int64), np.zeros(1, ROOM)

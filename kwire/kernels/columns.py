@@ -221,10 +221,10 @@ def frame_columns(
 
 
 @kernel
-def spread_texts(numbers: Array, ends: Array, texts: Array, offsets: Array, out: Array) -> None:
+def spread_texts(numbers: Array, ends: Array, texts: Array, offsets: Array, out: Array) -> int:
     """Writes text number ``numbers[k]`` of ``texts``, which end at ``ends[1:]``, for each row k: one behind the other
-    into ``out``, and into ``offsets`` where they begin and the last one ends. Both end with ``numbers.SLACK`` bytes
-    that mean nothing. The caller has checked that all of it fits."""
+    into ``out``, and into ``offsets`` where they begin and the last one ends; returns that. Both end with
+    ``numbers.SLACK`` bytes that mean nothing. The caller has checked that all of it fits."""
     at = int64(0)
     for k in range(numbers.shape[0]):
         one = numbers[k]
@@ -236,3 +236,4 @@ def spread_texts(numbers: Array, ends: Array, texts: Array, offsets: Array, out:
         copy_wide(texts, begin, out, at, size)
         at += size
     offsets[numbers.shape[0]] = at
+    return at

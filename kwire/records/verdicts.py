@@ -71,7 +71,8 @@ def words_of(problems: Sequence[str]) -> list[str]:
 def problem_rows(schema: pa.Schema, count: int, values: Mapping[str, Any]) -> pa.RecordBatch:
     """``count`` rows of ``schema`` that are problems: ``status`` is ``malformed`` unless ``values`` says otherwise.
 
-    ``values`` has, by the name of a column, a list or array with a value for each row, or one value for all of them.
+    ``values`` has, by the name of a column, a list, an array or what gives one (``__arrow_array__``) with a value for
+    each row, or one value for all of them.
     Columns that are not in it are null; what it has beyond the schema is ignored.
     """
     columns = []
@@ -79,7 +80,7 @@ def problem_rows(schema: pa.Schema, count: int, values: Mapping[str, Any]) -> pa
         value = values.get(field.name, MALFORMED if field.name == "status" else None)
         if isinstance(value, pa.Array | pa.ChunkedArray):
             columns.append(value.cast(field.type))
-        elif isinstance(value, list | np.ndarray):
+        elif isinstance(value, list | np.ndarray) or hasattr(value, "__arrow_array__"):
             columns.append(pa.array(value, field.type))
         else:
             columns.append(pa.repeat(pa.scalar(value, field.type), count))

@@ -5,8 +5,8 @@ Rules kept here:
 - What is the same for many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how
   many rows each value is spread; without it each is one row.
 - What is the same for all rows is a part of an array that is there already (``kwire.records.constants``).
-- Text of which there is little is made as a dictionary and the number of each row in it. ``filled`` makes text of it,
-  unless the schema has dictionaries: whoever counts rows wants numbers, and there is nothing to copy.
+- Text of which there is little is a ``Text``: the few, and the number of each row among them. ``filled`` makes text of
+  it, or a dictionary where the schema has them: whoever counts rows wants numbers, and there is nothing to copy.
 - Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
   (``kwire.records.portions``).
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +30,10 @@ from kwire.records.constants import CONSTANTS
 from kwire.records.portions import MOST_BYTES
 
 __all__ = [
+    "Column",
+    "Text",
     "Texts",
+    "Words",
     "constant",
     "distinct",
     "filled",
@@ -56,69 +60,140 @@ _SMALL_SPREAD: Final = 1 << 20
 """Bytes of a column for which there may be room that it does not need: then they are not counted before."""
 _MOST_SPREAD: Final = (1 << 31) - 1
 """Bytes of one column."""
+_TEXT: Final = pa.string()
 
 
-def filled(schema: pa.Schema, make: Callable[[str], pa.Array]) -> pa.RecordBatch:
+class Words:
+    """Texts of which a column has one in each row; what it takes to spread them is found once. They may be null."""
+
+    def __init__(self, texts: pa.Array | Sequence[str | None]) -> None:
+        texts = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+        self.has_nulls = texts.null_count > 0
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def coded(self) -> tuple[pa.Array, Array | None]:
+        """The texts without nulls, and which of them are some: nulls are of rows, and not of a dictionary."""
+        if not self.has_nulls:
+            return self.texts, None
+        return self.texts.fill_null(""), self.texts.is_null().to_numpy(False)
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array, int] | None:
+        """Where they end, their bytes and the size of the longest; None where it is Arrow that should spread them."""
+        texts = self.texts
+        _, ends, data = texts.buffers()
+        size = 0 if data is None else len(data)
+        if size > _SMALL_TEXTS or self.has_nulls:
+            return None
+        # A copy, as of all that may be written to or not: the kernel is compiled for the one.
+        ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].copy()
+        given = np.zeros(size + SLACK, np.uint8)
+        if data is not None:
+            given[:size] = np.frombuffer(data, np.uint8)
+        return ends, given, int(np.diff(ends).max(initial=0))
+
+    def spread(self, index: Array) -> pa.Array | None:
+        """The text of each row, by an int32; None where it is Arrow that should do it."""
+        if self._parts is None or choose(0) is not MACHINE:
+            return None
+        ends, given, longest = self._parts
+        count = len(index)
+        room = count * longest
+        if room > _SMALL_SPREAD:
+            room = int(np.diff(ends).take(index).sum())
+            if room > _MOST_SPREAD:
+                return None
+        offsets, out = np.empty(count + 1, np.int32), np.empty(room + SLACK, np.uint8)
+        size = MACHINE(spread_texts)(index, ends, given, offsets, out)
+        return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(out[:size]))
+
+
+class Text:
+    """A column of text of which there is little, not made yet: ``in_type`` does that, and what takes columns by Arrow's
+    protocol."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def plain(self) -> pa.Array:
+        """As text."""
+        raise NotImplementedError
+
+    def coded(self) -> pa.Array:
+        """As a dictionary."""
+        raise NotImplementedError
+
+    def __arrow_array__(self, type: pa.DataType | None = None) -> pa.Array:  # noqa: A002 - Arrow calls it so
+        return in_type(self, pa.string() if type is None else type)
+
+
+class _Same(Text):
+    """The same in every row."""
+
+    def __init__(self, value: str | None, rows: int) -> None:
+        self.value = value
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def plain(self) -> pa.Array:
+        return CONSTANTS.get(_TEXT, self.value, self._rows)
+
+    def coded(self) -> pa.Array:
+        return CONSTANTS.get(DICTIONARY, self.value, self._rows)
+
+
+class _Picked(Text):
+    """One of a few for each row, by its number. ``mask``: which have none."""
+
+    def __init__(self, words: Words, index: Array, mask: Array | None = None) -> None:
+        self._words = words
+        self._index = np.ascontiguousarray(index, np.int32)
+        self._mask = mask
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def plain(self) -> pa.Array:
+        made = self._words.spread(self._index) if self._mask is None else None
+        return self._words.texts.take(pa.array(self._index, mask=self._mask)) if made is None else made
+
+    def coded(self) -> pa.Array:
+        texts, none = self._words.coded
+        index, mask = self._index, self._mask
+        if mask is not None:
+            index = np.where(mask, 0, index)
+        if none is not None:
+            mask = none[index] if mask is None else mask | none[index]
+        return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), texts)
+
+
+Column = pa.Array | Text
+
+
+def filled(schema: pa.Schema, make: Callable[[str], Column]) -> pa.RecordBatch:
     """A batch of ``make(name)`` for each column of ``schema``; texts may be dictionaries in either of them."""
     return pa.RecordBatch.from_arrays([in_type(make(one.name), one.type) for one in schema], schema=schema)
 
 
-def in_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def in_type(values: Column, type_: pa.DataType) -> pa.Array:
     """A column as text or as a dictionary, where it is one of these and the type is the other."""
-    if isinstance(values, pa.DictionaryArray):
-        return values if type_ == DICTIONARY else _decoded(values)
-    return values.dictionary_encode() if type_ == DICTIONARY else values
+    if isinstance(values, Text):
+        return values.coded() if type_ == DICTIONARY else values.plain()
+    coded = isinstance(values, pa.DictionaryArray)
+    if type_ == DICTIONARY:
+        return values if coded else values.dictionary_encode()
+    return values.dictionary_decode() if coded else values
 
 
 def with_dictionaries(schema: pa.Schema) -> pa.Schema:
     """A schema with dictionaries for its texts."""
-    return pa.schema([one.with_type(DICTIONARY) if one.type == pa.string() else one for one in schema])
-
-
-def _decoded(values: pa.DictionaryArray) -> pa.Array:
-    texts = values.dictionary
-    if not values.null_count and len(texts) == 1:
-        return CONSTANTS.get(pa.string(), texts[0].as_py(), len(values))
-    if values.null_count == len(values):
-        return CONSTANTS.get(pa.string(), None, len(values))
-    if not values.null_count and choose(0) is MACHINE:
-        spread_ = _spread(texts, values.indices.to_numpy())
-        if spread_ is not None:
-            return spread_
-    return texts.take(values.indices)
-
-
-def _spread(texts: pa.Array, index: Array) -> pa.Array | None:
-    """The text of each row, of some without nulls; None where it is Arrow that should do it."""
-    _, ends, data = texts.buffers()
-    size = 0 if data is None else len(data)
-    if size > _SMALL_TEXTS or texts.null_count:
-        return None
-    # A copy, as of all that may be written to or not: the kernel is compiled for the one.
-    ends = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1].copy()
-    sizes = np.diff(ends)
-    room = len(index) * int(sizes.max(initial=0))
-    if room > _SMALL_SPREAD:
-        room = int(sizes.take(index).sum())
-        if room > _MOST_SPREAD:
-            return None
-    given = np.zeros(size + SLACK, np.uint8)
-    if data is not None:
-        given[:size] = np.frombuffer(data, np.uint8)
-    offsets, out = np.empty(len(index) + 1, np.int32), np.empty(room + SLACK, np.uint8)
-    MACHINE(spread_texts)(index, ends, given, offsets, out)
-    return pa.StringArray.from_buffers(len(index), pa.py_buffer(offsets), pa.py_buffer(out[: offsets[-1]]))
-
-
-def _coded(texts: pa.Array, index: Array, mask: Array | None = None) -> pa.Array:
-    """The text that each row has. ``mask``: which have none."""
-    if texts.null_count:
-        # Nulls are of rows, and not of a dictionary.
-        none = texts.is_null().to_numpy(False)[index]
-        mask, texts = none if mask is None else mask | none, texts.fill_null("")
-    if mask is not None:
-        index = np.where(mask, 0, index)
-    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32, copy=False), mask=mask), texts)
+    return pa.schema([one.with_type(DICTIONARY) if one.type == _TEXT else one for one in schema])
 
 
 def distinct(values: Array) -> tuple[Array, Array]:
@@ -138,14 +213,16 @@ def distinct(values: Array) -> tuple[Array, Array]:
     return np.flatnonzero(there) + least, place.take(shifted)
 
 
-def constant(value: str | None, n: int) -> pa.Array:
+def constant(value: str | None, n: int) -> Text:
     """The same text in every row."""
-    return CONSTANTS.get(DICTIONARY, value, n)
+    return _Same(value, n)
 
 
-def repeated(one: pa.Array, n: int) -> pa.Array:
-    """The one value of an array in every row."""
-    return constant(one[0].as_py(), n) if one.type in (DICTIONARY, pa.string()) else pa.repeat(one[0], n)
+def repeated(one: Column, n: int) -> Column:
+    """The one value of a column in every row."""
+    if isinstance(one, Text):
+        return constant(one.plain()[0].as_py(), n)
+    return pa.repeat(one[0], n)
 
 
 def over(values: Array, counts: Array | None) -> Array:
@@ -154,18 +231,18 @@ def over(values: Array, counts: Array | None) -> Array:
     return made
 
 
-def pick(values: Sequence[str | None], numbers_: Array, counts: Array | None = None) -> pa.Array:
+def pick(values: Sequence[str | None], numbers_: Array, counts: Array | None = None) -> Text:
     """``values[number]`` for each row."""
     if len(numbers_) and numbers_.min() == numbers_.max():
         return constant(values[int(numbers_[0])], len(numbers_) if counts is None else int(counts.sum()))
-    return _coded(pa.array(values, pa.string()), over(np.ascontiguousarray(numbers_), counts))
+    return _Picked(Words(values), over(numbers_, counts))
 
 
-def picked(texts: pa.Array, index: Array) -> pa.Array:
+def picked(words: Words, index: Array) -> Text:
     """The text that each row has, of the few that occur."""
-    if len(texts) == 1:
-        return constant(texts[0].as_py(), len(index))
-    return _coded(texts, index)
+    if len(words) == 1:
+        return constant(words.texts[0].as_py(), len(index))
+    return _Picked(words, index)
 
 
 def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
@@ -219,7 +296,7 @@ class Texts:
         made: Array = right[self._numbers]
         return made
 
-    def column(self, which: Array, counts: Array | None = None) -> pa.Array:
+    def column(self, which: Array, counts: Array | None = None) -> Text:
         """The texts of the things ``which`` (-1: null) as a column."""
         number = self._numbers[which] if len(self._numbers) else np.full(len(which), -1)
         if len(which) and which.min() < 0:
@@ -231,13 +308,13 @@ class Texts:
         absent = number < 0
         mask = absent if absent.any() else None
         if len(self._values) <= max(_FEW, len(number) // 4) and sum(self._sizes) <= MOST_BYTES:
-            return _coded(pa.array(self._values, pa.string()), number, mask)
+            return _Picked(Words(self._values), number, mask)
         # Only those that occur: all together may be more than an Arrow array can hold.
         there = np.zeros(len(self._values) + 1, bool)
         there[number] = True
         place = np.cumsum(there) - 1
-        values = pa.array([self._values[one] for one in np.flatnonzero(there[:-1]).tolist()], pa.string())
-        return _coded(values, place[number], mask)
+        values = [self._values[one] for one in np.flatnonzero(there[:-1]).tolist()]
+        return _Picked(Words(values), place[number], mask)
 
 
 def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None = None) -> pa.Array:

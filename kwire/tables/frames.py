@@ -115,9 +115,8 @@ _OTHER_TEXT: Final = 192
 """Bytes of a row's text that is counted in one: two addresses, the name of an API, words, a sentence."""
 _MOST_HOSTS: Final = 1 << 13
 """Connections whose addresses are kept as text."""
-_MANY_ENDS: Final = 1 << 10
-_MOST_ADDRESSES: Final = 4
-"""How many times up to so many ends are kept together: two for each batch, where all clients are in all of them."""
+_MOST_ADDRESSES: Final = 1 << 8
+"""Addresses up to which those of the next frames are added to them."""
 _SHORT_TEXT: Final = 64
 """Bytes of a client_id up to which it does not matter which of a few a frame has."""
 
@@ -128,63 +127,64 @@ class Capture:
     def __init__(self, name: str) -> None:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
-        self._addresses: dict[tuple[bytes, bytes], tuple[pa.Array, Array]] = {}
+        self._places: dict[str, int] = {}
+        self._addresses = columns.Words([])
+        self._clients: tuple[list[int], columns.Words] = ([], columns.Words([]))
         self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     @cached_property
-    def names_or_none(self) -> pa.Array:
+    def names_or_none(self) -> columns.Words:
         """The name of each API, by its key; null behind them."""
         keys = schema.api_keys()
-        return pa.array([keys.get(key) for key in range(max(keys) + 2)], pa.string())
+        return columns.Words([keys.get(key) for key in range(max(keys) + 2)])
 
     @cached_property
-    def api_names(self) -> pa.Array:
+    def api_names(self) -> columns.Words:
         """The same without nulls, for those that have a name."""
-        return self.names_or_none.fill_null("")
+        return columns.Words(self.names_or_none.texts.fill_null(""))
 
     @cached_property
     def _has_name(self) -> Array:
-        return self.names_or_none.is_valid().to_numpy(False).astype(np.uint8)
+        return self.names_or_none.texts.is_valid().to_numpy(False).astype(np.uint8)
 
     @cached_property
-    def directions(self) -> pa.Array:
+    def directions(self) -> columns.Words:
         """Their words, by ``frames["response"]``."""
-        return pa.array(DIRECTIONS, pa.string())
+        return columns.Words(DIRECTIONS)
 
     def columns(self, frames: Frames, first: int, which: Array, count: int) -> Columns:
         """What ``kwire.kernels.columns`` makes of frames."""
         made, self._met = frames.columns(first, which, count, self._has_name, self._met)
         return made
 
-    def addresses(self, frames: Frames, ends: Array) -> tuple[pa.Array, Array]:
-        """The addresses of some ends, twice a slot and one more for its end B: (those that differ, for each which)."""
+    def addresses(self, frames: Frames, ends: Array) -> tuple[columns.Words, Array]:
+        """The addresses of some ends, twice a slot and one more for its end B: (those that there may be, for each
+        which)."""
         slots = ends >> 1
         numbers = frames.of_connections("number", slots)
+        known = self._hosts
+        each = zip(slots.tolist(), numbers.tolist(), ends.tolist(), strict=True)
+        texts = [(known.get(number) or self._of(frames, slot, number))[end & 1] for slot, number, end in each]
         # From window to window they are mostly the same.
-        key = numbers.tobytes(), (ends & 1).tobytes()
-        made = self._addresses.get(key)
-        if made is None:
-            both = (self._of(frames, *one) for one in zip(slots.tolist(), numbers.tolist(), strict=True))
-            texts = [hosts[end & 1] for hosts, end in zip(both, ends.tolist(), strict=True)]
-            # Of so few, this takes a fraction of Arrow's time.
-            places: dict[str, int] = {}
-            index = np.array([places.setdefault(text, len(places)) for text in texts], np.int32)
-            made = pa.array(list(places), pa.string()), index
-            if len(self._addresses) >= _MOST_ADDRESSES:
-                self._addresses.clear()
-            if len(ends) <= _MANY_ENDS:
-                self._addresses[key] = made
-        return made
+        places = self._places if len(self._places) <= _MOST_ADDRESSES else {}
+        index = np.array([places.setdefault(text, len(places)) for text in texts], np.int32)
+        if len(places) != len(self._addresses) or places is not self._places:
+            self._places, self._addresses = places, columns.Words(list(places))
+        return self._addresses, index
 
     def _of(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
         """The addresses of the ends A and B of a connection."""
-        found = self._hosts.get(connection)
-        if found is None:
-            if len(self._hosts) >= _MOST_HOSTS:
-                self._hosts.clear()
-            a, b = frames.ends(slot)
-            found = self._hosts[connection] = (a.host, b.host)
+        if len(self._hosts) >= _MOST_HOSTS:
+            self._hosts.clear()
+        a, b = frames.ends(slot)
+        found = self._hosts[connection] = (a.host, b.host)
         return found
+
+    def clients(self, frames: Frames, numbers: list[int]) -> columns.Words:
+        """The client_ids with these numbers; null for -1."""
+        if numbers != self._clients[0]:
+            self._clients = numbers, columns.Words([frames.client_id(number) for number in numbers])
+        return self._clients[1]
 
 
 def text_sizes(capture: Capture, frames: Frames) -> Array:
@@ -217,6 +217,7 @@ class FrameColumns:
         self._rows: slice | Array = slice(first, last)
         self._count = last - first
         self._statuses = (frames["status"] if statuses is None else statuses)[self._rows]
+        self._all_ok = not self._statuses.any()
         self._more = (
             {} if errors is None else {row - first: text for row, text in errors.items() if first <= row < last}
         )
@@ -227,11 +228,12 @@ class FrameColumns:
         made = cls(capture, frames, 0, 0)
         rows = np.ascontiguousarray(rows, np.int64)
         made._rows, made._count, made._statuses = rows, len(rows), frames["status"][rows]
+        made._all_ok = not made._statuses.any()
         return made
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: str) -> columns.Column:
         """The column with this name."""
-        made: pa.Array = getattr(self, name)()
+        made: columns.Column = getattr(self, name)()
         return made
 
     def _of(self, name: str) -> Array:
@@ -243,25 +245,29 @@ class FrameColumns:
         first, which = (self._rows.start, _NO_ROWS) if isinstance(self._rows, slice) else (0, self._rows)
         return self._capture.columns(self._frames, first, which, self._count)
 
-    def _told(self, which: int) -> int:
-        return int(self._numbers.told[which])
+    @cached_property
+    def _told(self) -> list[int]:
+        """What it found out, by ``Told``."""
+        told: list[int] = self._numbers.told.tolist()
+        return told
 
     @cached_property
     def _clients(self) -> Array:
         """The ends that are clients: twice a slot, one more for its end B."""
-        return self._numbers.ends[: self._told(Told.ENDS)]
+        return self._numbers.ends[: self._told[Told.ENDS]]
 
-    def _hosts(self, ends: Array) -> pa.Array:
+    def _hosts(self, ends: Array) -> columns.Text:
         """The address of one of these ends for each frame: of that at the place of its client."""
         texts, index = self._capture.addresses(self._frames, ends)
         # Of brokers there is one, as a rule: clients have several connections to it.
-        if len(texts) == 1:
-            return columns.constant(texts[0].as_py(), self._count)
+        used = set(index.tolist())
+        if len(used) == 1:
+            return columns.constant(texts.texts[used.pop()].as_py(), self._count)
         return columns.picked(texts, index.take(self._numbers.end))
 
     # The columns, by their names.
 
-    def capture(self) -> pa.Array:
+    def capture(self) -> columns.Text:
         return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
@@ -273,19 +279,19 @@ class FrameColumns:
     def timestamp(self) -> pa.Array:
         return pa.Array.from_buffers(TIMESTAMP, self._count, [None, pa.py_buffer(self._numbers.micros)], 0)
 
-    def direction(self) -> pa.Array:
-        responses = self._told(Told.RESPONSES)
+    def direction(self) -> columns.Text:
+        responses = self._told[Told.RESPONSES]
         if responses in (0, self._count):
             return columns.constant(DIRECTIONS[responses > 0], self._count)
         return columns.picked(self._capture.directions, self._numbers.response)
 
-    def client_host(self) -> pa.Array:
+    def client_host(self) -> columns.Text:
         return self._hosts(self._clients)
 
     def client_port(self) -> pa.Array:
         return pa.array(self._numbers.client_port)
 
-    def broker_host(self) -> pa.Array:
+    def broker_host(self) -> columns.Text:
         return self._hosts(self._clients ^ 1)
 
     def broker_port(self) -> pa.Array:
@@ -294,15 +300,15 @@ class FrameColumns:
     def api_key(self) -> pa.Array:
         return self._unless(Told.NO_API, "api", self._numbers.api)
 
-    def api_name(self) -> pa.Array:
-        if self._told(Told.NO_NAME):
+    def api_name(self) -> columns.Text:
+        if self._told[Told.NO_NAME]:
             # The last one is that of no API.
             named, keys = self._capture.names_or_none, self._of("api")
             return columns.picked(named, np.where((keys < 0) | (keys >= len(named)), len(named) - 1, keys))
         named, keys = self._capture.api_names, self._numbers.named
-        if self._told(Told.MIXED):
+        if self._told[Told.MIXED]:
             return columns.picked(named, keys)
-        return columns.constant(named[int(keys[0])].as_py(), self._count)
+        return columns.constant(named.texts[int(keys[0])].as_py(), self._count)
 
     def api_version(self) -> pa.Array:
         return self._unless(Told.NO_VERSION, "version", self._numbers.version)
@@ -312,28 +318,27 @@ class FrameColumns:
 
     def _unless(self, which: int, name: str, made: Array) -> pa.Array:
         """``made`` as a column, null where the frames have no ``name``."""
-        return pa.array(made, mask=self._of(name) == ABSENT if self._told(which) else None)
+        return pa.array(made, mask=self._of(name) == ABSENT if self._told[which] else None)
 
-    def client_id(self) -> pa.Array:
-        numbers = self._numbers.clients[: self._told(Told.CLIENTS)].tolist()
-        texts = [self._frames.client_id(number) for number in numbers]
-        if len(texts) == 1:
-            return columns.constant(texts[0], self._count)
-        return columns.picked(pa.array(texts, pa.string()), self._numbers.client)
+    def client_id(self) -> columns.Text:
+        numbers = self._numbers.clients[: self._told[Told.CLIENTS]].tolist()
+        return columns.picked(self._capture.clients(self._frames, numbers), self._numbers.client)
 
     def size(self) -> pa.Array:
         return pa.array(self._numbers.size)
 
     def latency_ms(self) -> pa.Array:
-        made, nulls = self._numbers, self._told(Told.NO_LATENCY)
+        made, nulls = self._numbers, self._told[Told.NO_LATENCY]
         valid = pa.py_buffer(made.timed) if nulls else None
         return pa.Array.from_buffers(pa.float64(), self._count, [valid, pa.py_buffer(made.millis)], nulls)
 
-    def status(self) -> pa.Array:
+    def status(self) -> columns.Text:
+        if self._all_ok:
+            return columns.constant(WORDS[Status.OK], self._count)
         return columns.pick(WORDS, self._statuses)
 
-    def error(self) -> pa.Array:
-        if not self._told(Told.WRONG) and not self._more:
+    def error(self) -> columns.Column:
+        if not self._told[Told.WRONG] and not self._more:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")
         wrong = np.flatnonzero(reason).tolist()
@@ -347,10 +352,10 @@ class FrameColumns:
     def errors(self) -> pa.Array:
         made = self._numbers
         readable = made.response == 1
-        if self._statuses.any():
+        if not self._all_ok:
             readable &= _WITH_BODY[self._statuses]
         newer = None
-        if self._told(Told.ASKING):
+        if self._told[Told.ASKING]:
             newer = made.version > facts().apis["latest"][ApiKey.API_VERSIONS]
             newer &= made.api == ApiKey.API_VERSIONS
         return errors.column(self._frames, self._rows.start, readable, newer)
@@ -366,7 +371,7 @@ class _Maker(Maker):
         statuses, errors = None, {}
         if self._reads:
             statuses = frames.statuses
-            errors = dict(frames.errors(np.flatnonzero(frames.left_over)))
+            errors = dict(frames.errors(frames.odd))
         for first, last in portions(text_sizes(self._capture, frames), most_rows=MOST_ROWS):
             made = FrameColumns(self._capture, frames, first, last, statuses, errors)
             yield columns.filled(self._schema, made.column)

@@ -86,7 +86,7 @@ class _Maker(OfRecords):
         if not new:
             return
         rows = FrameColumns.of(self._capture, frames, produce[first[new]])
-        names = zip(rows.client_id().to_pylist(), rows.client_host().to_pylist(), strict=True)
+        names = zip(*(pa.array(one).to_pylist() for one in (rows.client_id(), rows.client_host())), strict=True)
         for at, (client_id, host) in zip(new, names, strict=True):
             self._clients[int(connections[at])] = f"{client_id or 'without id'} on {host}"
 

@@ -14,7 +14,7 @@ from kwire import capture
 from kwire.kernels.engine import Engine, using
 from kwire.records.arrow_types import DICTIONARY
 from kwire.tables import CAPTURE, names, table
-from kwire.tables.columns import Texts, filled, in_type, pick, picked, with_dictionaries
+from kwire.tables.columns import Texts, Words, filled, in_type, pick, picked, with_dictionaries
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURES = ("kafka-4.3-kraft-librdkafka/current.pcap", "kafka-3.9-zk-brokers/protocol-0.10.0.pcap")
@@ -67,12 +67,15 @@ def test_picked_texts_are_those_of_their_numbers(values: list[str | None], count
         Texts(values, [len(one or "") for one in values], number).column(np.arange(5), of),
     ]
     if counts is None:
-        made.append(picked(pa.array(values, pa.string()), number))
+        made.append(picked(Words(values), number))
     for one in made:
-        assert not one.dictionary.null_count
-        one.validate(full=True)
-        assert one.to_pylist() == in_type(one, pa.string()).to_pylist() == wanted
-        assert in_type(in_type(one, pa.string()), DICTIONARY).to_pylist() == wanted
+        coded, plain = in_type(one, DICTIONARY), in_type(one, pa.string())
+        assert (coded.type, plain.type, len(one)) == (DICTIONARY, pa.string(), len(wanted))
+        assert not coded.dictionary.null_count
+        coded.validate(full=True)
+        plain.validate(full=True)
+        assert coded.to_pylist() == plain.to_pylist() == pa.array(one).to_pylist() == wanted
+        assert in_type(plain, DICTIONARY).to_pylist() == in_type(coded, pa.string()).to_pylist() == wanted
 
 
 @pytest.mark.parametrize("long", [40, 20_000])
@@ -80,7 +83,7 @@ def test_texts_are_spread_with_room_that_is_counted_or_estimated(engine: Engine,
     texts = ["", "request", "ü" * long]
     numbers = np.array([1, 0, 1, 2] * 30)
     with using(engine):
-        made = in_type(picked(pa.array(texts, pa.string()), numbers), pa.string())
+        made = in_type(picked(Words(texts), numbers), pa.string())
     made.validate(full=True)
     assert made.to_pylist() == [texts[one] for one in numbers]
 
@@ -89,8 +92,8 @@ def test_of_many_texts_those_that_occur_are_there() -> None:
     values = [f"topic {k}" for k in range(5000)]
     number = np.array([7, -1, 4999, 7])
     made = Texts(values, [10] * 5000, np.arange(5000)).column(number)
-    assert made.to_pylist() == ["topic 7", None, "topic 4999", "topic 7"]
-    assert len(made.dictionary) == 2
+    assert pa.array(made).to_pylist() == ["topic 7", None, "topic 4999", "topic 7"]
+    assert len(made.coded().dictionary) == 2
 
 
 def test_a_batch_is_filled_by_its_schema() -> None:
