@@ -106,7 +106,8 @@ class Reading:
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
-        self.window = window or WINDOW
+        # How large frames are is not known yet, and rows are waited for.
+        self.window = window or LEAST_WINDOW
         """Bytes that are read at once from the next window on."""
         self._measures = window is None
         self._live = live

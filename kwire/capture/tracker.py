@@ -288,8 +288,8 @@ class Tracker:
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
         """Hosts and ports of brokers, and the packet that told it."""
-        self._noted: Array = np.zeros(0, bool)
-        """By slot: whether its broker is among them."""
+        self._noted: Array = np.zeros(0, np.uint8)
+        """By slot: 1 if its broker is among them."""
 
     # -- bytes in, frames out
 
@@ -350,19 +350,20 @@ class Tracker:
         return self._through(buf, packets, engine, self._ended and self._part is None)
 
     def _nothing(self) -> Frames:
-        return self._given(np.empty(0, FRAME), np.empty(0, np.int64), np.empty(0, np.uint8))
+        return self._given(np.empty(0, FRAME), 0, np.empty(0, np.uint8))
 
-    def _given(self, rows: Array, place: Array, data: Array, first_order: int = 0, packets: int = 0) -> Frames:
-        """The frames of a part, numbered by when they were known and sorted by time; ``place`` says in which order they
-        are where that is the same. ``first_order`` and ``packets``: the number of the first packet, and how many there
-        were."""
+    def _given(self, rows: Array, read: int, data: Array, first_order: int = 0, packets: int = 0) -> Frames:
+        """The frames of a part, numbered by when they were known and sorted by time; where that is the same, the first
+        ``read`` as those of one stream after the other. ``first_order`` and ``packets``: the number of the first
+        packet, and how many there were."""
         names = self._client_ids
         number, count = self._frames, len(rows)
         self._frames += count
-        in_order, at, ends = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(packets + 2, np.int64)
+        at, place, in_order = np.empty((3, count), np.int64)
+        ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
         copied = ROOMS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
-        if choose(0)(framing.by_order)(rows, place, first_order, number, ends, at, in_order, copied):
+        if choose(0)(framing.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
             # By time is the same as by order, nearly always.
             if len(copied) < count:
                 rows = _in_order(rows, in_order)
@@ -406,7 +407,11 @@ class Tracker:
         ration = roles.LARGEST_FRAME + 4
         if len(self._held) > MOST_HELD:
             ration = max(LEAST_RATION, MOST_HELD // max(1, len(np.unique(self._segments["stream"]))))
-        clock = np.maximum(np.maximum.accumulate(packets["time"] if shown is None else shown), self._now)
+        clock = np.empty(len(packets), np.int64)
+        if shown is None:
+            engine(tracking.clock_of)(packets, self._now, clock)
+        else:
+            np.maximum(np.maximum.accumulate(shown), self._now, out=clock)
         first_order = self._packets
         self._packets += len(packets)
         if len(clock):
@@ -430,11 +435,12 @@ class Tracker:
         fresh = segments[len(self._segments) :]
         connections, table = self._known.connections, self._known.streams
         began = slice(known_before, self._known.n_connections)
-        connections["number"][began] += self._forgotten
+        if self._forgotten:
+            connections["number"][began] += self._forgotten
         if self._part is not None:
             connections["number"][began] = connections["first_order"][began] + (self._part << PART_BITS)
             self.window = Packets(buf, packets, clock, slots, first_order)
-        self._note_closed(clock, first_order)
+        engine(tracking.note_closed)(connections, self._known.n_connections, clock, first_order)
         n_held = len(self._segments)
         if self._account is not None:
             self._account.packets(fresh, connections["role"])
@@ -466,13 +472,13 @@ class Tracker:
         if self._encrypted is not None:
             self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
-        rows, place = self._read(window, engine)
+        rows, read = self._read(window, engine)
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(
             buf, segments, data, pieces, order, active, connections, table, final, engine, self._held, self._packets
         )
-        frames = self._given(rows, place, data, first_order, len(clock))
+        frames = self._given(rows, read, data, first_order, len(clock))
         if self._forgets and len(packets):
             self._forget(engine)
             self._end_idle(int(packets["time"].min()) - IDLE)
@@ -519,14 +525,6 @@ class Tracker:
         self._forgotten += len(gone)
         self._ending = np.zeros(0, np.int64)
 
-    def _note_closed(self, clock: Array, first_order: int) -> None:
-        """Finds out with which packet connections that were reset are over."""
-        rows = self._known.connections[: self._known.n_connections]
-        waiting = np.flatnonzero((rows["closed"] == 1) & (rows["closed_order"] == AT_THE_END))
-        if len(waiting):
-            index = np.searchsorted(clock, rows["closed_clock"][waiting], side="right")
-            rows["closed_order"][waiting] = np.where(index < len(clock), first_order + index, AT_THE_END)
-
     def _use_secrets(self) -> None:
         """Uses the secrets that stand in the capture, where that can be done."""
         try:
@@ -536,28 +534,31 @@ class Tracker:
         except MissingExtraError as missing:
             self._keys_unused = str(missing)
 
-    def _read(self, window: roles.Window, engine: Engine) -> tuple[Array, Array]:
-        """The frames of a window, and the order in which they are those of one stream after the other."""
+    def _read(self, window: roles.Window, engine: Engine) -> tuple[Array, int]:
+        """The frames of a window, and how many of them are those of one connection after the other: the others are of
+        connections that are over."""
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
         rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = facts(), self._scratch
-        slots = _distinct(window.active["stream"] >> 1)
-        unknown = slots[self._known.connections["role"][slots] == Role.UNKNOWN]
-        if len(unknown):
-            engine(framing.settle_all)(window, self._capture(), known, scratch)
-        self._note_brokers(slots)
-        if len(unknown):
-            self._by_brokers(unknown)
+        connections = self._known.connections
+        if len(self._noted) < len(connections):
+            self._noted = np.append(self._noted, np.zeros(len(connections) - len(self._noted), np.uint8))
+        if not engine(framing.is_settled)(window.active, connections, self._noted):
+            slots = _distinct(window.active["stream"] >> 1)
+            unknown = slots[connections["role"][slots] == Role.UNKNOWN]
+            if len(unknown):
+                engine(framing.settle_all)(window, self._capture(), known, scratch)
+            self._note_brokers(slots)
+            if len(unknown):
+                self._by_brokers(unknown)
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
             rows = self._make_room(rows, engine, len(window.data) // 4)
         read = int(room["frames"])
         self._most_frames = max(self._most_frames, read)
-        place = np.empty(read, np.int64)
-        engine(framing.by_stream)(rows[:read], place)
         if self._forgets and len(self._ending) and len(window.clock) and not window.final:
             # Copies: what is told of them is all that there is.
             slots = self._ending
@@ -578,7 +579,7 @@ class Tracker:
                 self._encrypted.forget_positions(self._known)
             while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
                 rows = self._make_room(rows, engine)
-        return rows[: room["frames"]], np.append(place, np.arange(read, room["frames"]))
+        return rows[: room["frames"]], read
 
     def _by_brokers(self, slots: Array) -> None:
         """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. What
@@ -608,18 +609,16 @@ class Tracker:
 
     def _note_brokers(self, slots: Array) -> None:
         """Remembers the brokers of those connections that told their role themselves."""
-        if len(self._noted) < len(self._known.connections):
-            self._noted = np.append(self._noted, np.zeros(len(self._known.connections) - len(self._noted), bool))
-        slots = slots[~self._noted[slots]]
-        if not len(slots):
-            return
         rows = self._known.connections
+        if len(self._noted) < len(rows):
+            self._noted = np.append(self._noted, np.zeros(len(rows) - len(self._noted), np.uint8))
+        slots = slots[self._noted[slots] == 0]
         for begin in range(0, len(slots), _SLOTS_AT_ONCE):
             some = slots[begin : begin + _SLOTS_AT_ONCE]
             roles_, itself = rows["role"][some], rows["by_broker"][some] == 0
             for role, broker in ((Role.A_REQUESTS, "b"), (Role.B_REQUESTS, "a")):
                 told = some[(roles_ == role) & itself]
-                self._noted[told] = True
+                self._noted[told] = 1
                 ends = zip(*(rows[f"{broker}_{name}"][told].tolist() for name in ("high", "low", "port")), strict=True)
                 for end, order in zip(ends, rows["settled_order"][told].tolist(), strict=True):
                     self._brokers[end] = min(order, self._brokers.get(end, order))

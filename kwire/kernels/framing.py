@@ -82,7 +82,7 @@ __all__ = [
     "Capture",
     "Scratch",
     "by_order",
-    "by_stream",
+    "is_settled",
     "frames_and_pairs",
     "settle_all",
     "tell_the_rest",
@@ -1619,6 +1619,21 @@ def _read_connection(
 
 
 @kernel
+def is_settled(active: Array, connections: Array, noted: Array) -> bool:
+    """Whether of all connections of a window the role is known, and the broker too: ``noted`` is 1 by the slots of those
+    that have told it themselves and were asked."""
+    for a in range(active.shape[0]):
+        slot = active[a].stream >> 1
+        conn = connections[slot]
+        role = conn.role
+        if role == Role.UNKNOWN:
+            return False
+        if (role == Role.A_REQUESTS or role == Role.B_REQUESTS) and conn.by_broker == 0 and noted[slot] == 0:
+            return False
+    return True
+
+
+@kernel
 def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch) -> None:
     """Looks at the connections of a window whose role is not known, or of which no request was read yet."""
     active = window.active
@@ -1652,48 +1667,56 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
     return True
 
 
-@kernel
-def by_stream(rows: Array, place: Array) -> None:
-    """Fills ``place`` with the numbers of the rows of a window, which are those of one connection after the other, so
-    that the requests of each stand in front of its responses."""
-    begin = 0
-    while begin < rows.shape[0]:
-        slot = rows[begin].slot
-        end = begin
-        n = begin
-        while end < rows.shape[0] and rows[end].slot == slot:
-            if rows[end].response == 0:
-                place[n] = end
-                n += 1
-            end += 1
-        for k in range(begin, end):
-            if rows[k].response == 1:
-                place[n] = k
-                n += 1
-        begin = end
-
-
 _ROWS_AHEAD: Final = 12
 """How many rows ahead one is asked for that stands anywhere."""
 
 
 @kernel
 def by_order(
-    rows: Array, place: Array, first: int, number: int, ends: Array, at: Array, sorted_: Array, copied: Array
+    rows: Array,
+    read: int,
+    first: int,
+    number: int,
+    ends: Array,
+    at: Array,
+    place: Array,
+    sorted_: Array,
+    copied: Array,
 ) -> bool:
-    """Fills ``sorted_`` with the numbers of the rows in the order in which they were settled, and as ``place`` has them
-    where that is the same. Returns whether they are in order of time then.
+    """Fills ``place`` with the numbers of the rows so that the requests of each connection stand in front of its
+    responses, and ``sorted_`` with those in the order in which they were settled, as ``place`` has them where that is
+    the same. Returns whether they are in order of time then.
 
+    The rows before ``read`` are those of one connection after the other, and those behind stay where they are.
     ``first`` is the number of the window's first packet: what was settled before it stands in front. ``ends`` has two
     places more than there are packets, ``at`` one for each row. ``copied``, if it has rows, becomes the rows in that
     order with numbers from ``number`` on; what is in it means nothing where they are not in order of time."""
     last = ends.shape[0] - 1
     for k in range(ends.shape[0]):
         ends[k] = 0
-    for k in range(rows.shape[0]):
+    begin = int64(0)
+    slot = int64(-1)
+    n = int64(0)
+    for k in range(rows.shape[0] + 1):
+        if k == rows.shape[0] or k >= read or rows[k].slot != slot:
+            # Behind the requests, the responses: a row is looked at once.
+            for j in range(begin, k):
+                if at[j] < 0:
+                    at[j] = -1 - at[j]
+                    place[n] = j
+                    n += 1
+            if k == rows.shape[0]:
+                break
+            begin = k
+            slot = rows[k].slot
         which = min(max(rows[k].order - first + 1, int64(0)), last)
-        at[k] = which
         ends[which] += 1
+        if rows[k].response == 1:
+            at[k] = -1 - which
+        else:
+            at[k] = which
+            place[n] = k
+            n += 1
     total = int64(0)
     for k in range(ends.shape[0]):
         count = ends[k]

@@ -21,6 +21,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from enum import IntEnum
 from operator import itemgetter
@@ -129,8 +130,15 @@ def moved(source: Any, target: Any) -> None:
 
     numpy copies rows field by field, which takes 15 times as long: here they are lumps of bytes.
     """
-    lump = np.dtype((np.void, source.dtype.itemsize))
-    target.view(lump)[: len(source)] = source.view(lump)
+    if len(source):
+        lump = _lump(source.dtype.itemsize)
+        target.view(lump)[: len(source)] = source.view(lump)
+
+
+@functools.cache
+def _lump(size: int) -> Any:
+    """The dtype of so many bytes."""
+    return np.dtype((np.void, size))
 
 
 def joined(tables: Sequence[Any]) -> Any:
@@ -145,7 +153,7 @@ def joined(tables: Sequence[Any]) -> Any:
 
 def taken(table: Any, rows: Any) -> Any:
     """A table of some rows of another."""
-    lump = np.dtype((np.void, table.dtype.itemsize))
+    lump = _lump(table.dtype.itemsize)
     made = np.empty(len(rows), table.dtype)
     made.view(lump)[:] = np.ascontiguousarray(table).view(lump)[rows]
     return made

@@ -37,7 +37,7 @@ from kwire.kernels.multipath import JOINS, NONE, is_joining, option_of, said_by
 from kwire.kernels.numbers import grown, int64, u16
 from kwire.kernels.packets import Count
 
-__all__ = ["Fragment", "Known", "nothing_known", "restored", "tcp_segments"]
+__all__ = ["Fragment", "Known", "clock_of", "note_closed", "nothing_known", "restored", "tcp_segments"]
 
 Array = Any
 
@@ -946,6 +946,33 @@ def _take(
     return k, n_segments, n_connections, False
 
 
+@kernel
+def clock_of(packets: Array, now: int, clock: Array) -> None:
+    """Fills ``clock`` with the latest time that was seen up to each packet; before them it was ``now``."""
+    latest = now
+    for k in range(packets.shape[0]):
+        latest = max(latest, packets[k].time)
+        clock[k] = latest
+
+
+@kernel
+def note_closed(connections: Array, n_connections: int, clock: Array, first_order: int) -> None:
+    """Finds out with which packet connections that were reset are over: the first that is later."""
+    for slot in range(n_connections):
+        conn = connections[slot]
+        if conn.closed == 1 and conn.closed_order == AT_THE_END:
+            low = int64(0)
+            high = int64(clock.shape[0])
+            while low < high:
+                middle = (low + high) >> 1
+                if clock[middle] > conn.closed_clock:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low < clock.shape[0]:
+                conn.closed_order = first_order + low
+
+
 def tcp_segments(
     buf: Array,
     packets: Array,
@@ -980,6 +1007,6 @@ def tcp_segments(
             buf, packets, k, clock, ports, vxlan, connections, streams, lookup, finder, n_connections, counts, segments,
             n_segments, first_order, headers, slots,
         )  # fmt: skip
-        known = known._replace(n_connections=n_connections)
+        known = Known(connections, streams, lookup, finder, n_connections)
     fragment = Fragment(*(int(headers[name][0]) for name in Fragment._fields)) if stopped else None
     return segments[:n_segments], known, k, fragment

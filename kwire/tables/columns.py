@@ -178,7 +178,8 @@ Column = pa.Array | Text
 
 def filled(schema: pa.Schema, make: Callable[[str], Column]) -> pa.RecordBatch:
     """A batch of ``make(name)`` for each column of ``schema``; texts may be dictionaries in either of them."""
-    return pa.RecordBatch.from_arrays([in_type(make(one.name), one.type) for one in schema], schema=schema)
+    made = [in_type(make(name), type_) for name, type_ in zip(schema.names, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(made, schema=schema)
 
 
 def in_type(values: Column, type_: pa.DataType) -> pa.Array:

@@ -284,13 +284,18 @@ def test_rows_are_put_in_the_order_in_which_they_were_settled(engine: Engine, la
     rows = np.zeros(6, FRAME)
     rows["order"] = [104, 100, 104, AT_THE_END, 7, 101]
     rows["time"] = [40, 10, 40, 50, 5, 41 if late else 11]
-    place = np.array([2, 0, 1, 4, 5, 3])
-    found, room = np.empty(6, np.int64), np.empty(6, np.int64)
+    rows["slot"] = [7, 7, 7, 2, 2, 7]
+    rows["response"] = [1, 1, 0, 1, 0, 0]
+    room, place, found = np.empty((3, 6), np.int64)
     copied = np.empty(6, FRAME)
     for into in (copied[:0], copied):
         ends = np.empty(5 + 2, np.int64)
-        assert engine(by_order)(rows, place, 100, 1000, ends, room, found, into) is not late
+        assert engine(by_order)(rows, 6, 100, 1000, ends, room, place, found, into) is not late
+        assert place.tolist() == [2, 0, 1, 4, 3, 5]
         assert found.tolist() == [4, 1, 5, 2, 0, 3]
+    # The last rows are of nothing that was read.
+    assert engine(by_order)(rows, 2, 100, 1000, ends, room, place, found, copied[:0]) is not late
+    assert place.tolist() == [0, 1, 2, 3, 4, 5]
     if not late:
         assert copied["order"].tolist() == rows["order"][found].tolist()
         assert copied["number"].tolist() == list(range(1000, 1006))
