@@ -155,8 +155,8 @@ class Frames:
         rows = self.table
         slow = self._engine is not MACHINE
         # What programs say of bodies that cannot be read stays as it is, and is all that else is asked of it.
-        found: Array = np.zeros(len(rows), np.int64) if slow else self._judged[0]
-        if not slow and not found.any():
+        found, _, n_odd = (np.zeros(len(rows), np.int64), None, len(rows)) if slow else self._judged
+        if not n_odd:
             return found
         odd = (rows["status"] == Status.OK) & (rows["api"] >= 0) if slow else found > 0
         candidates = np.flatnonzero(odd)
@@ -176,10 +176,10 @@ class Frames:
         """The errors that responses tell of: (which frames cannot be read to their end; of each error its frame and its
         code). They are in the order of frames, and of each frame as they stand in it."""
         if self._engine is MACHINE:
-            found, errors = self._judged
+            found, errors, _ = self._judged
             return found < 0, job_column(errors), value_column(errors, 0)
         responses = np.flatnonzero(self.table["response"] == 1)
-        found, errors = self._run_programs(taken(self.table, responses), np.empty((_FIRST_ERRORS, 3), np.int64))
+        found, errors, _ = self._run_programs(taken(self.table, responses), np.empty((_FIRST_ERRORS, 3), np.int64))
         unreadable = np.zeros(len(self), bool)
         unreadable[responses] = found < 0
         return unreadable, responses[job_column(errors)], value_column(errors, 0)
@@ -189,18 +189,20 @@ class Frames:
         return choose(0)  # these bytes have been counted
 
     @cached_property
-    def _judged(self) -> tuple[Array, Array]:
-        """What programs say follows each body, and the errors in responses: both in one pass over the bytes."""
+    def _judged(self) -> tuple[Array, Array, int]:
+        """What programs say follows each body, the errors in responses, both in one pass over the bytes, and how many
+        bodies are odd."""
         return self._run_programs(self.table, np.empty((_FIRST_ERRORS, 3), np.int64))
 
-    def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array]:
+    def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array, int]:
         run, known, registers, left = self._engine(left_over), facts(), registers_of(1), np.empty(MAX_DEPTH, np.int64)
         found, memory = np.zeros(len(rows), np.int64), memory_for(known.layout_starts)
-        done = n_errors = 0
+        done = n_errors = n_odd = 0
         while True:
-            done, n_errors = run(self.data, rows, done, known, registers, left, errors, n_errors, found, memory)
+            done, n_errors, odd = run(self.data, rows, done, known, registers, left, errors, n_errors, found, memory)
+            n_odd += odd
             if done == len(rows):
-                return found, errors[:n_errors]
+                return found, errors[:n_errors], n_odd
             errors = grown(errors)
 
     @cached_property
@@ -216,6 +218,8 @@ class Frames:
     @cached_property
     def odd(self) -> Array:
         """The frames whose body is not what its version says, or is not all that there is."""
+        if self._engine is MACHINE and not self._judged[2]:
+            return np.zeros(0, np.int64)
         return np.flatnonzero(self.left_over)
 
     def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:

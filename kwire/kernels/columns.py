@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.layouts import ABSENT, Reason
+from kwire.kernels.layouts import ABSENT, Reason, Status
 from kwire.kernels.numbers import SLACK, copy_wide, int64
 from kwire.schema.keys import ApiKey
 
@@ -51,7 +51,9 @@ class Told(IntEnum):
     """How many frames have a reason, which is what is wrong with them."""
     ASKING = 10
     """How many are ApiVersions requests or responses."""
-    COUNT = 11
+    NOT_OK = 11
+    """How many have another status."""
+    COUNT = 12
 
 
 class Met(NamedTuple):
@@ -85,6 +87,7 @@ class Columns(NamedTuple):
     size: Array
     millis: Array
     """The latency."""
+    status: Array
     timed: Array
     """A bit for each frame, the lowest first: whether it has one."""
     ends: Array
@@ -96,7 +99,7 @@ class Columns(NamedTuple):
 
 def columns_of(count: int) -> Columns:
     """Room for the columns of so many frames."""
-    wide, half = (np.empty((rows, count), kind) for rows, kind in ((6, np.int64), (7, np.int32)))
+    wide, half = np.empty((6, count), np.int64), np.empty((8, count), np.int32)
     short, millis, timed = np.empty((2, count), np.int16), np.empty(count), np.empty((count + 7) // 8, np.uint8)
     return Columns(
         connection=wide[0],
@@ -113,6 +116,7 @@ def columns_of(count: int) -> Columns:
         client=half[6],
         size=wide[3],
         millis=millis,
+        status=half[7],
         timed=timed,
         ends=wide[4],
         clients=wide[5],
@@ -136,6 +140,7 @@ def frame_columns(
     no_name = int64(0)
     wrong = int64(0)
     asking = int64(0)
+    not_ok = int64(0)
     mixed = int64(rows.shape[0] == 0 or made.connection.shape[0] == 0)
     bits = int64(0)
     count = made.connection.shape[0]
@@ -175,6 +180,9 @@ def frame_columns(
             no_name += 1 - has_name[api]
         else:
             no_name += 1
+        status = row.status
+        made.status[k] = status
+        not_ok += status != Status.OK
         wrong += row.reason != Reason.NONE
         asking += api == ApiKey.API_VERSIONS
         if api == ABSENT:
@@ -218,6 +226,7 @@ def frame_columns(
     told[Told.MIXED] = mixed
     told[Told.WRONG] = wrong
     told[Told.ASKING] = asking
+    told[Told.NOT_OK] = not_ok
 
 
 @kernel

@@ -287,16 +287,17 @@ def left_over(
     n_errors: int,
     found: Array,
     memory: Any,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
     0 where it ends with the frame, as it should, and where its version has no layout; UNREADABLE.
 
     Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
-    that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are): where
-    not all are, the table must grow. The whole body is run through its program, not its beginning only, unless it is
+    that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are, of how
+    many of these frames ``found`` is not 0): where not all are done, the table must grow. The whole body is run through its program, not its beginning only, unless it is
     like one that was (``memory``, see ``kwire.kernels.shapes``).
     """
     starts = facts.layout_starts
+    n_odd = int64(0)
     for k in range(first, rows.shape[0]):
         row = rows[k]
         found[k] = 0
@@ -313,7 +314,7 @@ def left_over(
                 continue
         more, n_found, roomy = _left(buf, begin, end, kind, version, facts, registers, left, errors, n_errors, k)
         if not roomy:
-            return k, n_errors
+            return k, n_errors, n_odd
         if place >= 0:
             whole = more == 0 and n_found == n_errors
             missed(buf, begin, end, facts.layouts, starts[kind, version], whole, memory, place)
@@ -326,9 +327,11 @@ def left_over(
         ):
             plain, n_plain, roomy = _left(buf, begin, end, kind, int64(0), facts, registers, left, errors, n_errors, k)
             if not roomy:
-                return k, n_errors
+                return k, n_errors, n_odd
             if plain == 0 or more < 0:
                 more, n_found = plain, n_plain
-        found[k] = more if more != _NO_LAYOUT else 0
+        if more != _NO_LAYOUT and more != 0:
+            found[k] = more
+            n_odd += 1
         n_errors = n_found
-    return rows.shape[0], n_errors
+    return rows.shape[0], n_errors, n_odd

@@ -631,9 +631,11 @@ class FileReader(DataSourceReader):
         begin_task()
         table = self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
+        names = schema.names
 
         def shown(batch: pa.RecordBatch) -> pa.RecordBatch:
-            return pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+            columns = batch.columns if batch.schema.names == names else [batch.column(name) for name in names]
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
 
         try:
             if self.options.form == CAPTURE and file.is_foreign():

@@ -200,7 +200,8 @@ class FrameColumns:
     """The columns of the frames from ``first`` on and before ``last``, each made when it is asked for.
 
     ``statuses`` and ``errors`` are what somebody found out about the frames beyond what ``frames`` says of them: a
-    column of numbers of ``Status``, and sentences by row.
+    column of numbers of ``Status``, and sentences by row. ``judged``: without ``statuses``, bodies are judged too
+    (``Frames.statuses``).
     """
 
     def __init__(
@@ -211,13 +212,15 @@ class FrameColumns:
         last: int,
         statuses: Array | None = None,
         errors: Mapping[int, str] | None = None,
+        *,
+        judged: bool = False,
     ) -> None:
         self._capture = capture
         self._frames = frames
         self._rows: slice | Array = slice(first, last)
         self._count = last - first
-        self._statuses = (frames["status"] if statuses is None else statuses)[self._rows]
-        self._all_ok = not self._statuses.any()
+        self._given = None if statuses is None else statuses[first:last]
+        self._judged = judged
         self._more = (
             {} if errors is None else {row - first: text for row, text in errors.items() if first <= row < last}
         )
@@ -227,14 +230,26 @@ class FrameColumns:
         """The columns of the frames ``rows``, which may repeat and have any order."""
         made = cls(capture, frames, 0, 0)
         rows = np.ascontiguousarray(rows, np.int64)
-        made._rows, made._count, made._statuses = rows, len(rows), frames["status"][rows]
-        made._all_ok = not made._statuses.any()
+        made._rows, made._count = rows, len(rows)
         return made
 
     def column(self, name: str) -> columns.Column:
         """The column with this name."""
         made: columns.Column = getattr(self, name)()
         return made
+
+    @cached_property
+    def _statuses(self) -> Array:
+        """The ``Status`` of each."""
+        if self._given is not None:
+            return self._given
+        return self._frames.statuses[self._rows] if self._judged and len(self._frames.odd) else self._numbers.status
+
+    @cached_property
+    def _all_ok(self) -> bool:
+        if self._given is not None or (self._judged and len(self._frames.odd)):
+            return not self._statuses.any()
+        return not self._told[Told.NOT_OK]
 
     def _of(self, name: str) -> Array:
         return self._frames[name][self._rows]
@@ -368,12 +383,9 @@ class _Maker(Maker):
         self._reads = not {"status", "error"}.isdisjoint(schema_.names)
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        statuses, errors = None, {}
-        if self._reads:
-            statuses = frames.statuses
-            errors = dict(frames.errors(frames.odd))
+        errors = dict(frames.errors(frames.odd)) if self._reads else {}
         for first, last in portions(text_sizes(self._capture, frames), most_rows=MOST_ROWS):
-            made = FrameColumns(self._capture, frames, first, last, statuses, errors)
+            made = FrameColumns(self._capture, frames, first, last, errors=errors, judged=self._reads)
             yield columns.filled(self._schema, made.column)
 
 

@@ -196,5 +196,6 @@ def test_error_35_of_another_api_is_no_reason_for_version_0(engine: Engine) -> N
     found, no_rows = np.zeros(3, np.int64), np.zeros((0, 3), np.int64)
     left = np.empty(MAX_DEPTH, np.int64)
     memory = memory_for(facts().layout_starts)
-    engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found, memory)
+    said = engine(left_over)(buffer(data), rows, 0, facts(), registers_of(1), left, no_rows, 0, found, memory)
+    assert said == (3, 0, 1)
     assert found.tolist() == [0, UNREADABLE, 0]
