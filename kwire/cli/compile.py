@@ -33,7 +33,6 @@ def register(subparsers: Any) -> None:
 
 def _captures() -> None:
     import numpy as np
-    import pyarrow as pa
 
     from kwire.capture.tracker import Tracker
     from kwire.kernels.columns import Met

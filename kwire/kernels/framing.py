@@ -82,8 +82,8 @@ __all__ = [
     "Capture",
     "Scratch",
     "by_order",
-    "is_settled",
     "frames_and_pairs",
+    "is_settled",
     "settle_all",
     "tell_the_rest",
     "with_body_of",
@@ -1620,8 +1620,8 @@ def _read_connection(
 
 @kernel
 def is_settled(active: Array, connections: Array, noted: Array) -> bool:
-    """Whether of all connections of a window the role is known, and the broker too: ``noted`` is 1 by the slots of those
-    that have told it themselves and were asked."""
+    """Whether the role of all connections of a window is known, and the broker of those that told it themselves: of
+    these ``noted`` is 1, by their slots."""
     for a in range(active.shape[0]):
         slot = active[a].stream >> 1
         conn = connections[slot]

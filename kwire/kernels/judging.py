@@ -293,8 +293,8 @@ def left_over(
 
     Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
     that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are, of how
-    many of these frames ``found`` is not 0): where not all are done, the table must grow. The whole body is run through its program, not its beginning only, unless it is
-    like one that was (``memory``, see ``kwire.kernels.shapes``).
+    many of these frames ``found`` is not 0): where not all are done, the table must grow. The whole body is run through
+    its program, not its beginning only, unless it is like one that was (``memory``, see ``kwire.kernels.shapes``).
     """
     starts = facts.layout_starts
     n_odd = int64(0)

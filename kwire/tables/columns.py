@@ -173,7 +173,8 @@ class _Picked(Text):
         return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), texts)
 
 
-Column = pa.Array | Text
+Column = Any
+"""An Arrow array, or a ``Text``."""
 
 
 def filled(schema: pa.Schema, make: Callable[[str], Column]) -> pa.RecordBatch:

@@ -25,6 +25,7 @@ from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, errors, showing
+from kwire.tables.columns import Text, Words
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
@@ -128,36 +129,36 @@ class Capture:
         self.name = name
         self._hosts: dict[int, tuple[str, str]] = {}
         self._places: dict[str, int] = {}
-        self._addresses = columns.Words([])
-        self._clients: tuple[list[int], columns.Words] = ([], columns.Words([]))
+        self._addresses = Words([])
+        self._clients: tuple[list[int], Words] = ([], Words([]))
         self._met = Met(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     @cached_property
-    def names_or_none(self) -> columns.Words:
+    def names_or_none(self) -> Words:
         """The name of each API, by its key; null behind them."""
         keys = schema.api_keys()
-        return columns.Words([keys.get(key) for key in range(max(keys) + 2)])
+        return Words([keys.get(key) for key in range(max(keys) + 2)])
 
     @cached_property
-    def api_names(self) -> columns.Words:
+    def api_names(self) -> Words:
         """The same without nulls, for those that have a name."""
-        return columns.Words(self.names_or_none.texts.fill_null(""))
+        return Words(self.names_or_none.texts.fill_null(""))
 
     @cached_property
     def _has_name(self) -> Array:
         return self.names_or_none.texts.is_valid().to_numpy(False).astype(np.uint8)
 
     @cached_property
-    def directions(self) -> columns.Words:
+    def directions(self) -> Words:
         """Their words, by ``frames["response"]``."""
-        return columns.Words(DIRECTIONS)
+        return Words(DIRECTIONS)
 
     def columns(self, frames: Frames, first: int, which: Array, count: int) -> Columns:
         """What ``kwire.kernels.columns`` makes of frames."""
         made, self._met = frames.columns(first, which, count, self._has_name, self._met)
         return made
 
-    def addresses(self, frames: Frames, ends: Array) -> tuple[columns.Words, Array]:
+    def addresses(self, frames: Frames, ends: Array) -> tuple[Words, Array]:
         """The addresses of some ends, twice a slot and one more for its end B: (those that there may be, for each
         which)."""
         slots = ends >> 1
@@ -169,7 +170,7 @@ class Capture:
         places = self._places if len(self._places) <= _MOST_ADDRESSES else {}
         index = np.array([places.setdefault(text, len(places)) for text in texts], np.int32)
         if len(places) != len(self._addresses) or places is not self._places:
-            self._places, self._addresses = places, columns.Words(list(places))
+            self._places, self._addresses = places, Words(list(places))
         return self._addresses, index
 
     def _of(self, frames: Frames, slot: int, connection: int) -> tuple[str, str]:
@@ -180,10 +181,10 @@ class Capture:
         found = self._hosts[connection] = (a.host, b.host)
         return found
 
-    def clients(self, frames: Frames, numbers: list[int]) -> columns.Words:
+    def clients(self, frames: Frames, numbers: list[int]) -> Words:
         """The client_ids with these numbers; null for -1."""
         if numbers != self._clients[0]:
-            self._clients = numbers, columns.Words([frames.client_id(number) for number in numbers])
+            self._clients = numbers, Words([frames.client_id(number) for number in numbers])
         return self._clients[1]
 
 
@@ -271,7 +272,7 @@ class FrameColumns:
         """The ends that are clients: twice a slot, one more for its end B."""
         return self._numbers.ends[: self._told[Told.ENDS]]
 
-    def _hosts(self, ends: Array) -> columns.Text:
+    def _hosts(self, ends: Array) -> Text:
         """The address of one of these ends for each frame: of that at the place of its client."""
         texts, index = self._capture.addresses(self._frames, ends)
         # Of brokers there is one, as a rule: clients have several connections to it.
@@ -282,7 +283,7 @@ class FrameColumns:
 
     # The columns, by their names.
 
-    def capture(self) -> columns.Text:
+    def capture(self) -> Text:
         return columns.constant(self._capture.name, self._count)
 
     def connection(self) -> pa.Array:
@@ -294,19 +295,19 @@ class FrameColumns:
     def timestamp(self) -> pa.Array:
         return pa.Array.from_buffers(TIMESTAMP, self._count, [None, pa.py_buffer(self._numbers.micros)], 0)
 
-    def direction(self) -> columns.Text:
+    def direction(self) -> Text:
         responses = self._told[Told.RESPONSES]
         if responses in (0, self._count):
             return columns.constant(DIRECTIONS[responses > 0], self._count)
         return columns.picked(self._capture.directions, self._numbers.response)
 
-    def client_host(self) -> columns.Text:
+    def client_host(self) -> Text:
         return self._hosts(self._clients)
 
     def client_port(self) -> pa.Array:
         return pa.array(self._numbers.client_port)
 
-    def broker_host(self) -> columns.Text:
+    def broker_host(self) -> Text:
         return self._hosts(self._clients ^ 1)
 
     def broker_port(self) -> pa.Array:
@@ -315,7 +316,7 @@ class FrameColumns:
     def api_key(self) -> pa.Array:
         return self._unless(Told.NO_API, "api", self._numbers.api)
 
-    def api_name(self) -> columns.Text:
+    def api_name(self) -> Text:
         if self._told[Told.NO_NAME]:
             # The last one is that of no API.
             named, keys = self._capture.names_or_none, self._of("api")
@@ -335,7 +336,7 @@ class FrameColumns:
         """``made`` as a column, null where the frames have no ``name``."""
         return pa.array(made, mask=self._of(name) == ABSENT if self._told[which] else None)
 
-    def client_id(self) -> columns.Text:
+    def client_id(self) -> Text:
         numbers = self._numbers.clients[: self._told[Told.CLIENTS]].tolist()
         return columns.picked(self._capture.clients(self._frames, numbers), self._numbers.client)
 
@@ -347,12 +348,12 @@ class FrameColumns:
         valid = pa.py_buffer(made.timed) if nulls else None
         return pa.Array.from_buffers(pa.float64(), self._count, [valid, pa.py_buffer(made.millis)], nulls)
 
-    def status(self) -> columns.Text:
+    def status(self) -> Text:
         if self._all_ok:
             return columns.constant(WORDS[Status.OK], self._count)
         return columns.pick(WORDS, self._statuses)
 
-    def error(self) -> columns.Column:
+    def error(self) -> Any:
         if not self._told[Told.WRONG] and not self._more:
             return columns.constant(None, self._count)
         reason, detail = self._of("reason"), self._of("detail")

@@ -117,7 +117,8 @@ def said(
     rows["api"], rows["response"], rows["version"] = kind // 2, kind % 2, version
     data = np.frombuffer(b"".join(bodies) + b"\xee" * 64, np.uint8).copy()
     found, errors, left = np.zeros(len(bodies), np.int64), np.empty((room, 3), np.int64), np.empty(MAX_DEPTH, np.int64)
-    done, count, odd = engine(left_over)(data, rows, 0, known or facts(), registers_of(1), left, errors, 0, found, memory)
+    run, known = engine(left_over), known or facts()
+    done, count, odd = run(data, rows, 0, known, registers_of(1), left, errors, 0, found, memory)
     assert (done, odd) == (len(bodies), np.count_nonzero(found))
     return found.tolist(), errors[:count, :2].tolist()
 
