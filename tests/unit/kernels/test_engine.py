@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kwire.kernels import engine
+from kwire.kernels.columns import spread_texts
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose, using
 
 SIZES = """
@@ -71,3 +73,23 @@ def test_numbas_own_switch_makes_everything_python(tmp_path: Path) -> None:
 def test_an_engine_can_be_asked_for(wanted: Engine) -> None:
     with using(wanted):
         assert choose(0) is choose(1 << 40) is wanted
+
+
+@pytest.mark.parametrize("number", [-1, -3, 2, 1 << 40, -(1 << 63)])
+def test_an_index_outside_of_an_array_is_an_error_in_machine_code_a_negative_one_too(number: int) -> None:
+    ends, texts = np.array([0, 1, 2], np.int32), np.zeros(64 + 2, np.uint8)
+    out = np.zeros(64 + 2, np.uint8)
+    with pytest.raises(IndexError):
+        MACHINE(spread_texts)(np.array([number]), ends, texts, np.zeros(2, np.int32), out)
+
+
+def test_what_others_compile_counts_from_the_end_all_the_same() -> None:
+    numba = pytest.importorskip("numba")
+    with pytest.raises(IndexError):
+        MACHINE(spread_texts)(
+            np.array([-1]), *(np.zeros(66, kind) for kind in (np.int32, np.uint8, np.int32, np.uint8))
+        )
+    last = numba.njit(boundscheck=True)(lambda values, at: values[at])
+    assert last(np.arange(5), -1) == 4
+    with pytest.raises(IndexError):
+        last(np.arange(5), -6)

@@ -13,8 +13,16 @@ from joined import Run, connection, directions, scratch, state, window
 from packets import metadata, metadata_answer, request, response, sized
 
 from kwire.kernels.engine import Engine
-from kwire.kernels.framing import Capture, _is_answered, by_order, frames_and_pairs, tell_the_rest, with_body_of
-from kwire.kernels.layouts import ABSENT, AT_THE_END, FRAME, Reason, Role, Status
+from kwire.kernels.framing import (
+    Capture,
+    _is_answered,
+    by_order,
+    frames_and_pairs,
+    is_settled,
+    tell_the_rest,
+    with_body_of,
+)
+from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
 from kwire.kernels.pairing import move_lookup
@@ -299,6 +307,30 @@ def test_rows_are_put_in_the_order_in_which_they_were_settled(engine: Engine, la
     if not late:
         assert copied["order"].tolist() == rows["order"][found].tolist()
         assert copied["number"].tolist() == list(range(1000, 1006))
+
+
+@pytest.mark.parametrize(
+    ("role", "by_broker", "noted", "settled"),
+    [
+        (Role.UNKNOWN, 0, 1, False),
+        (Role.OTHER, 0, 0, True),
+        (Role.ENCRYPTED, 0, 0, True),
+        (Role.A_REQUESTS, 0, 0, False),
+        (Role.B_REQUESTS, 0, 0, False),
+        (Role.A_REQUESTS, 0, 1, True),
+        (Role.B_REQUESTS, 1, 0, True),
+    ],
+)
+def test_connections_are_settled_where_nothing_is_to_be_asked_of_them(
+    engine: Engine, role: Role, by_broker: int, noted: int, settled: bool
+) -> None:
+    rows = np.concatenate([connection(role=Role.OTHER), connection(role=role, by_broker=by_broker)])
+    rows = rows.view(connection().dtype)
+    active = np.zeros(3, ACTIVE)
+    active["stream"] = [0, 2, 3]
+    asked = np.array([0, noted], np.uint8)
+    assert engine(is_settled)(active, rows, asked) is settled
+    assert engine(is_settled)(active[:1], rows, asked)
 
 
 def test_frames_of_a_kind_that_the_capture_has_a_body_of(engine: Engine) -> None:

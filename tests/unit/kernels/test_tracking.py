@@ -27,6 +27,8 @@ from kwire.kernels.tracking import (
     WINDOW_BEHIND,
     WRONG_SUM,
     Known,
+    clock_of,
+    note_closed,
     nothing_known,
     restored,
     tcp_segments,
@@ -343,6 +345,27 @@ def test_rst_counts_where_its_stream_is(engine: Engine, back: bool, away: int, c
         assert capture.data == [b"data", b"more"]
         assert capture.positions() == [(0, 0), (0, 4)]
         assert before["next"] == capture.stream(0)["next"]
+
+
+def test_the_clock_shows_the_latest_time(engine: Engine) -> None:
+    packets, clock = np.zeros(5, PACKET), np.empty(5, np.int64)
+    packets["time"] = [-7, 3, 9, 4, 10]
+    engine(clock_of)(packets, -9, clock)
+    assert clock.tolist() == [-7, 3, 9, 9, 10]
+    engine(clock_of)(packets, 9, clock)
+    assert clock.tolist() == [9, 9, 9, 9, 10]
+
+
+def test_a_connection_that_was_reset_is_over_with_the_first_packet_that_is_later(engine: Engine) -> None:
+    clock = np.array([10, 20, 20, 30])
+    rows = np.zeros(8, CONNECTION)
+    rows["closed"] = [1, 1, 1, 1, 1, 1, 0, 1]
+    rows["closed_clock"] = [9, 10, 19, 20, 29, 30, 10, 10]
+    rows["closed_order"] = [*[AT_THE_END] * 7, 3]
+    engine(note_closed)(rows, len(rows), clock, 100)
+    assert rows["closed_order"].tolist() == [100, 101, 101, 103, 103, AT_THE_END, AT_THE_END, 3]
+    engine(note_closed)(rows, len(rows), clock[:0], 104)
+    assert rows["closed_order"][5] == AT_THE_END
 
 
 def test_bytes_that_the_capture_lacks_are_a_segment_of_their_own(engine: Engine) -> None:

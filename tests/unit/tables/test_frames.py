@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import io
 import struct
 
+import pytest
 from made_captures import exchange, read
 from packets import Connection, pcap, produce, produce_answer, request, response
 
+from kwire import capture
 from kwire.kernels.engine import Engine, using
+from kwire.records.arrow_types import DICTIONARY
 
 
 def test_a_frame_has_its_columns() -> None:
@@ -63,3 +67,48 @@ def test_a_frame_without_an_api_beside_those_of_one(engine: Engine) -> None:
     with using(engine):
         rows = read(pcap(talk.packets))
     assert [(row["api_key"], row["api_name"]) for row in rows] == [(0, "Produce")] * 4 + [(None, None)]
+
+
+def clients(count: int) -> tuple[bytes, list[tuple[str, str, str, int, str]]]:
+    """A capture of one exchange of each of many clients, some with several words in common, and what its rows say."""
+    packets, said = [], []
+    for k in range(count):
+        client, broker = f"10.{k % 7}.{k // 250}.{k % 250}", f"10.9.0.{k % 3}"
+        name = f"client-{k % 40}" if k % 5 else ""
+        talk = Connection((client, 40000 + k % 9), (broker, 9092), time=1_700_000_000_000_000_000 + 10_000_000 * k)
+        talk.open().send(request(3, 0, k + 1, struct.pack(">i", 0), name)).answer(response(k + 1, bytes(8)))
+        packets += talk.packets
+        said += [(way, client, broker, 40000 + k % 9, name) for way in ("request", "response")]
+    return pcap(packets), said
+
+
+@pytest.mark.parametrize("window", [None, 1 << 10, 1 << 14])
+@pytest.mark.parametrize("dictionaries", [False, True])
+def test_addresses_and_names_of_many_clients(engine: Engine, window: int | None, dictionaries: bool) -> None:
+    data, said = clients(300)
+    named = ["direction", "client_host", "broker_host", "client_port", "client_id"]
+    with using(engine):
+        found = list(capture.read(io.BytesIO(data), "frames", window=window, columns=named, dictionaries=dictionaries))
+    for batch in found:
+        batch.validate(full=True)
+        assert (batch.schema.field("client_host").type == DICTIONARY) is dictionaries
+    assert [tuple(row[name] for name in named) for batch in found for row in batch.to_pylist()] == said
+
+
+def test_a_status_is_that_of_its_frame_whatever_its_neighbours_have(engine: Engine) -> None:
+    talk = Connection().open()
+    for number in range(1, 9):
+        left = b"\0" * (number % 3 == 0)
+        talk.send(request(3, 0, number, struct.pack(">i", 0) + left))
+        talk.answer(response(number, bytes(8) if number % 4 else bytes(8) + b"\0\0"))
+    with using(engine):
+        both = read(pcap(talk.packets))
+        alone = [read(pcap(talk.packets), columns=["status"], window=size) for size in (200, 1000)]
+    words = [
+        word
+        for number in range(1, 9)
+        for word in ("ok" if number % 3 else "trailing", "ok" if number % 4 else "trailing")
+    ]
+    assert [row["status"] for row in both] == words
+    assert [[row["status"] for row in rows] for rows in alone] == [words, words]
+    assert [row["error"] is None for row in both] == [word == "ok" for word in words]
