@@ -8,8 +8,8 @@ source, and both can be used in one process.
 Rules kept here, for all kernels:
 
 - ``boundscheck=True``: input is hostile, and a read outside of an array is an ``IndexError``, not a crash. Kernels
-  check lengths themselves; the bounds check is what makes a mistake in one of them harmless. A negative index is outside
-  as well: no kernel counts from the end, which would cost more than the access itself (``_checked_once``).
+  check lengths themselves; the bounds check is what makes a mistake in one of them harmless. A negative index is
+  outside as well: no kernel counts from the end, which costs more than the access itself (``_checked_once``).
 - ``nogil=True``: two captures can be read by two threads.
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
 - ``_nrt=False``: no reference is counted, nothing can be allocated.
