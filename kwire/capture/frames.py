@@ -24,7 +24,7 @@ import numpy as np
 from kwire.errors import DecodeError, LimitError, UnsupportedVersionError
 from kwire.kernels.columns import Columns, Met, columns_of, frame_columns
 from kwire.kernels.engine import MACHINE, Engine, choose
-from kwire.kernels.judging import UNREADABLE, left_over
+from kwire.kernels.judging import NOT_SUPPORTED, UNREADABLE, is_too_new, left_over
 from kwire.kernels.layouts import ABSENT, Reason, Status, taken
 from kwire.kernels.numbers import grown
 from kwire.kernels.programs import MAX_DEPTH, job_column, registers_of, value_column
@@ -67,12 +67,15 @@ REASONS: Final = {
 
 
 def _left_over(data: bytes, response: int, api: int, version: int) -> int:
-    """How many bytes follow the body of a frame; ``UNREADABLE``; 0 where there is no layout, or no end of it."""
+    """How many bytes follow the body of a frame; ``UNREADABLE``; ``NOT_SUPPORTED`` where there is no layout of its
+    version and need not be; 0 where there is none all the same, or no end of it."""
     try:
         if response:
             return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
         return decode_request(data, trailing=True).trailing
-    except (UnsupportedVersionError, LimitError):
+    except UnsupportedVersionError:
+        return NOT_SUPPORTED if is_too_new(facts(), api, response, version) else 0
+    except LimitError:
         return 0
     except DecodeError:
         return UNREADABLE
@@ -147,7 +150,7 @@ class Frames:
     @cached_property
     def left_over(self) -> Array:
         """How many bytes follow the body of each frame, within it; ``UNREADABLE`` where it is not what its version
-        says, 0 where nothing can be said.
+        says, ``NOT_SUPPORTED`` where that is one of ApiVersions that is not known here, 0 where nothing can be said.
 
         Found when first asked for, since each body is read for it, by programs (``kwire.kernels.judging``). As Python
         they are slow, codecs are not. A body counts as odd where both say so: codecs read tagged fields as well.
@@ -212,7 +215,9 @@ class Frames:
         status: Array = self.table["status"].astype(np.int8)
         odd = self.odd
         if len(odd):
-            status[odd] = np.where(self.left_over[odd] > 0, Status.TRAILING, Status.MALFORMED)
+            left = self.left_over[odd]
+            unread = np.where(left == NOT_SUPPORTED, Status.UNSUPPORTED, Status.MALFORMED)
+            status[odd] = np.where(left > 0, Status.TRAILING, unread)
         return status
 
     @cached_property
@@ -245,7 +250,8 @@ class Frames:
         about = (one[wrong].tolist() for one in (rows, reason, detail, left, self.table["version"][rows]))
         for row, why, number, more, version in zip(*about, strict=True):
             if more:
-                yield row, sentence(Reason.TRAILING, more) if more > 0 else sentence(Reason.BODY, version)
+                said = Reason.VERSION if more == NOT_SUPPORTED else Reason.BODY
+                yield row, sentence(Reason.TRAILING, more) if more > 0 else sentence(said, version)
             else:
                 yield row, sentence(why, number)
 

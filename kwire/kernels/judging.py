@@ -29,6 +29,7 @@ __all__ = [
     "FITS",
     "MOST_JUDGED",
     "NOT_KNOWN",
+    "NOT_SUPPORTED",
     "NO_API",
     "SO_FAR",
     "TRAILS",
@@ -40,6 +41,7 @@ __all__ = [
     "fits_all",
     "fits_some_response",
     "is_telling",
+    "is_too_new",
     "left_over",
 ]
 
@@ -238,7 +240,9 @@ def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> in
 
 UNREADABLE: Final = -1
 """In place of how many bytes follow a body: it is not what its layout says."""
-_NO_LAYOUT: Final = -2
+NOT_SUPPORTED: Final = -2
+"""There is no layout of its version: of a frame that is ``OK``, an answer to ApiVersions in a version of the time to
+come that is not one in version 0."""
 
 _UNSUPPORTED_VERSION: Final = 35
 """The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
@@ -260,11 +264,11 @@ def _left(
     n_errors: int,
     row: int,
 ) -> tuple[int, int, bool]:
-    """(How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or _NO_LAYOUT; how many errors there
-    are with its own; whether there was room for them.)"""
+    """(How many bytes follow the body of the frame ``buf[begin:end]``, UNREADABLE or NOT_SUPPORTED; how many errors
+    there are with its own; whether there was room for them.)"""
     starts = facts.layout_starts
     if kind >= starts.shape[0] or version < 0 or version >= starts.shape[1] or starts[kind, version] < 0:
-        return int64(_NO_LAYOUT), n_errors, True
+        return int64(NOT_SUPPORTED), n_errors, True
     n_found, trouble, pos, _ = interpret(
         buf, begin, end, facts.layouts, starts[kind, version], registers, left, errors, n_errors, row
     )
@@ -273,6 +277,12 @@ def _left(
     if trouble != Trouble.NONE and trouble != Trouble.TRAILING:
         return int64(UNREADABLE), n_errors, True
     return end - pos, n_found, True
+
+
+@kernel
+def is_too_new(facts: Any, api: int, response: int, version: int) -> bool:
+    """Whether this is an answer to ApiVersions in a version that was asked for and that nobody knows here."""
+    return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[ApiKey.API_VERSIONS].latest
 
 
 @kernel
@@ -289,7 +299,8 @@ def left_over(
     memory: Any,
 ) -> tuple[int, int, int]:
     """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
-    0 where it ends with the frame, as it should, and where its version has no layout; UNREADABLE.
+    0 where it ends with the frame, as it should, and where its version has no layout, though it should; UNREADABLE;
+    NOT_SUPPORTED.
 
     Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
     that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are, of how
@@ -328,9 +339,11 @@ def left_over(
             plain, n_plain, roomy = _left(buf, begin, end, kind, int64(0), facts, registers, left, errors, n_errors, k)
             if not roomy:
                 return k, n_errors, n_odd
-            if plain == 0 or more < 0:
+            if plain == 0 or (more < 0 and plain > 0):
                 more, n_found = plain, n_plain
-        if more != _NO_LAYOUT and more != 0:
+        if more == NOT_SUPPORTED and not is_too_new(facts, row.api, row.response, row.version):
+            more = int64(0)
+        if more != 0:
             found[k] = more
             n_odd += 1
         n_errors = n_found

@@ -181,7 +181,10 @@ class _Maker(Maker):
         api = frames["api"]
         of_two = (api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY)
         wanted = self._wanted(frames)
-        for number in np.flatnonzero(of_two).tolist():
+        rows = np.flatnonzero(of_two)
+        # In the order in which they were captured, which is not that of time where the clock was set back: what is
+        # said of a client goes by what it did before.
+        for number in rows[np.argsort(frames.numbers[rows])].tolist():
             frame = frames[number]
             row: _Row = {
                 "capture": self._name,

@@ -53,7 +53,7 @@ _CONTROL: Final = bytes(range(32))
 _ESCAPED: Final = 6
 """Bytes of a control character in JSON: no other byte of a body becomes more."""
 
-_DECODED: Final = frozenset(("body", "status", "error"))
+_DECODED: Final = frozenset(("body", "status", "error", "errors"))
 
 
 @dataclass(frozen=True, slots=True)

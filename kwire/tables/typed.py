@@ -53,9 +53,9 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 _LEFT_OUT: Final = pa.struct([pa.field(SIZE, pa.int64())])
 
 
-def api_key(name: str) -> int:
+def api_key(name: str | int) -> int:
     """The key of an API, given by its name or as a number. Raises ``ValueError`` for one that there is not."""
-    keys = schema.api_keys()
+    keys, name = schema.api_keys(), str(name)
     if name.isascii() and name.isdecimal() and len(name) < 6 and int(name) in keys:
         return int(name)
     for key, known in keys.items():
@@ -64,7 +64,7 @@ def api_key(name: str) -> int:
     raise ValueError(f"no API {name!r}: there are {', '.join(keys.values())}")
 
 
-def message_of(api: str, direction: str) -> model.Message:
+def message_of(api: str | int, direction: str) -> model.Message:
     """The request or response of an API. Raises ``ValueError`` where there is none."""
     if direction not in DIRECTIONS:
         raise ValueError(f"no direction {direction!r}: there are {' and '.join(DIRECTIONS)}")

@@ -435,6 +435,23 @@ def test_a_subscription_holds_on_other_connections_and_for_its_client_and_id_onl
     ]
 
 
+@pytest.mark.parametrize("window", [64, 1000, None])
+def test_what_a_client_did_before_is_what_was_captured_before(window: int | None) -> None:
+    first = Connection().open().send(asked(1)).answer(told(1, [""])).send(push(2, otlp(gauge()), last=True))
+    # The clock was set back.
+    second = Connection(client=("10.0.0.1", 40001), time=first.time - 3 * SECOND).open().send(push(3, otlp(gauge())))
+    data = pcap([*first.packets, *second.packets])
+    columns = ["terminating", "violations"]
+    found = [
+        row
+        for batch in kwire.capture.read(io.BytesIO(data), "client_metrics", window=window, columns=columns)
+        for row in batch.to_pylist()
+        if row["terminating"] is not None
+    ]
+    assert [row["terminating"] for row in found] == [True, False]
+    assert [[one["rule"] for one in row["violations"]] for row in found] == [[], ["after_terminating"]]
+
+
 def test_an_answer_may_leave_out_the_id_that_the_client_knows() -> None:
     connection = Connection().open().send(asked(1, INSTANCE)).answer(told(1, ["a"], instance=ZERO_UUID))
     connection.send(push(2, otlp(gauge())))

@@ -14,7 +14,7 @@ from valid import valid
 
 import kwire
 from kwire import capture, messages
-from kwire.kernels.engine import Engine
+from kwire.kernels.engine import Engine, using
 from kwire.protocol.error_codes import error_name
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -64,3 +64,41 @@ def test_each_is_named_once_in_the_order_of_the_response() -> None:
 def test_an_answer_in_version_0_says_that_the_version_is_not_supported() -> None:
     assert answered(18, 3, b"\0\x23\0\0\0\0") == ["UNSUPPORTED_VERSION"]
     assert answered(18, 3, b"\0\x23\0\0\0\1") is None
+
+
+@pytest.mark.parametrize("version", [3, 4, 500, 32_767])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\0\x23", b"\0\x23\0\0\0\1\0", b"\0\0\0\0\0\0", b"\0\3\0\0\0\0", b"\0\x23\0\0\0\0", b"\0\x23\0\0\0\0xx"],
+)
+def test_an_answer_to_api_versions_has_one_status_in_all_tables(engine: Engine, version: int, body: bytes) -> None:
+    connection = exchange().send(request(18, version, 2, b"\0\0\0")).answer(response(2, body))
+    with using(engine):
+        frames, bodies, alone = (
+            rows_of(pcap(connection.packets), table, columns=columns)[-1]
+            for table, columns in (("frames", None), ("messages", None), ("messages", ["errors"]))
+        )
+    wanted = "malformed" if version < 5 else "unsupported"
+    if body.startswith(b"\0\x23\0\0\0\0"):
+        wanted = "trailing" if body.endswith(b"x") else "ok"
+    assert (frames["status"], bodies["status"]) == (wanted, wanted)
+    assert frames["errors"] == bodies["errors"] == alone["errors"]
+    assert (frames["errors"] is None) is (wanted in ("malformed", "unsupported"))
+    if wanted == "unsupported":
+        assert frames["error"] == f"version {version} of this API is unknown"
+
+
+def test_messages_read_tagged_fields_whichever_columns_are_wanted(engine: Engine) -> None:
+    # BeginQuorumEpoch 1 with node_endpoints, of which a host says that it is longer than the frame.
+    body = bytes.fromhex("0007 01 01 00 1002344d408fff2271756f5c7465711f 00".replace(" ", ""))
+    connection = exchange().send(request(53, 1, 2, bytes(12))).answer(response(2, b"\0" + body))
+    with using(engine):
+        whole, alone, beside = (
+            [row["errors"] for row in rows_of(pcap(connection.packets), "messages", columns=columns)]
+            for columns in (None, ["errors"], ["errors", "status"])
+        )
+        (frame,) = rows_of(pcap(connection.packets), "frames")[-1:]
+    assert whole == alone == beside
+    assert whole[-1] is None
+    # ``frames`` passes over them.
+    assert (frame["status"], frame["errors"]) == ("ok", ["REQUEST_TIMED_OUT"])
