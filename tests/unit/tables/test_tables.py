@@ -261,18 +261,18 @@ def calls_of(calls: Calls, table: str, columns: Iterable[str]) -> int:
     return len(calls) - before
 
 
-def test_bodies_are_decoded_where_body_status_or_error_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_are_decoded_where_body_status_error_or_errors_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     from kwire.tables import messages
 
     decoded = Calls(monkeypatch, messages, "decode_request")
     written = Calls(monkeypatch, messages, "dump_json")
-    for column, counts in {"body": (5, 5), "status": (5, 0), "error": (5, 0)}.items():
+    for column, counts in {"body": (5, 5), "status": (5, 0), "error": (5, 0), "errors": (5, 0)}.items():
         with using(PYTHON):
             assert (calls_of(decoded, "messages", [column]), calls_of(written, "messages", [column])) == counts
         with using(MACHINE):
             # The kernel has dealt with all others.
             assert (calls_of(decoded, "messages", [column]), calls_of(written, "messages", [column])) == (1, 0)
-    assert calls_of(decoded, "messages", names_of("messages", "body", "status", "error")) == 0
+    assert calls_of(decoded, "messages", names_of("messages", "body", "status", "error", "errors")) == 0
 
 
 def test_addresses_are_written_where_a_host_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
