@@ -33,10 +33,10 @@ WINDOW: Final = 8 << 20
 """Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
 
 LEAST_WINDOW: Final = 2 << 20
-FRAMES_AT_ONCE: Final = 300
+FRAMES_AT_ONCE: Final = 1000
 """Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that. Each window costs some
-0.3 ms, and the tables and texts that many frames need are no longer in the caches when they are read: with 5,000 frames
-in a MiB, windows of 2 MiB take a sixth less time than those of 8 MiB; with 76, those of 4 MiB a tenth less."""
+0.3 ms, of ``messages`` more, and the tables that many frames need are no longer in the caches when they are read: with
+5,000 frames in a MiB, windows of 2 MiB take a sixth less time than those of 8 MiB, with 76 a tenth more."""
 
 FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
