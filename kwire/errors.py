@@ -5,6 +5,8 @@ sequence of bytes the error is a ``DecodeError`` that says which field failed (`
 form ``$.responses[0].partitions[2].records``) and where (``offset``, in bytes from the start of what the caller
 passed in). Programming mistakes (a wrong argument type) stay ``TypeError`` and friends.
 
+Errors name files without the credentials that a URI may have (``kwire.naming``), whoever raises them.
+
     KwireError
       SchemaError              a schema text is wrong: file:line: what
       DecodeError              bytes are not what the layout says
@@ -33,8 +35,20 @@ __all__ = [
 ]
 
 
+def _hidden(text: str, file: str = "") -> str:
+    """``text`` without credentials of URIs, of that of ``file`` in particular."""
+    if ":/" not in text and ":/" not in file:
+        return text
+    from kwire.naming import hidden  # importing kwire is to load little
+
+    return hidden(text, file)
+
+
 class KwireError(Exception):
     """Root of everything that kwire raises about its input."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_hidden(one) if isinstance(one, str) else one for one in args))
 
 
 class SchemaError(KwireError):
@@ -44,9 +58,9 @@ class SchemaError(KwireError):
     """
 
     def __init__(self, message: str, file: str = "<schema>", line: int = 0) -> None:
-        super().__init__(message, file, line)
-        self.message = message
-        self.file = file
+        self.message = _hidden(message, file)
+        self.file = _hidden(file, file)
+        super().__init__(self.message, self.file, line)
         self.line = line
 
     def __str__(self) -> str:
@@ -129,9 +143,9 @@ class CaptureError(KwireError):
     """
 
     def __init__(self, message: str, *, file: str | None = None, offset: int | None = None) -> None:
-        super().__init__(message, file, offset)
-        self.message = message
-        self.file = file
+        self.message = _hidden(message, file or "")
+        self.file = None if file is None else _hidden(file, file)
+        super().__init__(self.message, self.file, offset)
         self.offset = offset
 
     def __str__(self) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import struct
 from typing import Any, Final
 from uuid import UUID
@@ -137,5 +138,8 @@ def printable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        try:
+            return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        except UnicodeEncodeError:  # JSON can escape half of a pair, which stands for no byte
+            return re.sub("[\ud800-\udfff]", "\ufffd", text)
     return text

@@ -11,6 +11,7 @@ read: those come first, the error when they have been dealt with.
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Mapping
 from typing import Any, Final
@@ -220,7 +221,8 @@ class Container:
             "last_time": self.last_time,
             "unsupported": sorted(map(list, self.unsupported.items())),
             "interfaces": [list(row) for row in self._interfaces.tolist()],
-            "secrets": self.keys.text().decode("ascii"),
+            # Not for secrecy: what prints a state must not print them.
+            "secrets": base64.b64encode(self.keys.text()).decode(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -235,7 +237,7 @@ class Container:
         self.unsupported = dict(state["unsupported"])
         self._interfaces = np.array([tuple(row) for row in state["interfaces"]], INTERFACE)
         self._interface_room = self._interfaces
-        self.keys.add(state["secrets"].encode("ascii"))
+        self.keys.add(base64.b64decode(state["secrets"]))
 
     def _blocks(self, buf: Any, pos: int, end: int, base: int) -> tuple[int, bool]:
         """Reads the block at ``pos`` that is no packet, and interfaces behind it: where they end, and whether it was

@@ -42,7 +42,7 @@ class Part:
     """
 
     place: int = 0
-    state: pa.Table | None = None
+    state: pa.Table | None = field(default=None, repr=False)
     left: frozenset[bytes] | None = frozenset()
     common: Mapping[str, Any] = field(default_factory=dict)
     topics: dict[bytes, str] = field(default_factory=dict)

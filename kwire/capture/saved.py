@@ -151,8 +151,10 @@ def _check_container(container: Any) -> None:
     unsupported = container.get("unsupported")
     if not isinstance(unsupported, list) or not all(_are_numbers(one, _PORT, _COUNT) for one in unsupported):
         raise _wrong("unsupported")
-    if not isinstance(container.get("secrets"), str) or not container["secrets"].isascii():
-        raise _wrong("secrets")
+    try:
+        base64.b64decode(container["secrets"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise _wrong("secrets") from None
     interfaces = container.get("interfaces")
     if not isinstance(interfaces, list):
         raise _wrong("interfaces")

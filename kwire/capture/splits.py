@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -60,7 +60,7 @@ class Split:
 
     begin: int
     end: int | None
-    container: Mapping[str, Any]
+    container: Mapping[str, Any] = field(repr=False)
 
 
 def find(read: Callable[[int, int], bytes], size: int, most: int) -> list[Split]:

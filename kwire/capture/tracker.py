@@ -92,7 +92,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 7
+STATE_VERSION: Final = 8
 
 _NUMBER: Final = pa.int64()
 

@@ -8,6 +8,7 @@ takes the parsed arguments and returns the exit code. Rules kept here:
   traceback is a bug.
 - Nothing that kwire did not write reaches the terminal as it is: not of captures, schemas and definitions, not the
   names of files (``kwire.tables.showing.readable``).
+- Credentials of URIs in the arguments are in no output (``kwire.naming.hidden``).
 - A reader of the output that goes away (``kwire ... | head``), Ctrl-C and SIGTERM end the program silently, with the
   exit codes that a shell expects: 141, 130 and 143. Nothing that is unfinished is left behind.
 """
@@ -18,7 +19,6 @@ import argparse
 import contextlib
 import io
 import os
-import re
 import signal
 import sys
 import threading
@@ -30,6 +30,7 @@ from kwire.cli import audit, decode, explain, export, findings, folders, lineage
 from kwire.cli import compile as compile_
 from kwire.cli import report as report_
 from kwire.errors import KwireError
+from kwire.naming import hidden
 from kwire.tables.showing import readable
 
 __all__ = ["main", "report", "say", "use_memory_of_the_system", "worded"]
@@ -38,13 +39,13 @@ COMMANDS = (decode, report_, audit, findings, lineage, folders, top, export, exp
 
 BAD_INPUT = 2
 
-_CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
-"""What stands before the host of a URI: people give them to a command that takes files."""
+_given: list[str] = []
+"""The URIs among the arguments: people give some with credentials to a command that takes files."""
 
 
 def say(line: str) -> None:
     """Writes a line to standard error. What a terminal would obey in it, of a file's name or contents, is escaped."""
-    line = _CREDENTIALS.sub(r"\1***@", " ".join(line.split()))
+    line = " ".join(hidden(line, *_given).split())
     print(f"kwire: {readable(line, None)}", file=sys.stderr)
 
 
@@ -56,7 +57,7 @@ def worded(error: KwireError | OSError, file: str | None = None) -> str:
         name = file if error.filename is None else os.fspath(error.filename)
         if name is not None:
             said = f"{name}: {said}"
-    return said
+    return hidden(said, *_given)
 
 
 def report(error: KwireError | OSError, file: str | None = None) -> None:
@@ -69,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program."""
-        super().error(readable(_CREDENTIALS.sub(r"\1***@", message), None))
+        super().error(readable(hidden(message, *_given), None))
 
 
 def use_memory_of_the_system() -> None:
@@ -108,6 +109,7 @@ def _unwound_by_sigterm() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
+    _given[:] = [one for one in (sys.argv[1:] if argv is None else argv) if ":/" in one]
     parser = _Parser(
         prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
     )

@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kwire import tables
@@ -31,6 +30,7 @@ from kwire.cli.reading import (
     progress_bar,
 )
 from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.opening import below, is_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -509,8 +509,8 @@ def _say(line: str, output: Output) -> None:
 
 def _bytes_below(path: str) -> int:
     """How many bytes of segments there are to read, for the progress bar."""
-    root = Path(path)
-    return sum(one.stat().st_size for one in root.rglob("*.log")) if root.is_dir() else root.stat().st_size
+    files = (one for one in below(path) if one.endswith(".log")) if os.path.isdir(path) else [path]  # noqa: PTH112
+    return sum(os.path.getsize(one) for one in files if is_regular(one))  # noqa: PTH202
 
 
 def decode(

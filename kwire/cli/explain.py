@@ -24,6 +24,7 @@ from kwire.capture.magics import is_capture
 from kwire.cli.reading import add_keylog, add_limits, add_secrets, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
+from kwire.opening import open_file
 from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.tables.showing import readable
 
@@ -133,7 +134,7 @@ def _read(text: str) -> bytes:
             shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
             raise DecodeError(f"{shown} is neither a file nor hex nor base64")
         return found
-    with path.open("rb") as file:
+    with open_file(path) as file:
         content = file.read(4)
         if is_capture(content):
             raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
@@ -165,7 +166,7 @@ def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
             raise MissingExtraError("reading captures", "capture") from None
         raise
     count = 0
-    with Path(path).open("rb") as source:
+    with open_file(path, named=True) as source:
         for frames in Reading(source, keys=opened_keylog(keylog)):
             count += len(frames)
             found = (frames.numbers == number).nonzero()[0].tolist()

@@ -225,8 +225,9 @@ class _Program:
             row = after
 
 
-FORMULA: Final = "=+-@\t\r\n"
-"""Spreadsheets take text for a formula that begins with one of these, or has some of them behind blanks."""
+FORMULA: Final = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
+"""Spreadsheets take text for a formula that begins with one of these, or has some of them behind blanks. The last are
+the first in full width, which some spreadsheets read as the plain ones."""
 
 
 def no_formula(text: str) -> str:

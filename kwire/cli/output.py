@@ -14,9 +14,8 @@ An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of
 - Arrow: the format of files where it goes to a file, that of streams to standard output.
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
-- A file is written under a temporary name beside its own, and takes its name when it is complete: nobody reads half a
-  file, and an existing one is replaced only by a whole one. The temporary name cannot be guessed and must not exist,
-  so whoever else may write to the folder cannot lead the output elsewhere.
+- A file takes its name when it is complete (``kwire.opening.replaced``): nobody reads half a file, and an existing one
+  is replaced only by a whole one.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ import base64
 import contextlib
 import os
 import re
-import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,6 +34,7 @@ import pyarrow as pa
 from kwire.cli.lines import BODY, csv_lines, json_encode, json_lines, no_formula
 from kwire.cli.table import TableWriter
 from kwire.kernels.engine import MACHINE, choose
+from kwire.opening import replaced as _replaced
 from kwire.tables.showing import Column
 from kwire.wire import FIRST_US, LAST_US, finite
 
@@ -248,28 +247,6 @@ def open_binary(path: str) -> Iterator[IO[bytes]]:
     """The same for bytes."""
     with _replaced(path) as (target, mode), target.open(mode + "b") as file:
         yield cast("IO[bytes]", file)
-
-
-@contextlib.contextmanager
-def _replaced(path: str) -> Iterator[tuple[Path, str]]:
-    """What to open in place of ``path``, and how: a new file, which takes its name when the block has ended well."""
-    final = Path(path)
-    if final.exists() and not final.is_file():
-        # A device or a pipe has no neighbour to be renamed from.
-        yield final, "w"
-        return
-    partial = final.with_name(f".{secrets.token_hex(16)}.partial")
-    try:
-        # "x" is O_CREAT and O_EXCL: what is there already is neither opened nor followed.
-        yield partial, "x"
-        partial.replace(final)
-    except BaseException as error:
-        ours = isinstance(error, OSError) and error.filename is not None and os.fspath(error.filename) == str(partial)
-        if not (ours and isinstance(error, FileExistsError)):
-            partial.unlink(missing_ok=True)
-        if ours and isinstance(error, OSError):
-            error.filename, error.filename2 = path, None
-        raise
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
+from kwire.opening import create_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +107,7 @@ def _done(file: str, task: Any, work: Work, schemas: Mapping[str, pa.Schema], pl
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Any] = {}
         for table, schema in schemas.items():
-            raw = stack.enter_context(Path(made.paths[table]).open("wb"))
+            raw = stack.enter_context(create_file(made.paths[table]))
             output = stack.enter_context(contextlib.closing(ArrowOutput(raw, schema, stream=True)))
             # No bar: there would be several.
             output.to_terminal = True

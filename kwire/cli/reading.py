@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.errors import KwireError
 from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.naming import public
+from kwire.opening import open_file
 
 if TYPE_CHECKING:
     from kwire.capture.reading import Source
@@ -287,7 +289,7 @@ def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | N
         else:
             yield decompressed(sys.stdin.buffer), None
         return
-    with open(file, "rb", buffering=0 if follow else -1) as raw:  # noqa: PTH123
+    with open_file(file, named=True, buffering=0 if follow else -1) as raw:
         if follow:
             live = Live(raw.fileno(), follow=True)
             with live.ended_by_signals():
@@ -314,5 +316,5 @@ def progress_bar(name: str, size: int | None, *outputs: Output) -> Iterator[Call
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(readable(name)), total=size)
+        task = bar.add_task(escape(readable(public(name))), total=size)
         yield lambda done: bar.update(task, completed=done)

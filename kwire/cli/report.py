@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli import answers
 from kwire.errors import KwireError, MissingExtraError
+from kwire.naming import public
+from kwire.opening import open_file
 
 if TYPE_CHECKING:
     from kwire.report.findings import Thresholds
@@ -78,9 +80,9 @@ def run(args: argparse.Namespace) -> int:
     over = _overview(args, reader, thresholds)
     if not reader.read:
         return reader.code
-    captures = [whole.Source(name, notes) for name, notes in reader.told.items()]
+    captures = [whole.Source(public(name), notes) for name, notes in reader.told.items()]
     with open_text(args.output) as file:
-        file.write(whole.written(over, captures, against, args.against or ""))
+        file.write(whole.written(over, captures, against, public(args.against or "")))
     return reader.code or code
 
 
@@ -100,7 +102,7 @@ def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int
 
     if args.against == "-" or stat.S_ISFIFO(os.stat(args.against).st_mode):  # noqa: PTH116
         args.parser.error("--against is read twice: it has to be a file")
-    with open(args.against, "rb") as file:  # noqa: PTH123
+    with open_file(args.against) as file:
         if file.read(len(_PAGE)).lower() == _PAGE:
             text = _PAGE + file.read(_MOST_BYTES + 1)
             if len(text) > _MOST_BYTES:

@@ -15,6 +15,7 @@ from kwire import log
 from kwire.capture.magics import compression
 from kwire.errors import KwireError
 from kwire.limits import Limits
+from kwire.opening import open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ def holds_segments(path: str) -> bool:
     try:
         if Path(path).is_dir():
             return bool(log.find(path))
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             head = file.read(17)
             # No offset begins like a compressed file, but what is behind that may look like the rest of an entry.
             return compression(head) is None and log.is_segment(head, path)

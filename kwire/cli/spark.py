@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     for one in args.option:
         name, equal, value = one.partition("=")
         if not equal:
-            raise KwireError(f"--option {one}: it is NAME=VALUE")
+            # It may be the value of a secret.
+            raise KwireError("--option is NAME=VALUE: one has no =")
         options[name] = value
     # First: it sets which Python the workers run, and says so where Spark is missing.
     import kwire.spark

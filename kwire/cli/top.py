@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwire.cli.decode import Ports
 from kwire.cli.reading import add_keylog, add_limits, is_live, opened, opened_keylog
 from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.naming import public
 from kwire.tables.showing import readable
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class _Shown:
         """When something came last."""
         self.notes: list[str] = []
         self._seen = seen
-        self._name = "standard input" if args.file == "-" else args.file
+        self._name = "standard input" if args.file == "-" else public(args.file)
         self._sort = args.sort
         self._width = width
 

@@ -11,8 +11,9 @@ Rules kept here:
   neither can be written, a folder in the temporary directory that belongs to this user alone. Where
   ``NUMBA_CACHE_DIR`` is set, it takes the place of the first two. A folder that holds this machine code already is
   taken even if it cannot be written (an image that was filled by ``kwire compile``).
-- The files are pickles, so a folder that somebody else may write to would let him run code here: the last resort is
-  checked for that.
+- The files are pickles, so whoever can write one of them runs code here. A folder is used only where that is this user,
+  root, or (beside the kernels) whoever can change kwire itself: its owner, its mode, and those of the folders that it
+  is in are looked at (``_is_safe``). So is each file in a folder that others can reach.
 - Folders of other sources beside the kernels are removed when they are ``OLD``: nobody else would.
 - Nothing here imports numba.
 """
@@ -24,6 +25,7 @@ import functools
 import hashlib
 import os
 import platform
+import secrets
 import shutil
 import stat
 import sys
@@ -80,12 +82,13 @@ def _processor() -> bytes:
 def _candidates() -> Iterator[Path]:
     own = os.environ.get("NUMBA_CACHE_DIR")
     if own:
-        yield Path(own)
+        # Nobody can change where a link led when it was looked at.
+        yield Path(own).resolve()
         return
     yield HERE / "__pycache__"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - keeps ~ where there is no home
     if not home.startswith("~"):
-        yield Path(home) / "kwire"
+        yield Path(home).resolve() / "kwire"
 
 
 @functools.cache
@@ -93,10 +96,10 @@ def folder() -> Path:
     """The folder of the machine code, which exists."""
     candidates = [base / f"kernels-{digest()}" for base in _candidates()]
     for one in candidates:
-        if _holds_code(one):
+        if _holds_code(one) and _is_safe(one):
             return one
     for one in candidates:
-        if _writable(one):
+        if _writable(one) and _is_safe(one):
             if one.parent == HERE / "__pycache__":
                 _remove_old(one)
             return one
@@ -124,12 +127,60 @@ def _holds_code(path: Path) -> bool:
 
 
 def _writable(path: Path) -> bool:
+    probe = path / f".{secrets.token_hex(8)}"
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            return True
+        for one in (*reversed(path.parents), path):
+            if not one.exists():
+                one.mkdir(mode=0o755, exist_ok=True)
+        with probe.open("x") as file:
+            probe.unlink()
+            if _of_others(os.fstat(file.fileno())) and not _of_others(path.stat()):
+                # The user lets others write to his files.
+                path.chmod(0o700)
+        return True
     except OSError:
         return False
+
+
+def _is_safe(path: Path) -> bool:
+    """Whether nobody else can put code into this folder, or could before."""
+    if not hasattr(os, "getuid"):
+        return True
+    kernels = HERE.stat() if path.parent == HERE / "__pycache__" else None
+    try:
+        found = path.stat()
+        if _of_others(found, kernels):
+            return False
+        # Whoever can change the folder that the kernels are in can change them.
+        for one in [path.parent] if kernels is not None else path.parents:
+            around = one.stat()
+            # In a folder with the sticky bit, nobody but its owner renames what is another's.
+            mode = around.st_mode & ~0o022 if around.st_mode & stat.S_ISVTX else around.st_mode
+            if _of_others(around, kernels, mode):
+                return False
+        if not found.st_mode & 0o011:
+            return True
+        with os.scandir(path) as entries:
+            return not any(_of_others(one.stat(), kernels) for one in entries)
+    except OSError:
+        return False
+
+
+def _of_others(found: os.stat_result, kernels: os.stat_result | None = None, mode: int | None = None) -> bool:
+    """Whether somebody else owns this or may write to it, who may not write to the ``kernels`` themselves."""
+    mode = found.st_mode if mode is None else mode
+    user, group = os.getuid(), os.getgid()
+    owners, groups, loose = {0, user}, {0}, 0
+    if user == group:
+        # A group of the user alone, as systems make them.
+        groups.add(group)
+    if kernels is not None:
+        owners.add(kernels.st_uid)
+        loose = kernels.st_mode & 0o002
+        if kernels.st_mode & 0o020:
+            groups.add(kernels.st_gid)
+    by_group = mode & 0o020 and found.st_gid not in groups
+    return found.st_uid not in owners or bool(by_group or mode & 0o002 & ~loose)
 
 
 def private_folder() -> Path:
@@ -154,6 +205,13 @@ def announce() -> None:
     if _told or filled():
         return
     _told.append("compiling")
+    own = os.environ.get("NUMBA_CACHE_DIR")
+    if own and folder().parent != Path(own).resolve():
+        print(
+            "kwire: NUMBA_CACHE_DIR is not used: it cannot be written, or others may write there",
+            file=sys.stderr,
+            flush=True,
+        )
     print(
         "kwire: compiling its kernels, once on this machine; this takes about twenty seconds "
         "('kwire compile' does it ahead)",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from kwire.errors import CaptureError
+from kwire.opening import open_file
 
 __all__ = ["Segment", "find", "has_segment_name", "is_segment", "named"]
 
@@ -127,9 +128,6 @@ def named(path: Path, metadata: str | None = None) -> Segment:
 def _segment(path: Path) -> Segment:
     beside = path.parent / "partition.metadata"
     metadata = None
-    # What is no file may never end, or wait for somebody who writes to it.
-    with contextlib.suppress(OSError):
-        if beside.is_file():
-            with beside.open("rb") as file:
-                metadata = file.read(_LONGEST_METADATA).decode("ascii", "replace")
+    with contextlib.suppress(OSError), open_file(beside) as file:
+        metadata = file.read(_LONGEST_METADATA).decode("ascii", "replace")
     return named(path, metadata)

@@ -25,6 +25,7 @@ ProducerStateManager, AbortedTxn and MetaProperties, and what brokers of 3.9 and
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -34,6 +35,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from kwire.errors import CaptureError
 from kwire.log.files import Segment, find
+from kwire.opening import open_file
 from kwire.records.crc import crc32c
 
 __all__ = [
@@ -140,10 +142,7 @@ class Overlap(NamedTuple):
 
 
 def _content(path: Path, most: int) -> bytes:
-    # What is no file may never end, or wait for somebody who writes to it.
-    if path.exists() and not path.is_file():
-        raise CaptureError("this is no file", file=str(path))
-    with path.open("rb") as file:
+    with open_file(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise CaptureError(f"more than {most} bytes", file=str(path), offset=most)
@@ -447,7 +446,7 @@ def extent_of(segment: Segment) -> Extent:
 
     first = last = None
     batches = 0
-    with segment.path.open("rb", buffering=0) as stream:
+    with open_file(segment.path, buffering=0) as stream:
         for region in regions(stream):
             table = headers_of(region)
             table = table[table["crc_ok"] == 1]
@@ -459,7 +458,8 @@ def extent_of(segment: Segment) -> Extent:
             high = int(np.max(table["last"]))
             first = low if first is None else min(first, low)
             last = high if last is None else max(last, high)
-    return Extent(segment, first, last, batches, segment.path.stat().st_size)
+        size = os.fstat(stream.fileno()).st_size
+    return Extent(segment, first, last, batches, size)
 
 
 def overlaps(path: str | Path) -> list[Overlap]:

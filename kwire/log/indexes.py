@@ -16,6 +16,7 @@ with that of the first entry only: of an index from before 3.8 it says "Mismatch
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,8 @@ from kwire.kernels.layouts import joined
 from kwire.kernels.records import CONTROL
 from kwire.log.files import Segment
 from kwire.log.reading import headers, headers_of, regions
+from kwire.naming import public
+from kwire.opening import is_regular, open_file
 
 __all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
 
@@ -97,7 +100,7 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     if not segment.index.exists() and not segment.time_index.exists():
         return []
     tables = []
-    with segment.path.open("rb", buffering=0) as stream:
+    with open_file(segment.path, buffering=0) as stream:
         for region in regions(stream):
             table = headers_of(region)
             table["position"] += region.position
@@ -105,25 +108,24 @@ def check_indexes(segment: Segment) -> list[IndexProblem]:
     table = joined(tables) if tables else headers(np.zeros(0, np.uint8))
     table = table[table["crc_ok"] >= 0]
     found: list[IndexProblem] = []
-    if segment.index.is_file():
+    if is_regular(segment.index):
         found += _listed(segment.index.name, _check_offsets(_content(segment.index), table, base))
-    if segment.time_index.is_file():
+    if is_regular(segment.time_index):
         found += _listed(segment.time_index.name, _check_times(_content(segment.time_index), table, base))
     return found
 
 
 def _content(path: Path) -> bytes:
-    """An index. Raises ``CaptureError`` for one that is larger than an index can be, or no file."""
-    if path.exists() and not path.is_file():
-        raise CaptureError("an index that is no file", file=str(path))
-    if path.stat().st_size > _LARGEST:
-        raise CaptureError(f"an index of more than {_LARGEST} bytes", file=str(path))
-    return path.read_bytes()
+    """An index. Raises ``CaptureError`` for one that is larger than an index can be, ``OSError``."""
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > _LARGEST:
+            raise CaptureError(f"an index of more than {_LARGEST} bytes", file=str(path))
+        return file.read(_LARGEST)
 
 
 def _base(segment: Segment) -> int:
     if segment.base_offset is None:
-        raise ValueError(f"{segment.path} is not named by its first offset, which its indexes count from")
+        raise ValueError(f"{public(segment.path)} is not named by its first offset, which its indexes count from")
     return segment.base_offset
 
 

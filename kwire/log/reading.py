@@ -46,6 +46,8 @@ from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
+from kwire.naming import public
+from kwire.opening import open_file
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
@@ -353,11 +355,11 @@ def _opened(
     if isinstance(source, str | Path):
         found = find(source)
         if len(found) != 1:
-            raise ValueError(f"{source} holds {len(found)} segments: read them one by one")
+            raise ValueError(f"{public(source)} holds {len(found)} segments: read them one by one")
         source = found[0]
     if isinstance(source, Segment):
         segment, name = source, str(source.path)
-        opened: Any = source.path.open("rb", buffering=0)
+        opened: Any = open_file(source.path, buffering=0)
     else:
         name = name or "segment"
         segment, opened = named(Path(name), metadata), nullcontext(source)

@@ -62,14 +62,15 @@ _VALUE: Final = re.compile(
     r"LoginModule\s+(?:required|requisite|sufficient|optional)"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
     r"|://[^/\s:@]*:[^/\s@]+@"
+    r"|jdbc:oracle:\w{1,16}:[^/\s:@]*/[^\s@]{1,128}@"
     r"|(?<![\w-])eyJ[\w-]*\.eyJ"
-    r"|(?:password|passwd|passphrase|\bpwd|secret|token|credentials?|stored_key|server_key|"
+    r"|(?:password|passwd|passphrase|\bpass|\bpwd|secret|token|credentials?|stored_key|server_key|"
     r"(?:private|access|api|account|shared)[._-]?key|sig(?:nature)?)[\"']?\s*[=:]"
     r"|(?:^\s*|authorization[\"']?\s*[=:][\s\"']*)(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
     r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,}",
     re.IGNORECASE,
 )
-"""A login module with its options, a private key, a URL with a password, a signed token, options with a password, an
+"""A login module with its options, a private key, a URL with a password (Oracle's has its own form), a signed token, options with a password, an
 ``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
 
 

@@ -25,9 +25,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, BinaryIO, Final
 
 from kwire.errors import SchemaError
+from kwire.opening import below, open_file
 from kwire.schema import model
 from kwire.schema.checks import MOST_FIELDS, MOST_LEVELS, MOST_TAG, allowed_name, check, is_class_name, is_field_name
 from kwire.schema.format import message_to_text
@@ -60,6 +61,8 @@ __all__ = [
 
 LONGEST_DEFINITION: Final = 1_000_000
 """Bytes of a definition; Kafka's longest have 20,000."""
+MOST_OF_A_JAR: Final = 64_000_000
+"""Bytes of all definitions in a jar, whose entries may all stand for the same bytes; Kafka's have 2 MB."""
 MOST_BRACKETS: Final = 64
 """Brackets of a definition that are open at once. A level of structs takes two."""
 
@@ -135,24 +138,43 @@ def definitions(path: str | Path) -> Iterator[Message]:
         raise SchemaError("no Kafka message definitions in it", file=str(path))
 
 
+# zipfile lets RuntimeError through for what is encrypted, and the others for what is damaged.
+_DAMAGE: Final = (OSError, ValueError, OverflowError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
 def _texts(top: Path) -> Iterator[tuple[str, str]]:
     try:
         if top.is_dir():
-            for file in sorted(top.rglob("*.json")):
-                with file.open("rb") as stream:
-                    yield str(file), _text(stream, str(file))
-        elif zipfile.is_zipfile(top):
-            with zipfile.ZipFile(top) as jar:
-                for inside in sorted(jar.namelist()):
-                    if inside.endswith(".json"):
-                        with jar.open(inside) as stream:
-                            yield f"{top.name}!{inside}", _text(stream, f"{top.name}!{inside}")
-        else:
-            with top.open("rb") as stream:
+            for file in sorted(one for one in below(top) if one.endswith(".json")):
+                with open_file(file) as stream:
+                    yield file, _text(stream, file)
+            return
+        with open_file(top) as stream:
+            if zipfile.is_zipfile(stream):
+                yield from _of_jar(stream, top.name)
+            else:
+                stream.seek(0)
                 yield str(top), _text(stream, str(top))
-    # zipfile lets RuntimeError through for what is encrypted, and zlib.error and EOFError for what is damaged.
-    except (OSError, UnicodeDecodeError, zipfile.BadZipFile, RuntimeError, zlib.error, EOFError) as error:
-        raise SchemaError(f"cannot be read: {error}", file=str(top)) from None
+    except _DAMAGE as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        raise SchemaError(f"cannot be read: {said}", file=str(top)) from None
+
+
+def _of_jar(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
+    left = MOST_OF_A_JAR
+    with zipfile.ZipFile(stream) as jar:
+        for one in sorted(jar.infolist(), key=lambda each: each.filename):
+            if not one.filename.endswith(".json"):
+                continue
+            place = f"{name}!{one.filename}"
+            if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise SchemaError(f"compressed with method {one.compress_type}, as no jar is", file=place)
+            with jar.open(one) as inside:
+                text = _text(inside, place)
+            left -= len(text)
+            if left < 0:
+                raise SchemaError(f"definitions of more than {MOST_OF_A_JAR} bytes", file=name)
+            yield place, text
 
 
 def _text(stream: IO[bytes], name: str) -> str:

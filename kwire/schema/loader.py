@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from kwire.errors import SchemaError
+from kwire.opening import below, open_file
 from kwire.schema.model import Message
 from kwire.schema.parser import parse
 
@@ -139,7 +140,7 @@ class Catalog:
             raise SchemaError("not a folder", file=str(path))
         found: dict[str, Message] = {}
         keys: dict[tuple[str, int], Message] = {}
-        for file in sorted(top.rglob("*.kwire")):
+        for file in sorted(Path(one) for one in below(top) if one.endswith(".kwire")):
             for one in parse(_text(file, str(file)), str(file)):
                 other = found.get(one.name)
                 if one.kind in _SUFFIXES and one.api_key is not None:
@@ -215,14 +216,20 @@ def _name(file: Folder) -> str:
     return file.name
 
 
+def _content(file: Folder) -> bytes:
+    if not isinstance(file, Path):
+        # In a zip: it is one of our own.
+        return file.read_bytes()
+    with open_file(file) as stream:
+        return stream.read(LARGEST_FILE + 1)
+
+
 def _text(file: Folder, name: str) -> str:
-    # What is no file may never end, or wait for somebody who writes to it.
-    if not file.is_file():
-        raise SchemaError("is not a file", file=name)
-    if isinstance(file, Path) and file.stat().st_size > LARGEST_FILE:
-        raise SchemaError(f"more than {LARGEST_FILE} bytes", file=name)
     try:
-        return file.read_bytes().decode("utf-8")
+        content = _content(file)
+        if len(content) > LARGEST_FILE:
+            raise SchemaError(f"more than {LARGEST_FILE} bytes", file=name)
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SchemaError(f"not UTF-8 (byte {error.start})", file=name) from None
     except OSError as error:

@@ -34,7 +34,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -371,7 +371,7 @@ class _Files:
     """The files of parts, by their places, as they are sent to each task: a worker unpacks them once, since what each
     task does anew with all files is done as often as there are tasks. ``sensors``: how many sensors there are."""
 
-    packed: bytes
+    packed: bytes = field(repr=False)
     sensors: int
 
     @classmethod

@@ -29,8 +29,9 @@ from pyarrow import fs
 from kwire.capture.across import still_open
 from kwire.capture.parts import Part
 from kwire.errors import KwireError
+from kwire.naming import public
 from kwire.spark.across import Whole, begin_of, packed, unpacked
-from kwire.spark.files import filesystem_of
+from kwire.spark.files import filesystem_of, opened, put
 from kwire.spark.stores import NONE, Stores
 from kwire.tables.subscribed import Judge
 
@@ -69,7 +70,7 @@ class _State:
 class Carried:
     """The folder with the states. ``idle``: nanoseconds after which a connection is given up."""
 
-    location: str
+    location: str = field(repr=False)
     idle: int
     stores: Stores = NONE
 
@@ -85,7 +86,8 @@ class Carried:
             if info.type == fs.FileType.Directory and _batches(filesystem, info.path):
                 return
         raise KwireError(
-            f"{self.location} has no state of this stream any more: bring it back, or begin with new folders for both"
+            f"{public(self.location)} has no state of this stream any more: bring it back, or begin with new folders "
+            "for both"
         )
 
     def load(self, sensor: str, batch: int) -> _State:
@@ -95,7 +97,7 @@ class Carried:
         if not before:
             return _State()
         path = _path(folder, max(before))
-        with filesystem.open_input_stream(path, compression=None) as stream:
+        with opened(filesystem, path) as stream:
             head, _, rest = bytes(stream.read()).partition(b"\n")
         try:
             said = json.loads(head)
@@ -112,7 +114,8 @@ class Carried:
     def save(self, sensor: str, batch: int, state: _State) -> None:
         """Writes the state behind a batch, in one step."""
         filesystem, folder = self.folder(sensor)
-        filesystem.create_dir(folder, recursive=True)
+        root, _, name = folder.rpartition("/")
+        filesystem.create_dir(root, recursive=True)
         said = {
             "common": state.common,
             "topics": {id_.hex(): name for id_, name in state.topics.items()},
@@ -120,11 +123,11 @@ class Carried:
             "place": state.place,
             "begun": state.begun,
         }
-        half = f"{folder}/.{uuid.uuid4().hex}"
+        half = f"{root}/.{uuid.uuid4().hex}"
         with filesystem.open_output_stream(half, compression=None) as stream:
             stream.write(json.dumps(said).encode() + b"\n")
             stream.write(b"" if state.connections is None else packed(state.connections))
-        filesystem.move(half, _path(folder, batch))
+        put(filesystem, half, root, _path(name, batch), set())
 
     def forget(self, batch: int) -> None:
         """Removes states that no batch begins with any more; ``batch`` and those before it are committed."""

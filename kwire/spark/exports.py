@@ -6,17 +6,19 @@ what.
 
 Rules kept here:
 
-- A task writes below ``OUTPUT/_temporary/RUN``, in a folder of its attempt. When all are done the driver moves the
+- A task writes below ``OUTPUT/_temporary-RUN``, in a folder of its attempt. When all are done the driver moves the
   files of the attempts that Spark took into place, and writes ``_SUCCESS``: a task that is repeated, or runs twice,
   counts once, and a run that fails leaves nothing. The driver gets the names of files and numbers, no rows.
 - A task holds no more than ``CHUNK`` bytes of columns, besides what reading takes; what has more becomes several files.
 - Values that become names of folders come from the wire: they are escaped as Spark does it, which reads them back. What
   can be no name (empty, or longer than file systems take) is in the folder of null.
 - The rows are those of the data source, ``bad_file`` among them.
+- Nothing is written through a link in ``OUTPUT`` that others have put there (``kwire.opening``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
-from kwire.spark.files import filesystem_of
+from kwire.naming import public
+from kwire.opening import create_file, replaced
+from kwire.spark.files import filesystem_of, put
 from kwire.spark.source import BAD_FILE, PATHS, TABLE, FileReader, KwireDataSource
 
 if TYPE_CHECKING:
@@ -60,6 +64,7 @@ _WRITTEN: Final = pa.list_(
 """What a task says of each of its files. ``folders``: those in which it is to be, which say the values of columns."""
 TIME, DATE = "timestamp", "date"
 _TEMPORARY: Final = "_temporary"
+_LOG: Final = "_delta_log"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED: Final = {ord(one): f"%{ord(one):02X}" for one in (*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^")}
 """What Spark escapes in names of folders (``ExternalCatalogUtils.escapePathName``), and NUL, which no name can have."""
@@ -119,10 +124,13 @@ def export(
     iceberg = _Iceberg.of(output, to_arrow_schema(reader.schema, timezone="UTC"), mode) if form == "iceberg" else None
     filesystem, root, _ = filesystem_of(output if iceberg is None else iceberg.folder, reader.options.stores)
     before = _contents(filesystem, root) if iceberg is None else []
+    if isinstance(filesystem, fs.LocalFileSystem) and os.path.islink(f"{root}/{_LOG}"):  # noqa: PTH114
+        raise KwireError(f"{public(output)}: its {_LOG} is a link, and nothing is written there")
     if before and mode == "error":
-        raise KwireError(f"{output} is not empty: mode append adds to what is there, overwrite takes its place")
+        raise KwireError(f"{public(output)} is not empty: mode append adds to what is there, overwrite takes its place")
     run = uuid4().hex[:12]
-    temporary = f"{root}/{_TEMPORARY}/{run}"
+    # A name that nobody can guess: whoever else may write there could put a link in its place.
+    temporary = f"{root}/{_TEMPORARY}-{uuid4().hex}"
     plan = _Plan(reader, tuple(reader.partitions()), tuple(partition_by), filesystem, temporary, run)
     filesystem.create_dir(temporary, recursive=True)
     try:
@@ -137,14 +145,13 @@ def export(
         moved = _move(filesystem, written, root, flat=form != "parquet")
     finally:
         with suppress(OSError):
-            filesystem.delete_dir(f"{root}/{_TEMPORARY}")
+            filesystem.delete_dir(temporary)
     if form == "delta":
         _commit_delta(output, plan, mode, list(zip(moved, (row["bytes"] for row in written), strict=True)))
     elif iceberg is not None:
         iceberg.commit([below for (below, _), row in zip(moved, written, strict=True) if row["rows"]])
     else:
-        with filesystem.open_output_stream(f"{root}/_SUCCESS"):
-            pass
+        _succeeded(filesystem, root)
     return Exported(
         files=len(written),
         rows=sum(row["rows"] for row in written),
@@ -210,7 +217,16 @@ def _check(reader: FileReader, table: str, partition_by: Sequence[str], form: st
 
 def _contents(filesystem: Any, root: str) -> list[Any]:
     found = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    return [info for info in found if info.base_name != _TEMPORARY]
+    return [info for info in found if not info.base_name.startswith(_TEMPORARY)]
+
+
+def _succeeded(filesystem: Any, root: str) -> None:
+    """Writes ``_SUCCESS``."""
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        with filesystem.open_output_stream(f"{root}/_SUCCESS"):
+            return
+    with replaced(f"{root}/_SUCCESS") as (new, _), create_file(new):
+        return
 
 
 @dataclass(frozen=True)
@@ -380,12 +396,8 @@ def _move(filesystem: Any, written: Sequence[Any], root: str, *, flat: bool) -> 
         file, folders = row["file"], row["folders"]
         name = file.rpartition("/")[2]
         below = f"{number:06}-{name}" if flat else "/".join((*folders, name))
-        folder = f"{root}/{below}".rpartition("/")[0]
-        if folder not in made:
-            filesystem.create_dir(folder, recursive=True)
-            made.add(folder)
-        filesystem.move(file, f"{root}/{below}")
         moved.append((below, folders))
+        put(filesystem, file, root, below, made)
     return moved
 
 
@@ -435,7 +447,7 @@ class _Iceberg:
 
         catalog_name, *identifier = name.split(".")
         if len(identifier) < 2 or not all((catalog_name, *identifier)):
-            raise KwireError(f"{name} is no table of Iceberg: its name is CATALOG.NAMESPACE.TABLE")
+            raise KwireError(f"{public(name)} is no table of Iceberg: its name is CATALOG.NAMESPACE.TABLE")
         with _said(name):
             catalog = load_catalog(catalog_name)
             catalog.create_namespace_if_not_exists(tuple(identifier[:-1]))

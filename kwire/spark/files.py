@@ -3,10 +3,11 @@
 A path is a local path or a URI (``s3://bucket/dir``, ``gs://``, ``hdfs://``, ``abfs://``, ``file:///``). It names
 
 - a file;
-- a folder: the files below it that are wanted: for captures all but the ones whose name, or whose folder's
-  name, begins with ``_`` or ``.`` (what Spark and others leave behind, such as ``_SUCCESS``), for log segments the ones
-  that are named like one. What lies beside captures and is none, by its name and by its first bytes, is passed over:
-  a worker looks at these (``File.is_foreign``), the driver opens no file;
+- a folder: the files below it that are wanted (links to folders are followed, each folder once). For captures these are
+  all but the ones whose name, or whose folder's name, begins with ``_`` or ``.`` (what Spark and others leave behind,
+  such as ``_SUCCESS``), for log segments the ones that are named like one. What lies beside captures and is none, by
+  its name and by its first bytes, is passed over: a worker looks at these (``File.is_foreign``), the driver opens no
+  file;
 - a pattern: ``*`` and ``?`` match within one name, ``**`` any number of folders, ``[abc]`` one character and
   ``{a,b}`` either. A path that exists is taken literally, whatever characters it has.
 
@@ -27,9 +28,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import fs
@@ -37,13 +36,30 @@ from pyarrow import fs
 from kwire.capture.compressed import Around, decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
+from kwire.naming import OPTIONS, public, secrets_of
+from kwire.opening import below, open_file, place
 from kwire.spark.ahead import Ahead
 from kwire.spark.stores import NONE, Stores
 
 if TYPE_CHECKING:
     from kwire.capture.splits import Split
 
-__all__ = ["EVERY", "Broken", "Choice", "File", "filesystem_of", "find", "in_groups", "instant", "visible"]
+__all__ = [
+    "EVERY",
+    "Broken",
+    "Choice",
+    "File",
+    "filesystem_of",
+    "find",
+    "in_groups",
+    "instant",
+    "opened",
+    "put",
+    "visible",
+]
+
+_BESIDE = 64 << 10
+"""Bytes of a file that stands beside a segment."""
 
 CAPTURE_NAME = re.compile(
     r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
@@ -98,7 +114,7 @@ class File:
     asked: bool
     changed: datetime | None = None
     """When it was last written, UTC; None where the file system does not say."""
-    split: Split | None = field(default=None, kw_only=True)
+    split: Split | None = field(default=None, kw_only=True, repr=False)
     broken: Broken | None = field(default=None, kw_only=True)
     """It could not be read, or not to its end. Others go on from there, so it is not tried again."""
 
@@ -117,7 +133,7 @@ class File:
         if not isinstance(self.filesystem, fs.LocalFileSystem):
             return Ahead(self.filesystem.open_input_file(self.path), begin)
         # Python's own: captures are read from it to where they are worked on, without a copy.
-        stream = Path(self.path).open("rb")  # noqa: SIM115 - whoever asked for it closes it
+        stream = open_file(self.path)
         if begin:
             stream.seek(begin)
         return stream
@@ -155,10 +171,30 @@ class File:
     def beside(self, name: str) -> bytes | None:
         """What the file ``name`` in the same folder holds; None where there is none that can be read."""
         try:
-            with self.filesystem.open_input_stream(f"{self.path.rpartition('/')[0]}/{name}") as stream:
-                return bytes(stream.read())
+            with opened(self.filesystem, f"{self.path.rpartition('/')[0]}/{name}") as stream:
+                return bytes(stream.read(_BESIDE))
         except (OSError, pa.ArrowException):
             return None
+
+
+def opened(filesystem: Any, path: str) -> Any:
+    """A stream of the bytes of a file that was found in a folder. Raises ``OSError``."""
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return open_file(path)
+    return filesystem.open_input_stream(path, compression=None)
+
+
+def put(filesystem: Any, file: str, root: str, below: str, made: set[str]) -> None:
+    """Moves a file to ``below``, a path in the folder ``root``, and makes the folders on the way; ``made``: those that
+    were. Raises ``OSError``, on this machine also for a link on the way."""
+    if isinstance(filesystem, fs.LocalFileSystem):
+        place(file, root, below)
+        return
+    folder = f"{root}/{below}".rpartition("/")[0]
+    if folder not in made:
+        filesystem.create_dir(folder, recursive=True)
+        made.add(folder)
+    filesystem.move(file, f"{root}/{below}")
 
 
 def in_groups(files: Iterable[File], most: int, opening: int = 0) -> list[tuple[File, ...]]:
@@ -245,7 +281,7 @@ def find(
             files = _find(path, wanted, choice.recursive, stores)
             empty = not files and not (growing and _may_be_empty(path, stores))
         except (OSError, pa.ArrowException, ValueError) as error:
-            name, secrets = _public(path)
+            name, secrets = public(path), secrets_of(path)
             said = stores.hidden(" ".join(str(error).split()))
             if isinstance(error, UnicodeError):
                 said = "a name in it is not UTF-8, which Arrow does not read"
@@ -253,7 +289,7 @@ def find(
                 said = f"the file system cannot be reached ({type(error).__name__})"
             raise CaptureError(said, file=name) from None
         if empty:
-            raise CaptureError("no such file", file=_public(path)[0])
+            raise CaptureError("no such file", file=public(path))
         for file in files:
             if choice.takes(file.path.rpartition("/")[2], file.changed):
                 found.setdefault(file.name, file)
@@ -273,7 +309,7 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Sto
         pattern = _pattern(root, wild)
         recursive = "/" in wild or "**" in wild
     files = []
-    for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive)):
+    for info in _listed(filesystem, root, recursive):
         if info.type != fs.FileType.File:
             continue
         if pattern is not None:
@@ -285,41 +321,23 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Sto
     return sorted(files, key=lambda file: file.name)
 
 
+def _listed(filesystem: Any, root: str, recursive: bool) -> list[Any]:
+    """What stands in a folder, and in its folders; nothing where there is none."""
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        found: list[Any] = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=recursive))
+        return found
+    # Arrow follows a link to its own folder for as long as a path can be.
+    try:
+        names = list(below(root, links=True, recursive=recursive))
+    except FileNotFoundError:
+        return []
+    infos: list[Any] = filesystem.get_file_info(names)
+    return infos
+
+
 def _may_be_empty(path: str, stores: Stores) -> bool:
     filesystem, root, _ = filesystem_of(path, stores)
     return bool(_split(root)[1]) or filesystem.get_file_info(root).type == fs.FileType.Directory
-
-
-OPTIONS = re.compile(r"\?\w+=.*$", re.DOTALL)
-"""The options of a file system at the end of a URI (``?region=eu-west-1``), told from the wildcard by their form."""
-
-
-USER = re.compile(r"[^/]*@|(?!\[)[^/@:]*:(?!\d*(?:/|$))[^@]*(?:@|$)")
-"""What stands before the host in the rest of a URI. A secret whose slashes are not escaped ends at its ``@`` too."""
-HARMLESS = frozenset(("allow_bucket_creation", "allow_bucket_deletion", "endpoint_override", "region", "scheme"))
-"""Options whose values errors may quote."""
-
-
-def _public(path: str) -> tuple[str, set[str]]:
-    """``path`` without user information and options, where it is a URI, and the texts that nobody is to be shown."""
-    scheme, colon, rest = path.partition("://")
-    if not colon or scheme == "file":
-        return path, set()
-    secrets = []
-    if found := OPTIONS.search(rest):
-        rest = rest[: found.start()]
-        for option in found.group()[1:].split("&"):
-            name, _, value = option.partition("=")
-            if name not in HARMLESS:
-                secrets.append(value)
-    if found := USER.match(rest):
-        user, rest = found.group(), rest[found.end() :]
-        if scheme.startswith("abfs"):
-            # The container stands before the account, and is no secret.
-            container, _, user = user.rstrip("@").partition(":")
-            rest = f"{container}@{rest}"
-        secrets += re.split("[:/@]", user)
-    return f"{scheme}://{rest}", {form for one in secrets for form in (one, unquote(one)) if one}
 
 
 def filesystem_of(path: str, stores: Stores = NONE) -> tuple[Any, str, str]:
@@ -342,7 +360,7 @@ def filesystem_of(path: str, stores: Stores = NONE) -> tuple[Any, str, str]:
     base = base.strip("/")
     if base:  # the bucket or container is the first part of a path in it
         return filesystem, f"{base}/{below}".rstrip("/"), f"{scheme}://"
-    host = _public(f"{scheme}://{authority}")[0]
+    host = public(f"{scheme}://{authority}")
     return filesystem, f"/{below}".rstrip("/") or "/", host
 
 

@@ -86,7 +86,7 @@ class Terms:
     """Which files one writer has written, one after the other: a level of folders or a pattern, as ``sensor``."""
     remember: int = 10_000
     """Files of which the names are remembered."""
-    state: str | None = None
+    state: str | None = field(default=None, repr=False)
     """The folder in which connections are kept from batch to batch (``kwire.spark.carried``)."""
     timeout: float = 900.0
     """Seconds without a packet after which a connection is not kept any more."""

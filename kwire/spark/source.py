@@ -32,7 +32,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -172,9 +172,9 @@ class Options:
     payloads: bool
     api: str | None
     direction: str | None
-    keylog: str | None
-    topic_ids: str | None
-    paths: tuple[str, ...]
+    keylog: str | None = field(repr=False)
+    topic_ids: str | None = field(repr=False)
+    paths: tuple[str, ...] = field(repr=False)
     choice: Choice
     columns: tuple[str, ...] | None
     only: Filter | None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
@@ -22,8 +23,9 @@ from uuid import UUID
 
 from kwire.errors import KwireError
 from kwire.log.files import named
+from kwire.opening import below, open_file
 from kwire.protocol.secrets import METADATA_TOPIC
-from kwire.wire import parse_uuid, uuid_text
+from kwire.wire import parse_uuid, printable, uuid_text
 
 __all__ = ["has_names", "names_of", "topic_names"]
 
@@ -32,6 +34,8 @@ MOST: Final = 256 << 20
 _METADATA: Final = "partition.metadata"
 _TABLES: Final = (".csv", ".json", ".jsonl", ".ndjson")
 _SEGMENTS: Final = (".log", ".checkpoint")
+_LONGEST_QUOTED: Final = 80
+"""Characters of what is no name or id that an error quotes."""
 _IDS, _NAMES = ("topic_id", "topicid", "id", "uuid"), ("topic_name", "topic", "name")
 
 
@@ -50,10 +54,9 @@ def topic_names(paths: Iterable[str | Path]) -> dict[str, str]:
     """
     found: dict[bytes, str] = {}
     for path in map(Path, paths):
-        some = sorted(one for one in path.rglob("*") if has_names(str(one))) if path.is_dir() else [path]
-        for one in some:
-            with one.open("rb") as stream:
-                found.update(names_of(str(one.absolute()), stream))
+        for one in sorted(filter(has_names, below(path))) if path.is_dir() else [str(path)]:
+            with open_file(one) as stream:
+                found.update(names_of(os.path.abspath(one), stream))  # noqa: PTH100 - as it is named
     return {uuid_text(UUID(bytes=id_)): name for id_, name in found.items()}
 
 
@@ -68,7 +71,13 @@ def names_of(path: str, stream: BinaryIO) -> dict[bytes, str]:
         data += more
     if len(data) > MOST:
         raise KwireError(f"{path}: more than {MOST} bytes of names of topics")
-    text = data.decode("utf-8-sig", "replace")
+    try:
+        return _of_text(path, one, data.decode("utf-8-sig", "replace"))
+    except (csv.Error, RecursionError):
+        raise KwireError(f"{path}: cannot be read as a table of names") from None
+
+
+def _of_text(path: str, one: PurePosixPath, text: str) -> dict[bytes, str]:
     if one.name == _METADATA:
         segment = named(Path(path).with_name("00000000000000000000.log"), text)
         if segment.topic is None or segment.topic_id is None:
@@ -86,7 +95,7 @@ def names_of(path: str, stream: BinaryIO) -> dict[bytes, str]:
         except ValueError:
             raise KwireError(f"{path}: neither JSON nor lines of it") from None
     if isinstance(said, dict) and not any(name.lower() in _IDS for name in said):
-        return {_id(path, id_): str(name) for id_, name in said.items()}
+        return {_id(path, id_): _name(path, name) for id_, name in said.items()}
     rows = said if isinstance(said, list) else [said]
     if not all(isinstance(row, dict) for row in rows):
         raise KwireError(f"{path}: no objects with an id and a name")
@@ -100,7 +109,7 @@ def _of_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[byt
         name = next((low[name] for name in _NAMES if name in low), None)
         if id_ is None or name is None:
             raise KwireError(f"{path}: no columns topic_id and name")
-        yield _id(path, id_), str(name)
+        yield _id(path, id_), _name(path, name)
 
 
 def _of_metadata_log(path: str, stream: BinaryIO) -> Iterator[tuple[bytes, str]]:
@@ -110,11 +119,18 @@ def _of_metadata_log(path: str, stream: BinaryIO) -> Iterator[tuple[bytes, str]]
         for row in batch.to_pylist():
             if row["record_type"] == "TopicRecord" and row["decoded_value"] is not None:
                 said = json.loads(row["decoded_value"])
-                yield _id(path, said["topic_id"]), said["name"]
+                yield _id(path, said["topic_id"]), printable(said["name"])
+
+
+def _name(path: str, name: object) -> str:
+    """The name of a topic: a text, or a number in place of one."""
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise KwireError(f"{path}: {str(name)[:_LONGEST_QUOTED]!r} is no name of a topic")
+    return printable(str(name))
 
 
 def _id(path: str, text: object) -> bytes:
     try:
         return parse_uuid(str(text).strip()).bytes
     except ValueError:
-        raise KwireError(f"{path}: {text!r} is no id of a topic") from None
+        raise KwireError(f"{path}: {str(text)[:_LONGEST_QUOTED]!r} is no id of a topic") from None

@@ -25,6 +25,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kwire.opening import open_file
+
 __all__ = ["MOST_SECRETS", "KeyLog"]
 
 MOST_SECRETS: Final = 1 << 20
@@ -149,7 +151,7 @@ class KeyLog:
         """Reads on in a file: whether there was something."""
         at, begun = self._files[name]
         before = at
-        with Path(name).open("rb") as file:
+        with open_file(name, named=True) as file:
             if file.seekable():
                 if file.seek(0, 2) < at:
                     # It was written anew.

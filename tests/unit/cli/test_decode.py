@@ -402,14 +402,30 @@ def test_a_link_whose_name_was_guessed_is_an_error_and_not_followed(
         assert not out.exists()
 
 
-def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+def test_a_pipe_with_the_name_of_an_output_is_not_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
-        assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(pipe)]) == 0
-        assert reader.stdout is not None
-        assert len(reader.stdout.read().splitlines()) == 208
+    planted = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert cli.main(["decode", str(CAPTURE), "--format", "jsonl", "-o", str(pipe)]) == 0
+    assert os.read(planted, 1) == b""
+    os.close(planted)
+    assert pipe.is_file()
+    assert len(pipe.read_text().splitlines()) == 208
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "arrow"])
+def test_a_pipe_that_the_shell_has_made_is_written_to(form: str) -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as pipe:
+        with subprocess.Popen(
+            [sys.executable, "-m", "kwire.cli", "decode", str(CAPTURE), "--format", form, "-o", f"/dev/fd/{write}"],
+            pass_fds=[write],
+        ) as process:
+            os.close(write)
+            data = pipe.read()
+        assert process.returncode == 0
+    assert data.count(b"\n") == 208 if form == "jsonl" else data.startswith(b"ARROW1")
 
 
 def test_an_output_that_cannot_take_its_name_leaves_nothing_behind(

@@ -124,14 +124,18 @@ def test_no_text_is_a_formula_in_csv(engine: Engine) -> None:
         "\t=1",
         "\r=1",
         "\n=1",
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20x",
         "plain",
         "",
         None,
     ]
-    batch = pa.record_batch({"topic": pa.array(topics, pa.string()), "number": pa.array(range(-9, 1), pa.int64())})
+    batch = pa.record_batch({"topic": pa.array(topics, pa.string()), "number": pa.array(range(-13, 1), pa.int64())})
     text = b"".join(lines.csv_lines(batch, engine, guarded=False)).decode()
     cells = [row[0] for row in csv.reader(io.StringIO(text, newline=""))]
-    assert cells == [*(f"'{one}" for one in topics[:7]), "plain", "", ""]
+    assert cells == [*(f"'{one}" for one in topics[:11]), "plain", "", ""]
     assert by_row(CsvOutput(io.StringIO(), batch.schema), batch).partition("\n")[2] == text
 
 

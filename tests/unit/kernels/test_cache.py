@@ -122,6 +122,77 @@ def test_numbas_own_setting_of_a_folder_holds(tmp_path: Path) -> None:
     assert call(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "set"))[1].parent == tmp_path / "set"
 
 
+def test_numbas_folder_is_not_used_where_others_may_write(tmp_path: Path) -> None:
+    copied(tmp_path)
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        (tmp_path / "kwire" / "kernels" / "__pycache__").unlink(missing_ok=True)
+        (tmp_path / "kwire" / "kernels" / "__pycache__").write_text("")
+        result, folder = call(tmp_path, TMPDIR=str(tmp_path), **{name: str(open_to_all)})
+        assert result == 2 * 0x0102
+        assert folder.name.startswith(f"kwire-kernels-{os.getuid()}-")
+
+
+def _owned(uid: int, gid: int, mode: int) -> os.stat_result:
+    return os.stat_result((stat.S_IFDIR | mode, 0, 0, 0, uid, gid, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("uid", "gid", "mode", "others"),
+    [
+        (1000, 1000, 0o755, False),
+        (0, 0, 0o755, False),
+        (1000, 1000, 0o775, False),  # a group of this user alone
+        (0, 0, 0o775, False),
+        (1000, 50, 0o775, True),
+        (1000, 1000, 0o757, True),
+        (1001, 1000, 0o755, True),
+        (65534, 0, 0o700, True),
+    ],
+)
+def test_who_can_put_code_into_a_folder(
+    uid: int, gid: int, mode: int, others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(os, "getgid", lambda: 1000)
+    assert cache._of_others(_owned(uid, gid, mode)) == others
+    # Beside the kernels, whoever may change them may put code there.
+    assert cache._of_others(_owned(1001, 50, 0o775), _owned(1001, 50, 0o775)) is False
+    assert cache._of_others(_owned(1001, 50, 0o775), _owned(1001, 50, 0o755)) is True
+    assert cache._of_others(_owned(1002, 50, 0o755), _owned(1001, 50, 0o755)) is True
+
+
+def test_each_part_of_the_way_to_machine_code_is_looked_at(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True, mode=0o755)
+    (folder / "x.nbi").write_bytes(b"")
+    for one, safe, loose in ((folder, 0o755, 0o777), (folder.parent, 0o755, 0o777), (folder / "x.nbi", 0o644, 0o666)):
+        one.chmod(safe)
+        assert cache._is_safe(folder)
+        one.chmod(loose)
+        assert not cache._is_safe(folder)
+        one.chmod(safe)
+    # Nobody else renames what is this user's there; and nobody else reaches a file in a folder that is his alone.
+    folder.parent.chmod(0o1777)
+    assert cache._is_safe(folder)
+    folder.chmod(0o700)
+    (folder / "x.nbi").chmod(0o666)
+    assert cache._is_safe(folder)
+
+
+def test_a_loose_umask_lets_nobody_write_machine_code(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert cache._writable(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert cache._is_safe(tmp_path / "a" / "b")
+
+
 def test_the_folder_of_last_resort_belongs_to_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = cache.private_folder()

@@ -123,11 +123,22 @@ def test_what_nobody_knows_and_looks_like_a_secret_is_one(name: str):
         "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcd==",
         "https://a/b?sv=1&sig=abc%3D",
         "AKIAIOSFODNN7EXAMPLE",
+        "user=a;pass=b",
+        '{"pass": "b"}',
+        "jdbc:oracle:thin:scott/tiger@//host:1521/orcl",
+        'jdbc:oracle:oci8:scott/"ti/ger"@orcl',
         "ghp_0123456789abcdef0123",
     ],
 )
 def test_a_value_that_says_that_it_is_a_secret_is_one(value: str):
     assert is_secret("some.options", value, sensitive=False, config_type=2, resource_type=2)
+
+
+@pytest.mark.parametrize(
+    "value", ["bypass=true", "compass: 1", "jdbc:oracle:thin:@//host:1521/orcl", "pass", "jdbc:oracle:thin:x/y"]
+)
+def test_a_value_that_only_looks_like_one_is_shown(value: str):
+    assert not is_secret("some.options", value)
 
 
 def test_the_broker_knows_best():

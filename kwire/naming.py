@@ -1,0 +1,98 @@
+"""How files are named in errors, notes and on screens: without the credentials that a URI may have.
+
+People give credentials in a URI (``s3://KEY:SECRET@bucket``, ``?secret_key=SECRET``), also to commands that open no
+URI. ``public`` names one path, ``hidden`` is for sentences that others have made of paths.
+
+Rules kept here:
+
+- What is shown has neither user information nor options. A secret may have any character in it, ``/``, ``?`` and spaces
+  too: it ends at its ``@``, and where there is none nothing of the rest is shown.
+- ``pathlib`` makes one slash of two, so ``s3:/KEY:SECRET@bucket`` is a URI, also inside a longer path.
+- A name that is public already stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["OPTIONS", "hidden", "public", "secrets_of"]
+
+OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
+"""The options of a file system at the end of a URI (``?region=eu-west-1``), told from the wildcard by their form."""
+
+_SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+):/+")
+_URI: Final = re.compile(_SCHEME.pattern + r"[^\s'\"<>]*")
+_USER: Final = r"[^/@:]*@"
+# What stands behind the colon of a host is a port; a bucket has none.
+_HOST: Final = re.compile(rf"{_USER}|(?!\[)[^/@:]*:(?!\d*(?:/|$))[^@]*(?:@|$)")
+_BUCKET: Final = re.compile(rf"{_USER}|[^/@:]*:(?:[^@]*@|(?!\d*(?:/|$)).*$)", re.DOTALL)
+_MORE: Final = re.compile(r"[^/]*@")
+_BUCKETS: Final = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs"))
+_CONTAINERS: Final = frozenset(("abfs", "abfss", "wasb", "wasbs"))
+_HARMLESS: Final = frozenset(
+    ("allow_bucket_creation", "allow_bucket_deletion", "endpoint_override", "region", "scheme")
+)
+"""Options whose values errors may quote."""
+_SHORTEST: Final = 4
+"""Characters of a piece of a secret that is looked for by itself: less is in any sentence."""
+
+
+def public(path: str | os.PathLike[str]) -> str:
+    """``path`` as anybody may see it: a URI without user information and options."""
+    return _parts(os.fspath(path))[0]
+
+
+def secrets_of(path: str | os.PathLike[str]) -> set[str]:
+    """The texts in ``path`` that nobody is to be shown, as they are and unquoted; none where it has no credentials."""
+    return _parts(os.fspath(path))[1]
+
+
+def hidden(text: str, *given: str) -> str:
+    """``text`` with the public names of the URIs in it, and without the secrets of ``given``, paths that it may quote
+    in whatever form."""
+    for path in given:
+        name, secrets = _parts(path)
+        if not secrets:
+            continue
+        folded = re.sub("/+", "/", path)
+        for form in (path, repr(path)[1:-1], folded, repr(folded)[1:-1], " ".join(path.split())):
+            text = text.replace(form, name)
+        for one in sorted(secrets, key=len, reverse=True):
+            if len(one) >= _SHORTEST:
+                text = text.replace(one, "***")
+    return _URI.sub(_found, text) if ":/" in text else text
+
+
+def _found(one: re.Match[str]) -> str:
+    uri = one.group().rstrip(".,:;!)]}")
+    return _parts(uri)[0] + one.group()[len(uri) :]
+
+
+def _parts(path: str) -> tuple[str, set[str]]:
+    """``path`` as anybody may see it, and the texts that are left out."""
+    found = _SCHEME.search(path) if ":/" in path else None
+    if found is None or found[1].lower() == "file":
+        return path, set()
+    scheme, head, rest = found[1].lower(), path[: found.end()], path[found.end() :]
+    secrets: list[str] = []
+    if options := OPTIONS.search(rest):
+        rest = rest[: options.start()]
+        for option in options.group()[1:].split("&"):
+            name, _, value = option.partition("=")
+            if name not in _HARMLESS:
+                secrets.append(value)
+    user = (_BUCKET if scheme in _BUCKETS else _HOST).match(rest)
+    if user is not None:
+        end = user.end()
+        while more := _MORE.match(rest, end):
+            end = more.end()
+        theirs, rest = rest[:end], rest[end:]
+        if scheme in _CONTAINERS and theirs.endswith("@"):
+            # The container stands before the account, and is no secret.
+            container, _, theirs = theirs[:-1].partition(":")
+            rest = f"{container}@{rest}"
+        secrets += [theirs.rstrip("@"), *re.split(r"[:/@?#\s]", theirs)]
+    return head + rest, {form for one in secrets for form in (one, unquote(one)) if one}
