@@ -87,7 +87,6 @@ def test_who_tries_first_does_not_depend_on_windows() -> None:
     packets = [replace(packet, time=BEGIN + k * 10_000_000) for k, packet in enumerate(packets)]
     data = pcap(packets)
     for table, number in (("frames", "frame"), ("connections", "connection")):
-
         wanted = _by(number, read(data, table, keylog=KeyLog(KEYS)))
         assert table == "connections" or 3000 in [row["correlation_id"] for row in wanted]
         for window in (200, 1000, 5000):
