@@ -931,7 +931,7 @@ class Tracker:
         for slot, one in enumerate(saved.column("hello").to_pylist()):
             if one is not None:
                 self._hellos.restore(slot, json.loads(one))
-        states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
+        states = {slot: one for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
         if len(self._keys) and self._encrypted is None:
             self._use_secrets()
         if states:
