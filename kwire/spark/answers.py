@@ -111,9 +111,6 @@ _TIMES: Final = {
     "connections": "first_seen",
     "records": "frame_timestamp",
 }
-_BY_TOPIC: Final = frozenset(("no-compression", "offsets-back", "lag", "retried-batches", "skewed-partitions"))
-_BY_GROUP: Final = frozenset(("rebalance-loop",))
-"""What rules add up by; the others do it by client."""
 
 
 def findings(
@@ -150,11 +147,8 @@ def findings(
         raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
     use_drivers_python(next(iter(tables.values())).sparkSession)
     made: DataFrame | None = None
-    for key, chosen in (
-        (_by_client, [name for name in names if name not in _BY_TOPIC | _BY_GROUP]),
-        (_by_topic, [name for name in names if name in _BY_TOPIC]),
-        (_by_group, [name for name in names if name in _BY_GROUP]),
-    ):
+    for together, key in (("client", _by_client), ("topic", _by_topic), ("group", _by_group)):
+        chosen = [name for name in names if RULES[name].together == together]
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():

@@ -35,7 +35,7 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "partition": 0,
         "topic": "t",
     }
-    schema = table(name).chosen(findings._ALL[name])
+    schema = table(name).chosen(findings.COLUMNS[name])
     whole = []
     for number, row in enumerate(made):
         at = BEGIN + timedelta(seconds=row.get("at", 0))
