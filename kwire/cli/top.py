@@ -170,9 +170,9 @@ class _Shown:
             if now is not None and self.live:
                 # Where nothing comes, time goes on all the same.
                 now += int((time.monotonic() - self.came) * 1e6)
-            total, seconds = seen.all(now), seen.seconds
+            total, seconds = seen.all(now), seen.span(now)
             head = (
-                f"{readable(self._name)}  {time_text(now)}  {count_text(seen.frames)} frames  in {seconds} s: "
+                f"{readable(self._name)}  {time_text(now)}  {count_text(seen.frames)} frames  in {seconds:.0f} s: "
                 f"{count_text(total.requests / seconds)} requests/s  {bytes_text(total.bytes / seconds)}/s  "
                 f"p50 {ms_text(total.latencies.quantile(0.5))}  p99 {ms_text(total.latencies.quantile(0.99))}  "
                 f"{_rate(total.errors / seconds)} errors/s"
@@ -193,7 +193,7 @@ class _Shown:
 
         from kwire.report.whole import bytes_text, ms_text
 
-        seconds = self._seen.seconds
+        seconds = self._seen.span(now)
         rows = self._seen.rates(kind, now)
         if self._sort != SORTS[0]:
             rows.sort(key=lambda one: -self._by(one[1]))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ROWS_AT_ONCE", "Clock", "Latencies", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
+__all__ = ["ROWS_AT_ONCE", "Clock", "Latencies", "Spans", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
 
 ROWS_AT_ONCE: Final = 1000
 """Rows that are Python objects at one time: a batch of small ones may be a hundred times as large so."""
@@ -128,6 +128,32 @@ class Top:
     def total(self) -> list[int]:
         """The sums over all keys."""
         return [sum(column) for column in zip(self.others, *self.sums.values(), strict=True)]
+
+
+class Spans:
+    """How much time spans cover by key: what two of them have in common counts once. Microseconds.
+
+    Spans come nearly in order of time: what lies before the end of the latest is taken for covered. Of more than
+    ``most`` keys those that come last are one, ``None``.
+    """
+
+    def __init__(self, most: int = 1 << 16) -> None:
+        self._most = most
+        self._of: dict[Any, list[int]] = {}
+        """By key: the time that is covered, and when the last span ends."""
+
+    def add(self, key: Hashable, begin: int, end: int) -> None:
+        """Takes a span."""
+        if len(self._of) >= self._most and key not in self._of:
+            key = None
+        mine = self._of.setdefault(key, [0, begin])
+        mine[0] += max(0, end - max(begin, mine[1]))
+        mine[1] = max(mine[1], end)
+
+    def covered(self, key: Hashable, until: int | None = None) -> int:
+        """The time that is covered, without what lies behind ``until``."""
+        time, end = self._of.get(key, (0, 0))
+        return time if until is None else max(0, time - max(0, end - until))
 
 
 # --- latencies --------------------------------------------------------------------------------------------------------

@@ -380,7 +380,7 @@ class _Page:
                 {
                     **moved, "client": host, "client_id": client, "software": over.software.get((host, client)),
                     "requests": requests, "errors": errors, "request_bytes": sent, "response_bytes": size - sent,
-                    "throttle_ms": over.throttled.sums.get((host, client), (None,))[0],
+                    "throttle_ms": over.throttled(host, client),
                 }
             )  # fmt: skip
         return part.table("Clients", _CLIENTS, rows, len(over.clients) - len(rows))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, Finding, Rule, kafka_connections
+from kwire.report.sums import Spans, tuples
 from kwire.report.tallies import Rows
 
 __all__ = ["Churn", "Limits", "Metadata", "ProducerPerMessage", "Sasl", "Throttled"]
@@ -25,7 +28,7 @@ class Limits:
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
     throttled_ms: int = 1
-    """Milliseconds for which brokers told one client to wait."""
+    """Milliseconds for which brokers told one client to wait, those of several responses at once counted once."""
     sasl_failures: int = 1
     """Connections on which authentication failed."""
 
@@ -101,19 +104,35 @@ class Throttled(Rule[Limits]):
 
     name = "throttled"
     tables = ("calls",)
-    keys = (*CLIENT, "api_name")
+    keys = CLIENT
     advice = "raise the quota, or make the client send or fetch less"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._apis: dict[tuple[Any, ...], Counter[str]] = {}
+        self._waits = Spans()
+        self._last = 0
 
     def take(self, name: str, rows: Rows) -> None:
         waits = rows.values("throttle_ms")
+        self._last = max(self._last, int(rows.times.max(initial=0)))
         told = np.flatnonzero(waits > 0)
-        self.tallies.add(rows, told, amount=waits[told])
+        self.tallies.add(rows, told)
+        times = rows.times[told].tolist()
+        of = tuples(rows.part((*CLIENT, "api_name", "throttle_ms"), told))
+        for time, (host, client, api, wait) in zip(times, of, strict=True):
+            self._apis.setdefault((host, client), Counter())[api] += 1
+            self._waits.add((host, client), time, time + 1000 * wait)
 
     def findings(self) -> Iterator[Finding]:
-        much = self.tallies.totals().amount >= self.limits.throttled_ms
-        for (host, client, api), one in self.tallies.items(much):
-            said = f"{one.count} {api} responses told it to wait, {int(one.amount)} ms together"
-            yield self.found(said, one, client_host=host, client_id=client)
+        for (host, client), one in self.tallies.items():
+            # On several connections it waits at once, and not for longer than the capture goes on.
+            waited = self._waits.covered((host, client), self._last) / 1000
+            longest = self._waits.covered((host, client)) / 1000
+            if longest >= self.limits.throttled_ms:
+                apis = ", ".join(f"{api} ({count})" for api, count in self._apis[host, client].most_common())
+                said = f"{one.count} responses told it to wait, for {waited:.0f} ms of the capture: {apis}"
+                yield self.found(said, one, client_host=host, client_id=client)
 
 
 class Sasl(Rule[Limits]):

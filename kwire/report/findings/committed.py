@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kwire.report.accepted import Accepted
 from kwire.report.findings.rule import CLIENT, FRAME
 from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Behind, Rows
+from kwire.report.tallies import Array, Rows
 
 __all__ = ["PLACE", "Committed", "InOrder", "Place"]
 
@@ -158,8 +159,6 @@ class Committed:
         "offset",
         "error",
     )
-    _REQUEST = ("capture", "connection", "correlation_id")
-    _PART = (*_REQUEST, "topic", "topic_id", "partition")
     _MOST_OPEN = 1 << 16
     """Commits whose transactions have not ended yet."""
 
@@ -170,8 +169,7 @@ class Committed:
         self._rows: Rows | None = None
         self._calls: Rows | None = None
         self._found: InOrder | None = None
-        self._waiting: pa.Table | None = None
-        """Requests of the batch before without a response."""
+        self._requests = Accepted(self.COLUMNS)
         self._last = _Last()
 
     def of(self, rows: Rows) -> InOrder:
@@ -192,7 +190,7 @@ class Committed:
     def rest(self) -> InOrder | None:
         """The commits that wait for responses still, or for the end of a transaction that will not be known."""
         self._settle()
-        waiting = [one for one in (self._waiting, self._open) if one is not None]
+        waiting = [one for one in (self._requests.waiting, self._open) if one is not None]
         if not waiting:
             return None
         rows = Rows(pa.concat_tables(waiting))
@@ -227,33 +225,9 @@ class Committed:
             self._found = None
 
     def _accepted(self, rows: Rows, at: Array) -> tuple[Rows, Array]:
-        """The requests among rows of both directions that were not refused, those of the batch before among them.
-        Requests that have no response yet wait."""
-        asked = rows.mask("direction", "request")
-        at = at[np.where(asked, rows.valid("partition"), rows.valid("correlation_id"))[at]]
-        old = 0
-        if self._waiting is not None:
-            old = self._waiting.num_rows
-            rows = Behind(Rows(self._waiting), rows, self.COLUMNS)
-            at = np.append(np.arange(old), at + old)
-            asked = rows.mask("direction", "request")
-            self._waiting = None
-        if not len(at):
-            return rows, at
-        asked = asked[at]
-        order = np.arange(len(at))
-        requests = rows.numbers(self._REQUEST, at)
-        # An id is used again when it was answered: what stands behind its last response waits.
-        answered = np.full(int(requests.max()) + 1, -1)
-        answered[requests[~asked]] = order[~asked]
-        waits = asked & (order >= old) & (answered[requests] < order)
-        waits &= rows.valid("correlation_id")[at]
-        kept = asked & ~waits & ~self._refused(rows, at, requests, asked)
-        if waits.any():
-            self._waiting = rows.part(self.COLUMNS, at[waits])
-        before = np.flatnonzero(kept[:old])
-        kept[before] = self._not_late(rows, at[before])
-        return rows, at[kept]
+        rows, at, old = self._requests.take(rows, at)
+        # Of those that waited.
+        return rows, np.append(at[:old][self._not_late(rows, at[:old])], at[old:])
 
     def _ended(self, rows: Rows, at: Array) -> tuple[Rows, Array]:
         """Accepted commits, without those whose transaction has not ended, and those of before whose has."""
@@ -286,23 +260,6 @@ class Committed:
                 rows.times[at].tolist(), tuples(rows.part(("capture", "frame", "api_name"), at)), strict=True
             )
         ]
-
-    def _refused(self, rows: Rows, at: Array, requests: Array, asked: Array) -> Array:
-        """Which rows are followed by a response that says that what they ask was not done. Where nothing of a request
-        was refused, which is mostly so, its parts are not looked at."""
-        refused = np.zeros(len(at), bool)
-        wrong = ~asked & (rows.valid("error") & ~rows.mask("error", "NONE"))[at]
-        if wrong.any():
-            some = np.zeros(int(requests.max()) + 1, bool)
-            some[requests[wrong]] = True
-            there = np.flatnonzero(some[requests])
-            # Rows of one part of a request stand in the order of time.
-            parts = rows.numbers(self._PART, at[there])
-            order = np.argsort(parts, kind="stable")
-            same = np.diff(parts[order]) == 0
-            there = there[order]
-            refused[there[:-1]] = same & wrong[there[1:]]
-        return refused
 
     def _not_late(self, rows: Rows, at: Array) -> Array:
         """Which of the commits that waited are not followed by one of their place that did not."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Top, latency_steps
+from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps
 
 
 def test_the_largest_stay_and_the_others_are_added_up() -> None:
@@ -116,3 +116,13 @@ def test_keys_of_a_timeline_are_bounded_and_none_is_forgotten() -> None:
         assert len(line.of) <= 17
     assert sum(values[0][0] for values in line.of.values()) == 1099
     assert line.keys()[0] == "key 0"
+
+
+def test_time_that_several_spans_cover_counts_once() -> None:
+    made = Spans(most=2)
+    for begin, end in ((0, 10), (5, 12), (3, 4), (20, 30)):
+        made.add("a", begin, end)
+    assert (made.covered("a"), made.covered("a", 25), made.covered("a", 40), made.covered("b")) == (22, 17, 22, 0)
+    for key in "bcd":
+        made.add(key, 0, 10)
+    assert (made.covered("b"), made.covered("c"), made.covered(None)) == (10, 0, 10)
