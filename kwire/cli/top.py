@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kwire.cli.decode import Ports
 from kwire.cli.reading import add_keylog, add_limits, is_live, opened, opened_keylog
 from kwire.errors import CaptureError, KwireError, MissingExtraError
-from kwire.tables.showing import readable
+from kwire.tables.showing import SAID, readable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -162,7 +162,7 @@ class _Shown:
         from rich.console import Group
         from rich.text import Text
 
-        from kwire.report.whole import bytes_text, count_text, ms_text, time_text
+        from kwire.report.whole import bytes_text, count_text, ms_text, slow_text, time_text
 
         with self.lock:
             seen = self._seen
@@ -177,14 +177,18 @@ class _Shown:
                 f"p50 {ms_text(total.latencies.quantile(0.5))}  p99 {ms_text(total.latencies.quantile(0.99))}  "
                 f"{_rate(total.errors / seconds)} errors/s"
             )
-            parts: list[Any] = [Text(head, style="bold"), Text()]
+            parts: list[Any] = [Text(head, style="bold")]
+            slow = seen.slowest()
+            if slow is not None:
+                parts.append(Text(f"slow at {time_text(slow.at * 1_000_000)}: {slow_text(slow)}", style="yellow"))
+            parts.append(Text())
             parts += [self._table(kind, now) for kind in _ROWS]
             for one in reversed(seen.found[-_FINDINGS:]):
                 who = " ".join(
                     readable(text) for text in (one.client_host, one.client_id, one.group_id, one.topic) if text
                 )
                 style = {"high": "red", "medium": "yellow"}.get(one.severity, "")
-                parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary)}", style, no_wrap=True))
+                parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary, SAID)}", style))
             return Group(*parts)
 
     def _table(self, kind: str, now: int | None) -> Table:

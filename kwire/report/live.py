@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report import findings as rules
-from kwire.report.sums import Latencies, latency_steps
+from kwire.report.sums import Latencies, Slow, latency_steps, slowest
 from kwire.report.tallies import Rows, rows_of
 
 __all__ = ["KINDS", "TABLES", "Live", "Rates"]
@@ -104,6 +104,8 @@ class Live:
         self._known: dict[tuple[Any, ...], int] = {}
         """When each of the findings appeared, by numbers."""
         self._numbers = itertools.count()
+        self._usual: dict[str, Latencies] = {}
+        self._slow: Slow | None = None
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``; texts may be dictionaries."""
@@ -139,6 +141,18 @@ class Live:
         end = self.last if now is None else max(now, self.last)
         begin = max(self.first, (end // 1_000_000 - self.seconds + 1) * 1_000_000)
         return max(1.0, (end - begin) / 1e6)
+
+    def slowest(self) -> Slow | None:
+        """The second, since the beginning, in which most of what was answered was slow."""
+        return self._slower(self._slow, self._of)
+
+    def _slower(self, slow: Slow | None, seconds: Mapping[int, _Second]) -> Slow | None:
+        slots = {
+            at: {str(api): rates.latencies for (kind, api), rates in one.items() if kind == "api"}
+            for at, one in seconds.items()
+        }
+        found = slowest(slots, self._usual)
+        return found if found is not None and (slow is None or found.slow > slow.slow) else slow
 
     def rates(self, kind: str, now: int | None = None) -> list[tuple[Any, Rates]]:
         """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first. ``now``: the
@@ -184,6 +198,7 @@ class Live:
         if self.last is None or latest > self.last:
             self.last = latest
         for second in [one for one in self._of if one <= self.last // 1_000_000 - self.seconds]:
+            self._slow = self._slower(self._slow, {second: self._of[second]})
             del self._of[second]
 
     # -- tables
@@ -209,6 +224,8 @@ class Live:
             for *key, second, step, count, most in rows.totals(told, (*names, seconds[told], steps), latencies):
                 rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.latencies.add(step, count, most)
+                if kind == "api" and (key[0] in self._usual or len(self._usual) < MOST_KEYS):
+                    self._usual.setdefault(key[0] or "?", Latencies()).add(step, count, most)
         if self._topics:
             frames = rows.values("frame")[told]
             for k in np.flatnonzero(np.isin(frames, list(self._topics))).tolist():

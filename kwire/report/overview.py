@@ -24,7 +24,7 @@ import pyarrow as pa
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Spans, Top, dicts, latency_steps, tuples
+from kwire.report.sums import Clock, Latencies, Slow, Spans, Top, dicts, latency_steps, slowest, tuples
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 
 __all__ = ["TABLES", "Overview"]
@@ -378,6 +378,24 @@ class Overview:
             mine[1] += 1
         for group, (lag, partitions) in behind.items():
             yield group, lag, partitions
+
+    def slowest(self) -> tuple[int, int, Slow] | None:
+        """When most of what was answered was slow: from, to (microseconds since 1970), and what was."""
+        together = max(1, -(-1_000_000 // self.clock.width))
+        usual: dict[str, Latencies] = {}
+        slots: dict[int, dict[str, Latencies]] = {}
+        for key, line in self.waits.of.items():
+            if key is None:
+                continue
+            api, step = key
+            for bucket, (count,) in line.items():
+                slots.setdefault(bucket // together, {}).setdefault(api, Latencies()).add(step, count)
+                usual.setdefault(api, Latencies()).add(step, count)
+        found = slowest(slots, usual)
+        if found is None:
+            return None
+        width = together * self.clock.width
+        return found.at * width, (found.at + 1) * width, found
 
     def throttled(self, host: str, client: str | None) -> float | None:
         """The milliseconds for which a client was told to wait, within the capture. None: it was not."""

@@ -189,9 +189,9 @@ _SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
 SHOWN: Final = (
     Column("severity", _SHOW("severity")),
     Column("rule", _SHOW("rule")),
-    Column("who", _who, shrink=16),
-    Column("what", _SHOW("summary"), shrink=30),
-    Column("evidence", _evidence, shrink=12),
-    Column("what to change", _SHOW("advice"), shrink=20),
+    Column("who", _who, shrink=16, wrap=True),
+    Column("what", showing.said("summary"), shrink=36, wrap=True),
+    Column("evidence", _evidence, shrink=12, wrap=True),
+    Column("what to change", showing.said("advice"), shrink=30, wrap=True),
 )
 """The columns of a terminal and of a page."""

@@ -112,3 +112,15 @@ def test_a_capture_that_is_shorter_than_the_seconds_is_not_divided_by_them() -> 
     seen = Live(60)
     seen.add("frames", frames(5, 5.01))
     assert seen.span() == 1.0
+
+
+def test_the_slow_second_is_told_when_it_is_long_gone() -> None:
+    seen = Live(5)
+    told = {"direction": "response", "api": "Produce"}
+    for second in range(60):
+        count, milliseconds = (9, 4000.0) if second == 20 else (9, 2.0)
+        seen.add("frames", frames(*[second + k / 10 for k in range(count)], latency_ms=milliseconds, **told))
+        slow = seen.slowest()
+        assert (slow is not None) == (second >= 20)
+    assert slow is not None
+    assert (slow.at, slow.slow, slow.responses) == (20, 9, 9)
