@@ -90,7 +90,7 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
 
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     def frame(name: str, rows: list[dict[str, Any]]) -> Any:
-        schema = table(name).chosen(rules._ALL[name])
+        schema = table(name).chosen(rules.COLUMNS[name])
         base = {"capture": "x", "connection": 3, "client_host": "h", "direction": "request", "status": "ok"}
         made = []
         for row in rows:

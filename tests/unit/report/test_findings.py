@@ -35,7 +35,7 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "partition": 0,
         "topic": "t",
     }
-    schema = table(name).chosen(findings._ALL[name])
+    schema = table(name).chosen(findings.COLUMNS[name])
     whole = []
     for number, row in enumerate(made):
         at = BEGIN + timedelta(seconds=row.get("at", 0))
@@ -382,6 +382,17 @@ def test_denials_have_principals_where_connections_do() -> None:
     for order in ([denied, who], [who, denied]):
         assert {one.principal: one.count for one in found("denials", *order)} == {"bob": 2, None: 3}
     assert [one.count for one in found("denials", denied)] == [5]
+
+
+def test_nobody_waits_for_longer_than_the_capture_goes_on() -> None:
+    # On two connections, and each time for longer than until the next response.
+    told = [one for k in range(10) for one in answers(1, "Produce", throttle_ms=9000, connection=k % 2, at=k)]
+    told += [{"api_name": "Fetch", "direction": "response", "throttle_ms": 5, "at": 2.0}]
+    told += [{"api_name": "Metadata", "direction": "response", "throttle_ms": 0, "at": 12.0}]
+    told.sort(key=lambda row: row["at"])
+    (one,) = found("throttled", rows("calls", told))
+    assert one.count == 11
+    assert one.summary == ("11 responses told it to wait, for 12000 ms of the capture: Produce (10), Fetch (1)")
 
 
 def test_thresholds_can_be_changed_one_by_one() -> None:
