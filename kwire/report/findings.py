@@ -54,6 +54,8 @@ class Thresholds:
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
+    out_of_order_responses: int = 1
+    """Responses of one broker that came after the response to a later request."""
     rebalances: int = 10
     """Generations of one group in a minute."""
     heartbeat_gap: float = 1.0
@@ -194,8 +196,8 @@ _CALLS: Final = (
     "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
-    "capture", "connection", "first_seen", "last_seen", "client_host", "opened_by", "client_ids", "apis",
-    "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "status",
+    "capture", "connection", "first_seen", "last_seen", "client_host", "broker_host", "broker_port", "opened_by",
+    "client_ids", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "out_of_order", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *_FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
@@ -1422,6 +1424,27 @@ class _Sasl(_Rule):
             yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
+class _OutOfOrder(_Rule):
+    """Responses that come after the response to a later request: clients rely on the order of requests."""
+
+    name = "out-of-order-responses"
+    tables = ("connections",)
+    keys = ("broker_host", "broker_port")
+    severity = "high"
+    advice = "look at what answers on this port: a proxy or a broker that mixes up responses breaks its clients"
+
+    def take(self, name: str, rows: Rows) -> None:
+        late, of = rows.values("out_of_order"), _connections(rows)
+        of = of[late[of] > 0]
+        self.tallies.add(rows, of, count=late[of], each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        many = self.tallies.totals().count >= self.limits.out_of_order_responses
+        for (host, port), one in self.tallies.items(many):
+            said = f"{one.count} responses of {host}:{port} came after the response to a later request"
+            yield self.found(said, one)
+
+
 class _Stopped(_Rule):
     """A member of a group that still sends heartbeats, but fetches no more."""
 
@@ -1454,7 +1477,7 @@ RULES: Final[dict[str, type[_Rule]]] = {
     for rule in (
         _TinyBatches, _Uncompressed, _MixedAcks, _Metadata, _Churn, _ProducerPerMessage, _Rebalances, _LateHeartbeats,
         _LatePolls, _EmptyFetches, _Commits, _OffsetsBack, _Throttled, _Retried, _StaleLeaders, _Skew, _Large, _Fenced,
-        _Denied, _Sasl, _Stopped, _Lag, _Repeated,
+        _Denied, _Sasl, _OutOfOrder, _Stopped, _Lag, _Repeated,
     )
 }  # fmt: skip
 """The rules, by name."""
