@@ -346,7 +346,7 @@ _POSITIONS: Final = (
     "earlier",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
-_WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
+_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
 
 
@@ -370,6 +370,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
     known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, connection["latest_id"]]
+    known.append(connection["missed"])
     known += [row["client_id"], row["tls"]]
     if role == Role.UNKNOWN:
         opener = connection["opener"]

@@ -80,6 +80,7 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
     errors.Fenced,
     errors.Denied,
     clients.Sasl,
+    clients.OutOfOrder,
     groups.Stopped,
     offsets.Lag,
     errors.Repeated,

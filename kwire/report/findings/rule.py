@@ -108,8 +108,8 @@ _CALLS: Final = (
     "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
-    "capture", "connection", "first_seen", "last_seen", "client_host", "opened_by", "client_ids", "apis",
-    "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "status",
+    "capture", "connection", "first_seen", "last_seen", "client_host", "broker_host", "broker_port", "opened_by",
+    "client_ids", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "out_of_order", "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",

@@ -27,6 +27,9 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "capture": "x",
         "connection": 3,
         "client_host": "10.0.0.1",
+        "broker_host": "10.0.0.9",
+        "broker_port": 9092,
+        "out_of_order": 0,
         "opened_by": "client",
         "client_id": "one",
         "direction": "request",
@@ -217,6 +220,11 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "sasl-failures": (
         lambda: [("connections", [{"sasl_outcome": "failed", "sasl_mechanism": "PLAIN", "sasl_error": "SASL…: no"}])],
         lambda: [("connections", [{"sasl_outcome": "unfinished", "sasl_mechanism": "PLAIN"}, {"sasl_outcome": "ok"}])],
+    ),
+    "out-of-order-responses": (
+        lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": n} for n in (0, 2, 1)])],
+        lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": 0},
+                                  {"broker_host": "b", "broker_port": 9092, "out_of_order": 3, "status": "other"}])],
     ),
     "stopped-consumers": (
         lambda: [("frames", fetching(0, 50, 130))],
