@@ -39,7 +39,14 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     ]
     rows.reverse()
     df = spark.createDataFrame(rows, "pid int, socket string, way string, n int, ns long, data binary")
-    how = {"connection": ["pid", "socket"], "direction": "way", "time": "ns", "payload": "data", "order": "n"}
+    how = {
+        "connection": ["pid", "socket"],
+        "direction": "way",
+        "time": "ns",
+        "time_unit": "ns",
+        "payload": "data",
+        "order": "n",
+    }
     frames = kwire.spark.decode_frames(df, **how, requests="egress", columns=["connection", "frame", *FRAMES])
     found = frames.toArrow().to_pylist()
     assert plain({name: row[name] for name in FRAMES} for row in found) == expected("frames", FRAMES)
@@ -56,7 +63,7 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     # Who is the client, told by what they send; times as Spark has them; records, their keys out of the same streams.
     frame = kwire.spark.decode_frames(
         df.selectExpr("pid", "way", "timestamp_micros(ns div 1000) as at", "data", "n"),
-        **(how | {"connection": "pid", "time": "at"}),
+        **(how | {"connection": "pid", "time": "at", "time_unit": None}),
         requests=None,
         table="records",
         columns=["connection", *RECORDS],
