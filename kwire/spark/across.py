@@ -395,7 +395,7 @@ class _Files:
         return files
 
     def opened(self, place: int, said: Sequence[Sequence[Any]] = ()) -> Iterator[Any]:
-        """``broken``, open one after the other. Reading one that is damaged at its beginning raises what opening did."""
+        """``broken``, open one after the other. Reading one that is damaged at its beginning raises so."""
         from kwire.capture.compressed import DamagedError
 
         for file in self.broken(place, said):

@@ -62,9 +62,9 @@ def decode_frames(
     (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
     ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
     is the client is found out by what they send. ``time``: a timestamp, or a number since 1970 with its ``time_unit``
-    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and count as 1970. ``payload``: the bytes; null and empty ones are
-    passed over. ``position``: which byte of
-    its direction is the first of the chunk, where the tracer counts them: bytes that it has lost are ``gap`` rows then.
+    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and count as 1970. ``payload``: the bytes; null and
+    empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the tracer
+    counts them: bytes that it has lost are ``gap`` rows then.
     ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
     data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
 
