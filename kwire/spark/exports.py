@@ -104,8 +104,8 @@ def export(
 
     Raises ``KwireError`` for what cannot be asked for, and for an ``output`` that is not empty.
     """
-    if not output.strip():
-        raise KwireError("no output: give export() a folder, or the name of a table")
+    if not output.strip() and form != "iceberg":
+        raise KwireError("no output: give export() a folder")
     source = KwireDataSource({**texts(options or {}, EXPORT), TABLE: table, PATHS: _as_json(paths)})
     schema = source.schema()
     partition_by = [partition_by] if isinstance(partition_by, str) else partition_by

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -340,10 +343,6 @@ def test_a_schema_that_does_not_fit_is_one_clear_error(
 
 
 def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_path: Path) -> None:
-    import os
-    import subprocess
-    import sys
-
     # Another process: this one's session has registered it by hand.
     code = (
         "import sys\n"
@@ -465,3 +464,32 @@ def test_what_the_machine_lacks_is_no_bad_file(
     monkeypatch.setattr(File, "raw", lambda self, begin=0: Lacking(raw(self, begin)))
     with pytest.raises(KwireError, match=said):
         list(reader.read(partition))
+
+
+def test_the_page_says_where_each_option_acts() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    before: set[str] = set()
+    words = {"`spark.read`": LOAD, "`spark.readStream`": STREAM, "`decode_frames`": CHUNKS}
+    words |= {"`kwire.spark.read`": READ, "`kwire.spark.export`": EXPORT}
+    found = {}
+    for line in page.partition("| options | act at |")[2].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        names, places = line.strip("| ").split(" | ")
+        those = {words[one] for one in re.findall("`[^`]+`", places)}
+        before = those | (before if "these" in places else set())
+        found |= dict.fromkeys(re.findall("`([^`]+)`", names), before)
+    assert found == {name: set(where) for name, where in ACTS.items()}
+
+
+def test_a_worker_with_too_little_memory_fails_with_a_sentence(captures: Path) -> None:
+    code = (
+        "import sys, kwire.spark\n"
+        "from pyspark.sql import SparkSession\n"
+        "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')\n"
+        "spark = builder.config('spark.executor.pyspark.memory', '512m').getOrCreate()\n"
+        "spark.read.format('kwire').load(sys.argv[1]).count()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(captures / CAPTURE)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "512 MiB of memory are too few for a Python worker of kwire: give each Python worker 1 GiB" in done.stderr
