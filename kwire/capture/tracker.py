@@ -49,7 +49,7 @@ from kwire.capture.saved import check_connections, what_is_stated
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, pairing, roles, streams, tracking
-from kwire.kernels.engine import Engine, choose
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     ABSENT,
@@ -199,6 +199,8 @@ LEAST_BYTES: Final = 8
 """Of a frame."""
 _SLOTS_AT_ONCE: Final = 1 << 12
 """Connections of which Python has the numbers at a time."""
+FRAMES_BY_PYTHON: Final = 512
+"""Frames that Python reads before it is asked whether machine code reads on."""
 MANY_FRAMES: Final = 1 << 16
 """Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
 
@@ -349,6 +351,7 @@ class Tracker:
         self.error = error
         self._ended = final or error is not None
         self._rest = buf[pos:].copy()
+        engine = choose(0, packets=len(packets))
         return self._through(buf, packets, engine, self._ended and self._part is None)
 
     def _nothing(self) -> Frames:
@@ -388,7 +391,7 @@ class Tracker:
         data = np.concatenate([self._held, np.frombuffer(window.data, np.uint8)])
         packets = joined([window.packets])
         packets["off"] += len(self._held)
-        return self._through(data, packets, choose(len(data)), False, window.clock)
+        return self._through(data, packets, choose(len(data), packets=len(packets)), False, window.clock)
 
     def finish(self, left: Iterable[int] = ()) -> Frames:
         """Deals with everything that is unfinished as if the capture ended here, but for the connections ``left``, by
@@ -475,6 +478,7 @@ class Tracker:
             self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         rows, read = self._read(window, engine)
+        engine = choose(0)
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(
@@ -543,6 +547,8 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
+        if engine is PYTHON:
+            count = min(count, FRAMES_BY_PYTHON)
         rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = facts(), self._scratch
         connections = self._known.connections
@@ -556,10 +562,15 @@ class Tracker:
             self._note_brokers(slots)
             if len(unknown):
                 self._by_brokers(unknown)
+        counted = 0
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
-            rows = self._make_room(rows, engine, len(window.data) // 4)
+            rows = self._make_room(rows, engine, len(window.data) // 4 if engine is MACHINE else 0)
+            if engine is PYTHON:
+                engine = choose(0, frames=int(room["frames"]) - counted)
+                counted = int(room["frames"])
         read = int(room["frames"])
+        choose(0, frames=read - counted)
         self._most_frames = max(self._most_frames, read)
         if self._forgets and len(self._ending) and len(window.clock) and not window.final:
             # Copies: what is told of them is all that there is.
