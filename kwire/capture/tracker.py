@@ -92,7 +92,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 7
+STATE_VERSION: Final = 8
 
 _NUMBER: Final = pa.int64()
 
@@ -108,6 +108,8 @@ _COUNTED: Final = (
     (STREAM, "since"),
 )
 """Columns that hold numbers of packets, or AT_THE_END."""
+_LISTED: Final = ("waiting_head", "waiting_tail", "waiting_front", "waiting_new")
+"""Columns of connections that are rows of the table of requests that wait."""
 
 
 def _struct(names: Iterable[str], *more: pa.Field) -> pa.DataType:
@@ -119,7 +121,7 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock"), "client_id")
+_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken"), "client_id")
 _HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
 
 STATE: Final = pa.schema(
@@ -805,7 +807,8 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        rows["before"] = rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
+        for name in ("before", "client", *_LISTED):
+            rows[name] = -1
         columns = [
             _structs(rows),
             _structs(known.streams.take(2 * slots)),
@@ -846,7 +849,9 @@ class Tracker:
         client = entries["client"]
         named = pa.array(client, mask=client < 0)
         columns = [
-            pa.array(client_ids, pa.binary()).take(named) if name == "client_id" else pa.array(entries[name].copy())
+            pa.array(client_ids, pa.binary()).take(named)
+            if name == "client_id"
+            else pa.array(entries[name].astype(np.int64))
             for name in _WAITS.value_type.names
         ]
         structs = pa.StructArray.from_arrays(columns, fields=list(_WAITS.value_type))
@@ -931,7 +936,7 @@ class Tracker:
         for slot, one in enumerate(saved.column("hello").to_pylist()):
             if one is not None:
                 self._hellos.restore(slot, json.loads(one))
-        states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
+        states = {slot: one for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
         if len(self._keys) and self._encrypted is None:
             self._use_secrets()
         if states:
@@ -940,8 +945,9 @@ class Tracker:
 
     def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
         connections = self._known.connections
-        connections["waiting_head"] = connections["waiting_tail"] = connections["waiting_new"] = -1
-        connections["waiting"] = 0
+        for name in _LISTED:
+            connections[name] = -1
+        connections["waiting"] = connections["overtaken"] = 0
         entries = pc.list_flatten(lists).combine_chunks()
         slots = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
         places = _FIRST_WAITING
@@ -949,7 +955,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1

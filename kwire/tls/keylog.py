@@ -21,6 +21,8 @@ Rules kept here:
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -149,6 +151,9 @@ class KeyLog:
         """Reads on in a file: whether there was something."""
         at, begun = self._files[name]
         before = at
+        found = os.stat(name)  # noqa: PTH116 - asked for each secret that is not there, and three times as fast
+        if at and found.st_size == at and stat.S_ISREG(found.st_mode):
+            return False
         with Path(name).open("rb") as file:
             if file.seekable():
                 if file.seek(0, 2) < at:

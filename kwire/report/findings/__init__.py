@@ -84,6 +84,7 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
     errors.Fatal,
     clients.Sasl,
     clients.CutOff,
+    clients.OutOfOrder,
     groups.Stopped,
     offsets.Lag,
     errors.Repeated,

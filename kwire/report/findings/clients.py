@@ -1,4 +1,4 @@
-"""Rules about clients as such: metadata, connections, quotas, authentication."""
+"""Rules about clients and their connections: metadata, quotas, authentication, the order of responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, 
 from kwire.report.sums import Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["Churn", "Limits", "Metadata", "ProducerPerMessage", "Sasl", "Throttled"]
+__all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Limits:
     """Milliseconds for which brokers told one client to wait, those of several responses at once counted once."""
     sasl_failures: int = 1
     """Connections on which authentication failed."""
+    out_of_order_responses: int = 1
+    """Responses of one broker that came after the response to a later request."""
 
 
 class Metadata(Rule[Limits]):
@@ -220,3 +222,24 @@ class Sasl(Rule[Limits]):
         for (host, client, principal, mechanism, error), one in self.tallies.items(many):
             said = f"{one.count} connections failed to authenticate with {mechanism or 'SASL'}: {error}"
             yield self.found(said, one, client_host=host, client_id=client, principal=principal)
+
+
+class OutOfOrder(Rule[Limits]):
+    """Responses that come after the response to a later request: clients rely on the order of requests."""
+
+    name = "out-of-order-responses"
+    tables = ("connections",)
+    keys = ("broker_host", "broker_port")
+    severity = "high"
+    advice = "look at what answers on this port: a proxy or a broker that mixes up responses breaks its clients"
+
+    def take(self, name: str, rows: Rows) -> None:
+        late, of = rows.values("out_of_order"), kafka_connections(rows)
+        of = of[late[of] > 0]
+        self.tallies.add(rows, of, count=late[of], each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        many = self.tallies.totals().count >= self.limits.out_of_order_responses
+        for (host, port), one in self.tallies.items(many):
+            said = f"{one.count} responses of {host}:{port} came after the response to a later request"
+            yield self.found(said, one)

@@ -126,7 +126,8 @@ _CALLS: Final = (
 _CONNECTIONS: Final = (
     "capture", "connection", "first_seen", "last_seen", "client_host", "client_port", *BROKER, "opened_by",
     "client_ids", "software_name", "software_version", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error",
-    "principal", "ended", "ended_by", "unanswered", "status",
+    "principal", "ended", "ended_by", "unanswered", "out_of_order",
+    "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",

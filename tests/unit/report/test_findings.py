@@ -31,6 +31,7 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "client_port": 50_000,
         "broker_host": "10.0.0.9",
         "broker_port": 9092,
+        "out_of_order": 0,
         "opened_by": "client",
         "ended": "open",
         "unanswered": 0,
@@ -242,6 +243,11 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("connections", [*cut(2), *cut(9, version=9), *cut(9, version=5, ended_by="client"),
                                   *cut(9, version=6, unanswered=0)]),
                  ("frames", answers(1, "Produce", api_version=9))],
+    ),
+    "out-of-order-responses": (
+        lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": n} for n in (0, 2, 1)])],
+        lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": 0},
+                                  {"broker_host": "b", "broker_port": 9092, "out_of_order": 3, "status": "other"}])],
     ),
     "stopped-consumers": (
         lambda: [fetching(0, 50, 130), beating((4, range(0, 200, 3)))],
