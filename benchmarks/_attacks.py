@@ -20,15 +20,22 @@ import io
 import json
 import random
 import struct
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 
 import cramjam
 import lz4.frame
 import numpy as np
 import zstandard
+from tls_talks import End as Sealing
+from tls_talks import Talk, clear, hello13, made13
+from tls_talks import message as handshake
 
 from kwire import schema
 from kwire.records.crc import crc32, crc32c
@@ -375,6 +382,21 @@ def _responses() -> Iterator[Attack]:
         (48, 1, "DescribeClientQuotasResponse", "entries"),
     ):
         yield add(f"{name} v{version}, {array}", api, version, shortest(name, version, array))
+    for what, name in (("dots", b"." * 500), ("words", b"ssl.key." * 62)):
+        yield add(f"synonyms of an entry of {what}", 32, 4, lambda name=name: entries(1, name, [b"a"] * 60_000))
+    yield add("synonyms, all different", 32, 4, lambda: entries(1, b"x", [b"%x" % k for k in range(60_000)]))
+    yield add("entries of dots", 32, 4, lambda: entries(1500, b"." * 500, []))
+
+
+def entries(count: int, name: bytes, synonyms: list[bytes]) -> bytes:
+    """The body of a response to DescribeConfigs v4: entries of one name, with synonyms."""
+
+    def short(value: bytes) -> bytes:
+        return uvarint(len(value) + 1) + value
+
+    inner = b"".join(short(one) + short(b"v") + b"\1\0" for one in synonyms)
+    one = short(name) + short(b"v") + b"\0\5\0" + uvarint(len(synonyms) + 1) + inner + b"\2\0\0"
+    return struct.pack(">i", 0) + b"\2\0\0\0\2\2t" + uvarint(count + 1) + one * count + b"\0\0"
 
 
 # --- Captures ---------------------------------------------------------------------------------------------------------
@@ -442,6 +464,13 @@ def _shortest_body(api: int, version: int) -> bytes:
     made = schema.request(api)
     assert made is not None
     return _shortest(model.layout(made, version), False)
+
+
+def fetch_by_id(number: int) -> bytes:
+    """Fetch v13 of a topic that is named by its id."""
+    head = struct.pack(">hhih", 1, 13, number, -1) + b"\0" + struct.pack(">iiibii", 0, 0, 0, 0, 0, -1)
+    topic = struct.pack(">QQ", 1 << 40, number) + b"\2" + struct.pack(">iiqiqi", 0, 0, 0, -1, -1, 0) + b"\0\0"
+    return head + b"\2" + topic + b"\1\1\0"
 
 
 METADATA = struct.pack(">i", 0)
@@ -661,6 +690,15 @@ def _captures() -> Iterator[Attack]:
         PACKETS,
     )
     yield add("requests without a response", lambda: talk(b"".join(sized(ask(k)) for k in range(15_000))))
+    yield add(
+        "heartbeats without a response",
+        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(60_000))),
+    )
+    yield add(
+        "heartbeats without a response, a packet each",
+        lambda: talk(b"".join(sized(struct.pack(">hhih", 18, 0, k, -1)) for k in range(14_000)), mss=14),
+    )
+    yield add("topic ids, all different", lambda: talk(b"".join(sized(fetch_by_id(k)) for k in range(12_000))), TABLES)
     yield add("requests of one id", lambda: talk(b"".join(sized(ask(1)) for _ in range(60_000))))
     yield add("responses in reverse", lambda: pairs(30_000, ask, answer, backwards=True))
     yield add("responses to nothing", lambda: talk(sized(ask(0)), b"".join(sized(answer(-k)) for k in range(80_000))))
@@ -752,6 +790,134 @@ def _captures() -> Iterator[Attack]:
         "a client id of 32 kB and responses",
         lambda: pairs(30, lambda k: request(3, 0, METADATA, number=k, client=b"c" * 32_000), answer),
     )
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+KEYS: Final = made13([]).keys
+HELLO, ANSWER = hello13(0x1301)
+JUNK: Final = b"\x17\3\3\0\x20" + bytes(32)
+"""A record that no key opens."""
+
+
+def with_keys(packets: Iterable[bytes], keys: bytes = KEYS) -> bytes:
+    """A pcapng that holds the secrets of its connections."""
+    made = [SECTION, INTERFACE, block(10, struct.pack("<II", 0x544C534B, len(keys)) + keys + bytes(-len(keys) % 4))]
+    for k, one in enumerate(packets):
+        head = struct.pack("<5I", 0, k >> 32, k & 0xFFFFFFFF, len(one), len(one))
+        made.append(block(6, head + one + bytes(-len(one) % 4)))
+    return b"".join(made)
+
+
+def over_tls(count: int, behind: bytes, missing: int = 0, side: int = 1, answer: bytes = ANSWER) -> Iterator[bytes]:
+    """Connections that say hello, then the same bytes behind a hole."""
+    for k in range(count):
+        client = struct.pack(">I", 0x0A000100 + k), 40000
+        ends = (client, BROKER), (BROKER, client)
+        greetings = HELLO, answer
+        for who in (0, 1):
+            if greetings[who]:
+                yield packet(*ends[who], 1001, greetings[who])
+        for at in range(0, len(behind), 32_000):
+            yield packet(*ends[side], 1001 + len(greetings[side]) + missing + at, behind[at : at + 32_000])
+
+
+def sealed(records: Iterable[tuple[int, bytes]]) -> bytes:
+    """What a client says behind its handshake, by types of records."""
+    wire: Talk = made13([])
+    end = Sealing(0x1301, bytes((0, 2)) * 16)
+    said = b"".join(data for who, data in wire.wire[:4] if who == 0) + b"".join(end.sealed(*one) for one in records)
+    return said[len(HELLO) :]
+
+
+def key_updates(count: int) -> bytes:
+    """KeyUpdates, each with the key that the one before has brought."""
+    end, made = Sealing(0x1301, bytes((0, 2)) * 16), []
+    for _ in range(count):
+        made.append(end.sealed(22, handshake(24, b"\0")))
+        end.update()
+    return sealed([]) + b"".join(made)
+
+
+def without(label: bytes) -> bytes:
+    return b"".join(line for line in KEYS.splitlines(keepends=True) if label not in line)
+
+
+def _tls() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"TLS: {name}", "capture", make, ("frames", "connections", "messages"))
+
+    yield add("a key and a hole", lambda: with_keys(over_tls(1, JUNK, 300_000)))
+    yield add("a key and a hole, 40 connections", lambda: with_keys(over_tls(40, JUNK, 300_000)))
+    yield add("a key and a hole, 3,000 connections", lambda: with_keys(over_tls(3000, JUNK, 300_000)))
+    yield add("records behind a hole", lambda: with_keys(over_tls(1, JUNK * 25_000, 300_000)))
+    yield add("long records behind a hole", lambda: with_keys(over_tls(1, clear(23, bytes(16_000)) * 60, 1 << 30)))
+    yield add("starts of records behind a hole", lambda: with_keys(over_tls(1, b"\x17\3\3\0\x20" * 200_000, 1 << 30)))
+    yield add("a key and a record, 3,000 connections", lambda: with_keys(over_tls(3000, JUNK)))
+    yield add("hellos of clients alone", lambda: with_keys(over_tls(4000, clear(20, b"\1") + JUNK, 0, 0, b"")))
+    yield add(
+        "records of no bytes where some may be passed over",
+        lambda: with_keys(over_tls(4, clear(23, b"") * 50_000), without(b"SERVER_HANDSHAKE")),
+    )
+    yield add(
+        "small records where some may be passed over",
+        lambda: with_keys(over_tls(4, clear(23, bytes(17)) * 11_000), without(b"SERVER_HANDSHAKE")),
+    )
+    yield add("many KeyUpdates in a record", lambda: with_keys(over_tls(60, packed_updates(), 0, 0)))
+    yield add("a KeyUpdate in each record", lambda: with_keys(over_tls(8, key_updates(4000), 0, 0)))
+    yield add("records of a byte", lambda: with_keys(over_tls(1, sealed([(23, b"x")] * 40_000), 0, 0)))
+    yield add("records of no plaintext", lambda: with_keys(over_tls(1, sealed([(23, b"")] * 40_000), 0, 0)))
+    endless = clear(22, b"\1\xff\xff\xff")
+    for name, wrap in (("without keys", pcap), ("with keys", with_keys)):
+        for side, kind in ((0, b"\1"), (1, b"\2")):
+            yield add(
+                f"a hello in records of a byte, {'client' if side == 0 else 'server'}, {name}",
+                lambda wrap=wrap, side=side, kind=kind: wrap(
+                    [
+                        *opened(),
+                        *stream(clear(22, kind + b"\xff\xff\xff"), side),
+                        *stream(clear(22, b"x") * 4_000, side, 1010, 1),
+                    ]
+                ),
+            )
+        yield add(
+            f"hellos without an end, 3,000 connections, {name}",
+            lambda wrap=wrap: wrap(
+                packet((struct.pack(">I", 0x0A000100 + k), 1), BROKER, 1001 + at, part)
+                for at, part in ((0, endless), (len(endless), clear(22, b"x")), (len(endless) + 6, clear(22, b"xx")))
+                for k in range(3_000)
+            ),
+        )
+        yield add(
+            f"hellos over and over, {name}",
+            lambda wrap=wrap: wrap(
+                over_tls(1, b"".join(HELLO[:11] + struct.pack(">I", k) + HELLO[15:] for k in range(9_000)), 0, 0)
+            ),
+        )
+
+
+def packed_updates() -> bytes:
+    return sealed([(22, handshake(24, b"\0") * 3200)])
+
+
+# --- Fragments --------------------------------------------------------------------------------------------------------
+
+
+def fragment(number: int, at: int, more: bool, data: bytes) -> bytes:
+    flags = (0x2000 if more else 0) | at // 8
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(data), number & 0xFFFF, flags, 64, 6, 0)
+    return head + struct.pack(">I", 0x0A000000 + (number >> 16)) + BROKER[0] + data
+
+
+def _fragments() -> Iterator[Attack]:
+    def add(name: str, one: Callable[[int], bytes]) -> Attack:
+        return Attack(f"fragments: {name}", "capture", lambda: pcap(map(one, range(24_000))), PACKETS)
+
+    yield add("each of another packet", lambda k: fragment(k, 8, True, bytes(8)))
+    yield add("one packet after the other", lambda k: fragment(k // 8000, 8 * (k % 8000), True, bytes(8)))
+    yield add("backwards", lambda k: fragment(k // 8000, 8 * (8000 - k % 8000), True, bytes(8)))
+    yield add("pairs", lambda k: fragment(k // 2, 8 * (k % 2), k % 2 == 0, bytes(8)))
+    yield add("one over and over", lambda k: fragment(1, 8, True, bytes(8)))
 
 
 def _topics() -> Iterator[Attack]:
@@ -1263,6 +1429,8 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *_bodies(MiB, "request", "request"),
     *_responses(),
     *_captures(),
+    *_tls(),
+    *_fragments(),
     *_events(),
     *_telemetry(),
     *_segments(),

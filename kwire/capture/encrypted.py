@@ -21,6 +21,7 @@ Rules kept here:
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Final, NamedTuple
@@ -32,6 +33,7 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ABSENT, AT_THE_END, SEGMENT, STREAM, Reason, Role, Status, joined, moved
 from kwire.kernels.tracking import Known
 from kwire.tls import Decryptor, KeyLog, Verdict
+from kwire.tls.allowance import Allowance
 
 __all__ = ["Encrypted", "Tls", "Window"]
 
@@ -44,6 +46,7 @@ _HELLO: Final = (*_RECORD, (5, 1, 2), (6, 0, 0))
 _FIRST_BYTES: Final = 16
 """How many of a connection are remembered, for framing to recognise it by if it cannot be read."""
 _PIECE: Final = ("order", "pos", "len", "off", "time", "clock")
+_CONN: Final = ("opener", "opener_order", "closed_order")
 _NO_TIME: Final = (-1, 0)
 """Of what came with no bytes: before all clocks."""
 _ACTIVE: Final = ("stream", "first", "end")
@@ -59,6 +62,8 @@ _REASONS: Final = {
 }
 
 Array = Any
+_Why = tuple[Reason, int]
+"""Why nothing can be read, and the number of the version or of the cipher suite."""
 
 
 class Window(NamedTuple):
@@ -163,69 +168,52 @@ class _Connection:
         for name in ("end", "end_order"):
             self.rows[name][ends] = fresh[name][ends]
 
-    def converse(
-        self,
-        pieces: tuple[Array, Array],
-        conn: Any,
-        told: Array,
-        before: int,
-        final: bool,
-        data: Array,
-        out: _Plaintext,
-    ) -> Reason | None:
-        """Gives the pieces of both directions to the decryptor, in the order of packets: why nothing can be read,
-        where that has come out now.
+    def take(
+        self, piece: tuple[int, ...], conn: tuple[int, ...], told: Array, view: memoryview, out: _Plaintext
+    ) -> _Why | None:
+        """Gives a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out
+        now.
 
-        ``conn``: the row of the connection; ``told``: the rows of its streams as framing has them, which get where
-        plaintext begins and ends; ``before``: the number of the packet behind the window.
+        ``piece``: its order, its side and the other columns of ``_PIECE``; ``conn``: ``_CONN`` of the row of the
+        connection; ``told``: the rows of its streams as framing has them, which get where plaintext begins and ends.
         """
-        view, reason = memoryview(data), None
-        opener, opened, over = int(conn["opener"]), int(conn["opener_order"]), int(conn["closed_order"])
-        both = [
-            (values[0], side, *values[1:])
-            for side in (0, 1)
-            for values in zip(*(pieces[side][name].tolist() for name in _PIECE), strict=True)
-        ]
-        both.sort(key=lambda piece: piece[:2])
-        self._note_ends(told)
-        for order, side, pos, length, off, time, clock in both:
-            when = clock, time
-            if order > over:
-                reason = self._finish(told, over, out) or reason
-            if self._ends:
-                self._tell_ends(told, order, out)
-            if self.plain[side] < 0:
-                self.plain[side] = pos
-                if told["next"][side] < 0:
-                    # Where it begins is known: plaintext does not wait for that once more.
-                    told["next"][side], told["synced"][side] = pos, 0
-            if self.first[0] < 0 or (side == opener != self.first[0] and opened <= order):
-                self.first = side, *when
-            self.times[side] = _later(self.times[side], when)
-            self.order, self.read[side] = order, pos + length
-            if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
-                self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
-            decryptor = self.decryptor
-            if decryptor is not None and not decryptor.has_failed:
-                if off >= 0:
-                    found = decryptor.feed(side, view[off : off + length], pos)
-                else:
-                    found = decryptor.feed(side, b"", pos + length)
-                self._give(found, when, out)
-                if not decryptor.has_failed:
-                    continue
-                reason = self._fail(decryptor, out)
-            if self.given:
-                # It could be read so far.
-                self._write(side, length, None, out)
-        self._tell_ends(told, before, out)
-        if over < before or final:
-            reason = self._finish(told, over, out) or reason
+        order, side, pos, length, off, time, clock = piece
+        opener, opened, over = conn
+        reason = None
+        when = clock, time
+        if order > over:
+            reason = self.finish(told, over, out)
+        if self._ends:
+            self.tell_ends(told, order, out)
+        if self.plain[side] < 0:
+            self.plain[side] = pos
+            if told["next"][side] < 0:
+                # Where it begins is known: plaintext does not wait for that once more.
+                told["next"][side], told["synced"][side] = pos, 0
+        if self.first[0] < 0 or (side == opener != self.first[0] and opened <= order):
+            self.first = side, *when
+        self.times[side] = _later(self.times[side], when)
+        self.order, self.read[side] = order, pos + length
+        if off >= 0 and len(self.begun[side]) < _FIRST_BYTES:
+            self.begun[side] += view[off : off + min(length, _FIRST_BYTES - len(self.begun[side]))].tobytes()
+        decryptor = self.decryptor
+        if decryptor is not None and not decryptor.has_failed:
+            if off >= 0:
+                found = decryptor.feed(side, view[off : off + length], pos)
+            else:
+                found = decryptor.feed(side, b"", pos + length)
+            self._give(found, when, out)
+            if not decryptor.has_failed:
+                return reason
+            reason = self._fail(decryptor, out)
+        if self.given:
+            # It could be read so far.
+            self._write(side, length, None, out)
         return reason
 
-    def _finish(self, told: Array, order: int, out: _Plaintext) -> Reason | None:
-        """Nothing more will come, as was known with packet ``order``: as ``converse``."""
-        self._tell_ends(told, order, out)
+    def finish(self, told: Array, order: int, out: _Plaintext) -> _Why | None:
+        """Nothing more will come, as was known with packet ``order``: as ``take``."""
+        self.tell_ends(told, order, out)
         decryptor = self.decryptor
         if decryptor is None:
             return None
@@ -236,13 +224,13 @@ class _Connection:
         self.decryptor = None
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
 
-    def _note_ends(self, told: Array) -> None:
+    def note_ends(self, told: Array) -> None:
         """Notes the ends that are known of its streams, and not told."""
         rows = zip(*(self.rows[name].tolist() for name in ("end", "end_order")), strict=True)
         ends = [(side, *row) for side, row in enumerate(rows)]
         self._ends = [one for one in ends if one[1] >= 0 and told["end"][one[0]] == one[1]]
 
-    def _tell_ends(self, told: Array, before: int, out: _Plaintext) -> None:
+    def tell_ends(self, told: Array, before: int, out: _Plaintext) -> None:
         """Where a stream was over before that packet, and read to its end: puts the end of the plaintext there.
 
         That it ends counts from the packet with which both were known. Until then the end that tracking noted stands,
@@ -273,7 +261,7 @@ class _Connection:
                 self.given = True
                 self._write(plain.side, len(plain.data), plain.data, out)
 
-    def _fail(self, decryptor: Decryptor, out: _Plaintext) -> Reason | None:
+    def _fail(self, decryptor: Decryptor, out: _Plaintext) -> _Why | None:
         if self.given:
             return None
         side = max(0, self.first[0])
@@ -281,7 +269,8 @@ class _Connection:
             # The first bytes of the client are missing: what there is of its hello tells nothing.
             side = 1 - side
         self._write(side, len(self.begun[side]), self.begun[side], out, self.first[1:])
-        return _REASONS[decryptor.verdict]
+        reason, (version, suite) = _REASONS[decryptor.verdict], decryptor.numbers
+        return reason, version if reason == Reason.TLS_VERSION else suite
 
     def _write(
         self, side: int, length: int, data: bytes | None, out: _Plaintext, when: tuple[int, int] | None = None
@@ -327,6 +316,8 @@ class Encrypted:
     def __init__(self, keys: KeyLog) -> None:
         Decryptor(keys)
         self._keys = keys
+        self._allowance = Allowance()
+        """What all connections together may try."""
         self._of: dict[int, _Connection] = {}
         """By slot; those that are over as well, since segments may still come."""
         self.slots: list[int] = []
@@ -340,7 +331,7 @@ class Encrypted:
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
         """Ciphertext behind holes."""
-        self._reasons: dict[int, tuple[Reason, int]] = {}
+        self._reasons: dict[int, _Why] = {}
 
     def _make_room(self, count: int) -> None:
         while len(self._is_tls) < count:
@@ -420,7 +411,7 @@ class Encrypted:
             found = found[hello_order <= seen[found]]
         for one in found.tolist():
             own = table[2 * one : 2 * one + 2]
-            self._of[one] = _Connection(one, Decryptor(self._keys), own)
+            self._of[one] = _Connection(one, Decryptor(self._keys, self._allowance), own)
             self.slots.append(one)
             self._is_tls[one] = self._is_open[one] = True
             # As plaintext, it has no holes.
@@ -441,19 +432,41 @@ class Encrypted:
             of_stream[stream] = pieces[first:end]
             if end > first:
                 table["next"][stream] = pieces["pos"][end - 1] + pieces["len"][end - 1]
+        rows, given = [], []
         for k, one in enumerate(of):
             moved(table[2 * k : 2 * k + 2], one.rows)
             known.streams["holed"][2 * one.slot : 2 * one.slot + 2] = one.rows["holed"]
             (self._holed.add if one.rows["holed"].any() else self._holed.discard)(one.slot)
             told = known.streams[2 * one.slot : 2 * one.slot + 2]
-            decryptor = one.decryptor
-            reason = one.converse(
-                (of_stream[2 * k], of_stream[2 * k + 1]), connections[k], told, behind, window.final, data, out
-            )
+            one.note_ends(told)
+            conn = tuple(int(connections[name][k]) for name in _CONN)
+            rows.append((one, conn, told))
+            for side in (0, 1):
+                own = of_stream[2 * k + side]
+                columns = zip(*(own[name].tolist() for name in _PIECE), strict=True)
+                given += [(piece[0], k, (piece[0], side, *piece[1:])) for piece in columns]
+            if conn[-1] < behind:
+                # Behind all that came up to then.
+                given.append((conn[-1], len(of), (k,)))
+        # What they may try they have together: the order in which they try must not depend on windows.
+        given.sort()
+        view = memoryview(data)
+        for at, k, piece in given:
+            if k < len(of):
+                one, conn, told = rows[k]
+                why = one.take(piece, conn, told, view, out)
+            else:
+                one, _, told = rows[piece[0]]
+                why = one.finish(told, at, out)
+            if why is not None:
+                self._reasons[one.slot] = why
+        for one, conn, told in rows:
+            one.tell_ends(told, behind, out)
+            if window.final:
+                why = one.finish(told, conn[-1], out)
+                if why is not None:
+                    self._reasons[one.slot] = why
             self._is_open[one.slot] = one.decryptor is not None
-            if reason is not None and decryptor is not None:
-                version, suite = decryptor.numbers
-                self._reasons[one.slot] = reason, version if reason == Reason.TLS_VERSION else suite
         self._held, kept = streams.keep(
             window.buf, segments, data, pieces, order, active, connections, table, window.final, window.engine
         )
@@ -519,8 +532,8 @@ class Encrypted:
             "segments": segments,
         }
 
-    def restore(self, states: Mapping[int, dict[str, Any]], known: Known, whole: bool) -> None:
-        """Takes over what ``state`` gave, by slot, before there was a window. Raises ``CaptureError``.
+    def restore(self, states: Mapping[int, str], known: Known, whole: bool) -> None:
+        """Takes over what ``state`` gave, as JSON by slot, before there was a window. Raises ``CaptureError``.
 
         What ``kwire.capture.saved`` looks at is not looked at again. Not ``whole``: packets are counted anew.
         """
@@ -528,9 +541,15 @@ class Encrypted:
         parts: list[bytes] = []
         held = 0
         self._make_room(known.n_connections)
-        for slot, state in states.items():
+        for slot, text in states.items():
+            state = json.loads(text)
+            # A state is bytes that were read: keys are derived again.
+            self._allowance.earn(len(text))
             saved = state.get("decryptor")
-            decryptor = Decryptor(self._keys) if saved is None else Decryptor.restored(saved, self._keys)
+            if saved is None:
+                decryptor = Decryptor(self._keys, self._allowance)
+            else:
+                decryptor = Decryptor.restored(saved, self._keys, self._allowance)
             one = _Connection(slot, decryptor, np.array([tuple(row) for row in state["rows"]], STREAM))
             if saved is None:
                 one.decryptor = None

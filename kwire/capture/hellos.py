@@ -9,11 +9,13 @@ Rules kept here:
 - A hello is what its direction begins with: a SYN was captured just before it, or nothing of it was before.
 - Bytes are taken in order only. A hello with a hole in it is not waited for.
 - What is collected is bounded: ``LONGEST`` bytes of a hello, ``MOST`` of them at once; then the oldest is let go.
+- Each byte is looked at once, however many segments and records a hello comes in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -43,13 +45,50 @@ Hello = tuple[str | None, str | None, str | None]
 """Version (``TLS 1.3``), name of the cipher suite, and the host that the client asked for; None: not known."""
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A hello that is not whole. ``pos``: the position at which it goes on; ``size``: the bytes that there were."""
+
+    pos: int
+    size: int = 0
+    head: bytearray = field(default_factory=bytearray)
+    """The beginning of a record's header."""
+    left: int = 0
+    """How many bytes of a record are still to come."""
+    message: bytearray = field(default_factory=bytearray)
+
+    def add(self, data: bytes) -> tuple[int, bytes] | None:
+        """Takes the next bytes: the type and the content of the message once it is whole. Raises ``DecodeError``."""
+        self.size += len(data)
+        at = 0
+        while at < len(data):
+            if not self.left:
+                begin = at
+                at += _RECORD - len(self.head)
+                self.head += data[begin:at]
+                if self.head[0] != _HANDSHAKE or self.head[3:] == b"\0\0":
+                    raise DecodeError("no hello", layout="TLS", offset=begin)
+                if len(self.head) == _RECORD:
+                    self.left = int.from_bytes(self.head[3:], "big")
+                    self.head.clear()
+                continue
+            part = data[at : at + self.left]
+            self.message += part
+            self.left -= len(part)
+            at += len(part)
+            stop = _MESSAGE + int.from_bytes(self.message[1:_MESSAGE], "big")
+            if len(self.message) >= _MESSAGE and len(self.message) >= stop:
+                return self.message[0], bytes(self.message[_MESSAGE:stop])
+        return None
+
+
 class Hellos:
     """What the hellos of a capture's connections say, by slot."""
 
     def __init__(self) -> None:
         self._said: dict[int, Hello] = {}
-        self._begun: dict[int, tuple[int, bytes]] = {}
-        """Hellos that are not whole, by stream: at which position they go on, and what there is."""
+        self._begun: dict[int, _Begun] = {}
+        """Hellos that are not whole, by stream."""
 
     def look(self, buf: Array, fresh: Array, known: Known, engine: Engine) -> None:
         """Reads those that begin or go on in the segments ``fresh`` of a window."""
@@ -61,18 +100,21 @@ class Hellos:
         rows = fresh[["stream", "pos", "len", "off"]][wanted].tolist()
         for one, pos, size, at in rows:
             data = buf[at : at + min(size, LONGEST)].tobytes()
-            follows, before = self._begun.get(one, (pos, b""))
-            if pos == follows and (before or data[0] == _HANDSHAKE):
-                self._add(one, pos + size, before + data)
+            begun = self._begun.get(one)
+            if begun is None and data[0] == _HANDSHAKE:
+                begun = _Begun(pos)
+            if begun is not None and begun.pos == pos:
+                self._add(one, begun, data)
+                begun.pos = pos + size
 
-    def _add(self, stream: int, pos: int, data: bytes) -> None:
-        """Takes what there is of a hello, up to position ``pos``."""
+    def _add(self, stream: int, begun: _Begun, data: bytes) -> None:
+        """Takes what goes on in a hello."""
         self._begun.pop(stream, None)
         try:
-            found = _message(data)
+            found = begun.add(data)
             if found is None:
-                if len(data) < LONGEST:
-                    self._begun[stream] = pos, data
+                if begun.size < LONGEST:
+                    self._begun[stream] = begun
                     if len(self._begun) > MOST:
                         del self._begun[next(iter(self._begun))]
                 return
@@ -111,21 +153,3 @@ class Hellos:
         """Takes over what ``state`` gave."""
         version, cipher, name = state
         self._said[slot] = version, cipher, name
-
-
-def _message(data: bytes) -> tuple[int, bytes] | None:
-    """The first message of a handshake, its type and content; None where it is not whole. Raises ``DecodeError``."""
-    parts, at, size = b"", 0, _MESSAGE
-    while at + _RECORD <= len(data) and len(parts) < size:
-        if data[at] != _HANDSHAKE:
-            raise DecodeError("no hello", layout="TLS", offset=at)
-        length = int.from_bytes(data[at + 3 : at + 5], "big")
-        parts += data[at + _RECORD : at + _RECORD + length]
-        at += _RECORD + length
-        if len(parts) >= _MESSAGE:
-            size = _MESSAGE + int.from_bytes(parts[1:4], "big")
-        if not length:
-            raise DecodeError("no hello", layout="TLS", offset=at)
-    if len(parts) < _MESSAGE or len(parts) < size:
-        return None
-    return parts[0], parts[_MESSAGE:size]

@@ -21,7 +21,7 @@ from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, INTERFACE, STREAM, Role
 from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
-from kwire.kernels.pairing import MOST_WAITING
+from kwire.kernels.pairing import MOST_OVERTAKEN, MOST_WAITING
 from kwire.kernels.tracking import BEGINS, ENOUGH_SUMS, MOST_SUMS
 
 __all__ = ["check_connections", "what_is_stated"]
@@ -56,6 +56,9 @@ _CONNECTION: Final = {
     "looks": _COUNT,
     "next_look": _COUNT,
     "by_broker": _FLAG,
+    "overtaken": (0, MOST_OVERTAKEN),
+    "disordered": _COUNT,
+    "missed": _FLAG,
     "given_up": _COUNT,
     "raw_tokens": _FLAG,
     "first_id": (-1, _INT32[1]),
@@ -91,7 +94,7 @@ _STREAM: Final = {
     "latest": (ABSENT, _ANY[1]),
     "clock": (ABSENT, _ANY[1]),
 }
-_WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER}
+_WAITING: Final = {"id": _INT32, "api": _INT16, "version": _INT16, "order": _ORDER, "overtaken": _FLAG}
 _SEGMENT: Final = {"side": _FLAG, "pos": _COUNT, "len": (1, 1 << 32), "order": _ORDER, "doubt": _FLAG}
 """The least and the largest that a column can hold, where that is not every number."""
 

@@ -49,7 +49,7 @@ from kwire.capture.saved import check_connections, what_is_stated
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, pairing, roles, streams, tracking
-from kwire.kernels.engine import Engine, choose
+from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
     ABSENT,
@@ -108,6 +108,8 @@ _COUNTED: Final = (
     (STREAM, "since"),
 )
 """Columns that hold numbers of packets, or AT_THE_END."""
+_LISTED: Final = ("waiting_head", "waiting_tail", "waiting_front", "waiting_new")
+"""Columns of connections that are rows of the table of requests that wait."""
 
 
 def _struct(names: Iterable[str], *more: pa.Field) -> pa.DataType:
@@ -119,7 +121,7 @@ def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
     return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
 
 
-_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock"), "client_id")
+_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken"), "client_id")
 _HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
 
 STATE: Final = pa.schema(
@@ -197,6 +199,8 @@ LEAST_BYTES: Final = 8
 """Of a frame."""
 _SLOTS_AT_ONCE: Final = 1 << 12
 """Connections of which Python has the numbers at a time."""
+FRAMES_BY_PYTHON: Final = 512
+"""Frames that Python reads before it is asked whether machine code reads on."""
 MANY_FRAMES: Final = 1 << 16
 """Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
 
@@ -347,6 +351,7 @@ class Tracker:
         self.error = error
         self._ended = final or error is not None
         self._rest = buf[pos:].copy()
+        engine = choose(0, packets=len(packets))
         return self._through(buf, packets, engine, self._ended and self._part is None)
 
     def _nothing(self) -> Frames:
@@ -386,7 +391,7 @@ class Tracker:
         data = np.concatenate([self._held, np.frombuffer(window.data, np.uint8)])
         packets = joined([window.packets])
         packets["off"] += len(self._held)
-        return self._through(data, packets, choose(len(data)), False, window.clock)
+        return self._through(data, packets, choose(len(data), packets=len(packets)), False, window.clock)
 
     def finish(self, left: Iterable[int] = ()) -> Frames:
         """Deals with everything that is unfinished as if the capture ended here, but for the connections ``left``, by
@@ -473,6 +478,7 @@ class Tracker:
             self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         rows, read = self._read(window, engine)
+        engine = choose(0)
         if self._encrypted is not None:
             self._encrypted.explain(rows)
         self._held, self._segments = streams.keep(
@@ -541,6 +547,8 @@ class Tracker:
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
         count = max(64, len(window.data) // 512, min(2 * self._most_frames, len(window.data) // LEAST_BYTES))
+        if engine is PYTHON:
+            count = min(count, FRAMES_BY_PYTHON)
         rows = ROOMS.take(count * FRAME.itemsize).view(FRAME)
         known, scratch = facts(), self._scratch
         connections = self._known.connections
@@ -554,10 +562,15 @@ class Tracker:
             self._note_brokers(slots)
             if len(unknown):
                 self._by_brokers(unknown)
+        counted = 0
         while not engine(framing.frames_and_pairs)(window, self._capture(), known, scratch, rows):
             # Where frames are small, as much as there may be of those without bytes. What is not used costs nothing.
-            rows = self._make_room(rows, engine, len(window.data) // 4)
+            rows = self._make_room(rows, engine, len(window.data) // 4 if engine is MACHINE else 0)
+            if engine is PYTHON:
+                engine = choose(0, frames=int(room["frames"]) - counted)
+                counted = int(room["frames"])
         read = int(room["frames"])
+        choose(0, frames=read - counted)
         self._most_frames = max(self._most_frames, read)
         if self._forgets and len(self._ending) and len(window.clock) and not window.final:
             # Copies: what is told of them is all that there is.
@@ -805,7 +818,8 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        rows["before"] = rows["client"] = rows["waiting_head"] = rows["waiting_tail"] = rows["waiting_new"] = -1
+        for name in ("before", "client", *_LISTED):
+            rows[name] = -1
         columns = [
             _structs(rows),
             _structs(known.streams.take(2 * slots)),
@@ -846,7 +860,9 @@ class Tracker:
         client = entries["client"]
         named = pa.array(client, mask=client < 0)
         columns = [
-            pa.array(client_ids, pa.binary()).take(named) if name == "client_id" else pa.array(entries[name].copy())
+            pa.array(client_ids, pa.binary()).take(named)
+            if name == "client_id"
+            else pa.array(entries[name].astype(np.int64))
             for name in _WAITS.value_type.names
         ]
         structs = pa.StructArray.from_arrays(columns, fields=list(_WAITS.value_type))
@@ -931,7 +947,7 @@ class Tracker:
         for slot, one in enumerate(saved.column("hello").to_pylist()):
             if one is not None:
                 self._hellos.restore(slot, json.loads(one))
-        states = {slot: json.loads(one) for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
+        states = {slot: one for slot, one in enumerate(saved.column("tls").to_pylist()) if one is not None}
         if len(self._keys) and self._encrypted is None:
             self._use_secrets()
         if states:
@@ -940,8 +956,9 @@ class Tracker:
 
     def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
         connections = self._known.connections
-        connections["waiting_head"] = connections["waiting_tail"] = connections["waiting_new"] = -1
-        connections["waiting"] = 0
+        for name in _LISTED:
+            connections[name] = -1
+        connections["waiting"] = connections["overtaken"] = 0
         entries = pc.list_flatten(lists).combine_chunks()
         slots = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
         places = _FIRST_WAITING
@@ -949,7 +966,7 @@ class Tracker:
             places *= 2
         self._waiting, self._ids = np.zeros(places, WAITING), np.full(places, -1, np.int64)
         rows = self._waiting[: len(slots)]
-        for name in ("id", "api", "version", "time", "order", "clock"):
+        for name in ("id", "api", "version", "time", "order", "clock", "overtaken"):
             rows[name] = entries.field(name).to_numpy()
         if not whole:
             rows["order"] = -1

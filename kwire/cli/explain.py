@@ -1,8 +1,9 @@
 """``kwire explain``: one frame as an annotated tree, with the bytes of every field.
 
-A frame comes as hex, as base64, as a file that holds the raw bytes (or hex or base64), or out of a capture (``--frame
-N``). The tree is drawn from the reference codec (``kwire.codec.reference``), which knows where each field stands; a
-frame that cannot be read to its end is drawn as far as it goes, followed by the error, and the exit code is 2.
+A frame comes as text (hex, base64, a dump of xxd or ``hexdump -C``, an array of C: ``kwire.cli.dumps``), as a file that
+holds such text or the raw bytes, or out of a capture (``--frame N``). The tree is drawn from the reference codec
+(``kwire.codec.reference``), which knows where each field stands; a frame that cannot be read to its end is drawn as far
+as it goes, followed by the error, and the exit code is 2.
 
 Of a password, a token and the like the size is drawn, and dots in place of its bytes, unless ``--secrets show``. The
 request in an ``Envelope`` is drawn as fields of its own where it can be read.
@@ -11,9 +12,6 @@ request in an ``Envelope`` is drawn as fields of its own where it can be read.
 from __future__ import annotations
 
 import argparse
-import base64
-import binascii
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
+from kwire.cli.dumps import bytes_of
 from kwire.cli.reading import add_keylog, add_limits, add_secrets, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
 from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
@@ -42,6 +41,7 @@ __all__ = ["register"]
 EPILOG = """\
 examples:
   kwire explain 001200000000000100046b7769             a request, in hex
+  kwire explain frame.txt                               a file with a dump of xxd, or with raw bytes
   kwire explain --response ApiVersions --version 0 answer.bin
   kwire explain --message OffsetCommitValue --version 3 AAMAAAAAAAAAKg==
   kwire explain broker.pcap --frame 12                  the twelfth frame of a capture, counted from 0
@@ -56,11 +56,8 @@ WHOLE: Final = ""
 MOST_FIELDS: Final = 1000
 """A line costs as much as decoding a hundred fields."""
 
-LARGEST: Final = DEFAULT_LIMIT * 3 + 4096
-"""Bytes that are read of a file: the largest frame as hex, with something between the bytes."""
-
-_HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*+)++$")
-"""Possessive: what matched is not kept to be tried otherwise, which took 90 bytes for each byte."""
+LARGEST: Final = DEFAULT_LIMIT * 6 + 4096
+"""Bytes that are read of a file: the largest frame as an array of C, which takes six characters for a byte."""
 
 
 def register(subparsers: Any) -> None:
@@ -73,7 +70,12 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("frame", metavar="FRAME", help="hex, base64, a file with either or with raw bytes, or a capture")
+    add(
+        "frame",
+        metavar="FRAME",
+        help="hex, base64, a dump (xxd, hexdump -C), an array of C, a file with one of these or with raw bytes, or a "
+        "capture",
+    )
     add("--frame", type=int, dest="number", metavar="N", help="frame N of a capture, counted from 0")
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
@@ -128,11 +130,11 @@ def _read(text: str) -> bytes:
     except OSError:  # too long for a file name
         is_file = False
     if not is_file:
-        found = _of_text(text)
+        found = bytes_of(text, DEFAULT_LIMIT)
         if found is None:
             # A frame that was not copied right is not for others to read; a name is, and has a dot in general.
             shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
-            raise DecodeError(f"{shown} is neither a file nor hex nor base64")
+            raise DecodeError(f"{shown} is neither a file nor hex nor base64, nor a dump")
         return found
     with open_file(path) as file:
         content = file.read(4)
@@ -140,21 +142,12 @@ def _read(text: str) -> bytes:
             raise DecodeError(f"{text} is a capture: say which of its frames, with --frame N")
         content += file.read(LARGEST)
     if len(content) > LARGEST:
-        raise DecodeError(f"{text} is larger than the largest frame ({DEFAULT_LIMIT >> 20} MiB), even as hex")
+        raise DecodeError(f"{text} is larger than the largest frame ({DEFAULT_LIMIT >> 20} MiB), even as text")
     try:
-        return _of_text(content.decode("ascii")) or content
+        shown = content.decode("ascii")
     except UnicodeDecodeError:
         return content
-
-
-def _of_text(text: str) -> bytes | None:
-    text = text.strip()
-    if _HEX.match(text):
-        return bytes.fromhex(re.sub(r"[\s:]", "", text.removeprefix("0x")))
-    try:
-        return base64.b64decode("".join(text.split()), validate=True) or None
-    except (binascii.Error, ValueError):
-        return None
+    return bytes_of(shown, DEFAULT_LIMIT) or content
 
 
 def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:

@@ -1,8 +1,9 @@
 """Rows as a table that fits the terminal.
 
 The first rows decide how wide each column is; from then on rows are written as they come, and what does not fit ends
-in an ellipsis. Where the columns do not fit the terminal, the flexible ones shrink. What a column is and what it shows
-of a value stands in ``kwire.tables.showing``.
+in an ellipsis. Where the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
+(``Column.wrap``) go on in further lines; where there is no room for them beside each other, each row is a paragraph.
+What a column is and what it shows of a value stands in ``kwire.tables.showing``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,27 @@ def _fit(text: str, width: int, column: Column) -> str:
     return space + text if column.right else text + space
 
 
+def _wrapped(text: str, width: int) -> list[str]:
+    """``text`` in lines of at most ``width`` cells, between words where it can be."""
+    lines: list[str] = []
+    line, used = "", 0
+    for word in text.split(" "):
+        size = _width(word)
+        if used and used + 1 + size > width:
+            lines.append(line)
+            line, used = "", 0
+        if size > width:
+            for char in word if not used else f" {word}":
+                own = _width(char)
+                if used and used + own > width:
+                    lines.append(line)
+                    line, used = "", 0
+                line, used = line + char, used + own
+            continue
+        line, used = (f"{line} {word}", used + 1 + size) if used else (word, size)
+    return [*lines, line]
+
+
 def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
     """How wide each column is, so that all of them and the two spaces between take ``total`` cells where possible."""
     found = [
@@ -70,8 +92,31 @@ def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int
 
 
 def _line(columns: Sequence[Column], wide: Sequence[int], texts: Sequence[str]) -> str:
-    fitted = (_fit(text, width, column) for column, width, text in zip(columns, wide, texts, strict=True))
-    return "  ".join(fitted).rstrip()
+    """A row: one line, or several where a text is wrapped."""
+    cells = [
+        _wrapped(text, width) if column.wrap else [text]
+        for column, width, text in zip(columns, wide, texts, strict=True)
+    ]
+    lines = []
+    for k in range(max(map(len, cells), default=0)):
+        parts = (one[k] if k < len(one) else "" for one in cells)
+        fitted = (_fit(text, width, column) for column, width, text in zip(columns, wide, parts, strict=True))
+        lines.append("  ".join(fitted).rstrip())
+    return "\n".join(lines)
+
+
+def _paragraph(columns: Sequence[Column], texts: Sequence[str], total: int) -> str:
+    """A row without columns: what is short in the first line, then each text that is the answer."""
+    pairs = list(zip(columns, texts, strict=True))
+    head = "  ".join(text for column, text in pairs if not column.wrap and text != column.empty)
+    lines = _wrapped(head, total)
+    for column, text in pairs:
+        if column.wrap and text != column.empty:
+            first, *rest = _wrapped(f"{column.title}: {text}", max(total - 2, 1))
+            lines.append(f"  {first}")
+            # What goes on is told from what begins.
+            lines += [f"    {one}" for one in _wrapped(" ".join(rest), max(total - 4, 1)) if rest]
+    return "\n".join(lines)
 
 
 def render(columns: Sequence[Column], rows: Iterable[Row], total: int) -> list[str]:
@@ -94,6 +139,8 @@ class TableWriter:
         self._live = live
         self._waiting: list[Row] = []
         self._wide: list[int] = []
+        self._total = UNBOUND
+        self._paragraphs = False
 
     def write(self, rows: Iterable[Row]) -> None:
         """Writes ``rows``, or keeps them until there are enough to decide the widths of the columns."""
@@ -109,7 +156,8 @@ class TableWriter:
         """Writes the rows that wait."""
         if self._waiting and not self._wide:
             # Too narrow a terminal gets one line per row all the same, and wraps it.
-            total = shutil.get_terminal_size((UNBOUND, 0)).columns if self._file.isatty() else UNBOUND
+            if self._file.isatty():
+                self._total = shutil.get_terminal_size((UNBOUND, 0)).columns
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]
             kept = [
                 i
@@ -120,13 +168,38 @@ class TableWriter:
                 for column, texts in zip(self._columns, cells, strict=True):
                     texts.append("." * 2 * (column.shrink or 0))
             self._columns = [self._columns[i] for i in kept]
-            self._wide = widths(self._columns, [cells[i] for i in kept], total)
-            self._file.write(_line(self._columns, self._wide, [column.title for column in self._columns]) + "\n")
-            self._file.write("  ".join("─" * width for width in self._wide) + "\n")
+            self._decide([cells[i] for i in kept])
+            if not self._paragraphs:
+                self._file.write(_line(self._columns, self._wide, [column.title for column in self._columns]) + "\n")
+                self._file.write("  ".join("─" * width for width in self._wide) + "\n")
             for row in self._waiting:
                 self._write(row)
             self._waiting = []
         self._file.flush()
 
+    def _decide(self, cells: Sequence[Sequence[str]]) -> None:
+        if self._file.isatty() or not any(column.wrap for column in self._columns):
+            self._wide = widths(self._columns, cells, self._total)
+            fits = sum(self._wide) + 2 * (len(self._wide) - 1) <= self._total
+            self._paragraphs = not fits and any(column.wrap for column in self._columns)
+            return
+        # In a pipe a row is a line, in which something is looked for.
+        free = [k for k, column in enumerate(self._columns) if not column.wrap]
+        short = dict(
+            zip(free, widths([self._columns[k] for k in free], [cells[k] for k in free], UNBOUND), strict=True)
+        )
+        self._wide = [
+            short[k] if k in short else max([_width(column.title), *map(_width, cells[k])])
+            for k, column in enumerate(self._columns)
+        ]
+
     def _write(self, row: Row) -> None:
-        self._file.write(_line(self._columns, self._wide, [column.text(row) for column in self._columns]) + "\n")
+        texts = [column.text(row) for column in self._columns]
+        if self._paragraphs:
+            self._file.write(_paragraph(self._columns, texts, self._total) + "\n")
+            return
+        wide = self._wide
+        if not self._file.isatty():
+            wide = [max(one, _width(text)) if column.wrap else one
+                    for one, text, column in zip(wide, texts, self._columns, strict=True)]  # fmt: skip
+        self._file.write(_line(self._columns, wide, texts) + "\n")

@@ -13,7 +13,7 @@ from kwire.cli.decode import Ports
 from kwire.cli.reading import add_keylog, add_limits, is_live, opened, opened_keylog
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
-from kwire.tables.showing import readable
+from kwire.tables.showing import SAID, readable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -163,7 +163,7 @@ class _Shown:
         from rich.console import Group
         from rich.text import Text
 
-        from kwire.report.whole import bytes_text, count_text, ms_text, time_text
+        from kwire.report.whole import bytes_text, count_text, ms_text, slow_text, time_text
 
         with self.lock:
             seen = self._seen
@@ -171,21 +171,25 @@ class _Shown:
             if now is not None and self.live:
                 # Where nothing comes, time goes on all the same.
                 now += int((time.monotonic() - self.came) * 1e6)
-            total, seconds = seen.all(now), seen.seconds
+            total, seconds = seen.all(now), seen.span(now)
             head = (
-                f"{readable(self._name)}  {time_text(now)}  {count_text(seen.frames)} frames  in {seconds} s: "
+                f"{readable(self._name)}  {time_text(now)}  {count_text(seen.frames)} frames  in {seconds:.0f} s: "
                 f"{count_text(total.requests / seconds)} requests/s  {bytes_text(total.bytes / seconds)}/s  "
                 f"p50 {ms_text(total.latencies.quantile(0.5))}  p99 {ms_text(total.latencies.quantile(0.99))}  "
                 f"{_rate(total.errors / seconds)} errors/s"
             )
-            parts: list[Any] = [Text(head, style="bold"), Text()]
+            parts: list[Any] = [Text(head, style="bold")]
+            slow = seen.slowest()
+            if slow is not None:
+                parts.append(Text(f"slow at {time_text(slow.at * 1_000_000)}: {slow_text(slow)}", style="yellow"))
+            parts.append(Text())
             parts += [self._table(kind, now) for kind in _ROWS]
             for one in reversed(seen.found[-_FINDINGS:]):
                 who = " ".join(
                     readable(text) for text in (one.client_host, one.client_id, one.group_id, one.topic) if text
                 )
                 style = {"high": "red", "medium": "yellow"}.get(one.severity, "")
-                parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary)}", style, no_wrap=True))
+                parts.append(Text(f"{one.severity} {one.rule}: {who}: {readable(one.summary, SAID)}", style))
             return Group(*parts)
 
     def _table(self, kind: str, now: int | None) -> Table:
@@ -194,7 +198,7 @@ class _Shown:
 
         from kwire.report.whole import bytes_text, ms_text
 
-        seconds = self._seen.seconds
+        seconds = self._seen.span(now)
         rows = self._seen.rates(kind, now)
         if self._sort != SORTS[0]:
             rows.sort(key=lambda one: -self._by(one[1]))

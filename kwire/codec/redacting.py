@@ -117,21 +117,26 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
     ``around`` are the structs in which it stands, its own last: objects, or mappings of the fields that are known.
     """
     if secret == "config":
+        resource_type = _nearest(around, "resource_type")
+        own = around[-1]
+        if _is_secret_entry(own, value, resource_type):
+            return True
         # The synonyms of an entry stand inside of it: what is said of the entry holds for them too.
-        entries = [one for one in around[-2:] if one is around[-1] or _has(one, "value")]
-        return any(
-            configs.is_secret(
-                _field(one, "name"),
-                value,
-                sensitive=_field(one, "is_sensitive"),
-                config_type=_field(one, "config_type"),
-                resource_type=_nearest(around, "resource_type"),
-            )
-            for one in entries
-        )
+        entry = around[-2] if len(around) > 1 else own
+        return entry is not own and _has(entry, "value") and _is_secret_entry(entry, value, resource_type)
     if secret == "topic":
         return any(map(_of_metadata, around))
     return bool(secret)
+
+
+def _is_secret_entry(entry: object, value: object, resource_type: object) -> bool:
+    return configs.is_secret(
+        _field(entry, "name"),
+        value,
+        sensitive=_field(entry, "is_sensitive"),
+        config_type=_field(entry, "config_type"),
+        resource_type=resource_type,
+    )
 
 
 def _of_metadata(holder: object) -> bool:
@@ -143,16 +148,22 @@ def _of_metadata(holder: object) -> bool:
 
 
 def _field(holder: object, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    # A dictionary is told at once, any other mapping is not.
+    if isinstance(holder, (dict, Mapping)):
+        return holder.get(name)
+    return getattr(holder, name, None)
 
 
 def _has(holder: object, name: str) -> bool:
-    return name in holder if isinstance(holder, Mapping) else hasattr(holder, name)
+    return name in holder if isinstance(holder, (dict, Mapping)) else hasattr(holder, name)
 
 
 def _nearest(around: Sequence[object], name: str) -> Any:
-    found = (_field(one, name) for one in reversed(around))
-    return next((one for one in found if one is not None), None)
+    for one in reversed(around):
+        found = _field(one, name)
+        if found is not None:
+            return found
+    return None
 
 
 def redacted(value: bytes | str | int) -> dict[str, int]:

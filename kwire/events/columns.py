@@ -17,6 +17,7 @@ Rules kept here: no input raises; every step is linear in the size of the batch.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -31,7 +32,16 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.wire import LAST_MS
 
-__all__ = ["CLOUDEVENT", "HONO_MESSAGE", "PLACE", "RENAMED", "cloudevents", "each_violation", "hono_messages"]
+__all__ = [
+    "CLOUDEVENT",
+    "HONO_MESSAGE",
+    "PLACE",
+    "RENAMED",
+    "cloudevents",
+    "each_violation",
+    "hono_messages",
+    "kinds_of",
+]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -63,6 +73,7 @@ VIOLATIONS: Final = pa.list_(
 
 HONO_MESSAGE: Final = pa.struct(
     [
+        pa.field("kind", pa.string()),
         pa.field("tenant", pa.string()),
         pa.field("device_id", pa.string()),
         pa.field("content_type", pa.string()),
@@ -71,6 +82,8 @@ HONO_MESSAGE: Final = pa.struct(
         pa.field("qos", pa.int32()),
         pa.field("ttd", pa.int32()),
         pa.field("ttl", pa.int64()),
+        pa.field("correlation_id", pa.string()),
+        pa.field("response_status", pa.int32()),
         pa.field("expired", pa.bool_()),
         pa.field("connected_until", TIMESTAMP),
         pa.field("violations", VIOLATIONS),
@@ -302,20 +315,20 @@ def _pairs(headers: pa.Array) -> Iterator[list[tuple[str, bytes | None]]]:
 
 
 def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array) -> pa.Array:
-    """The Hono telemetry messages in records, as an array of ``HONO_MESSAGE``; null where the topic is none of Hono's.
+    """The Hono messages in records, as an array of ``HONO_MESSAGE``; null where the topic is none of Hono's.
 
     ``topic``: string, ``key`` and ``value``: binary, ``headers`` as in ``cloudevents``, ``now``: when ``expired`` is
     judged, in ms since 1970.
     """
     found = _Headers(headers)
-    is_message = _mask(pc.starts_with(topic, hono.TOPIC_PREFIX))
-    tenant = _tenants(topic, is_message)
+    kinds = kinds_of(topic)
+    tenant = _tenants(topic, kinds)
     has_tenant = _mask(pc.greater(pc.binary_length(tenant), 0))
-    clean = has_tenant & _there(value)
+    clean = has_tenant & _there(value) & (kinds != _RESPONSE)
     for name in hono.MANDATORY:
         clean &= found.column(name)[1] == 1
     if not clean.any():
-        return _messages(~clean, is_message, tenant, key, headers, value, now)
+        return _messages(~clean, kinds, tenant, key, headers, value, now)
     got: dict[str, pa.Array] = {}
     given: dict[str, Mask] = {}
     for name in hono.HEADERS:
@@ -340,6 +353,7 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
         pa.array(np.zeros(found.rows + 1, np.int32)), pa.array([], VIOLATIONS.value_type), type=VIOLATIONS
     )
     columns = [
+        _KINDS.take(pa.array(kinds, mask=kinds < 0)),
         tenant,
         got["device_id"],
         got["content-type"],
@@ -348,23 +362,42 @@ def hono_messages(topic: pa.Array, key: pa.Array, headers: pa.Array, value: pa.A
         got["qos"],
         ttd,
         ttl,
+        pa.nulls(found.rows, pa.string()),
+        pa.nulls(found.rows, pa.int32()),
         pc.less(ttl, pc.subtract(now, created)),
         pc.multiply(until, 1000),
         none,
     ]
-    return _together(clean, columns, HONO_MESSAGE, _messages(~clean, is_message, tenant, key, headers, value, now))
+    return _together(clean, columns, HONO_MESSAGE, _messages(~clean, kinds, tenant, key, headers, value, now))
 
 
-def _tenants(topic: pa.Array, is_message: Mask) -> pa.Array:
-    """What stands behind the prefix of telemetry topics; null for other topics."""
-    if is_message.all() and len(topic) > 1 and topic[1:].equals(topic[:-1]):
+_KINDS: Final = pa.array([*hono.KINDS])
+_RESPONSE: Final = [*hono.KINDS].index(hono.RESPONSE)
+
+
+def kinds_of(topic: pa.Array) -> Numbers:
+    """Which of ``hono.KINDS`` each topic has, counted from 0; -1 where it is none of Hono's."""
+    made = np.full(len(topic), -1, np.int64)
+    for number, prefix in enumerate(hono.KINDS.values()):
+        made[_mask(pc.starts_with(topic, prefix))] = number
+    return made
+
+
+def _tenants(topic: pa.Array, kinds: Numbers) -> pa.Array:
+    """What stands behind the prefix of Hono's topics; null for other topics."""
+    prefixes = [*hono.KINDS.values()]
+    if len(topic) > 1 and kinds[0] >= 0 and topic[1:].equals(topic[:-1]):
         # One topic is the rule. A name of 32 kB in each of many rows is then cut once, and copied.
-        return pa.repeat(topic[0].as_py()[len(hono.TOPIC_PREFIX) :], len(topic))
+        return pa.repeat(topic[0].as_py()[len(prefixes[kinds[0]]) :], len(topic))
     # The prefix is ASCII: what is behind it is UTF-8 as well.
-    texts = pc.binary_replace_slice(topic.filter(pa.array(is_message)), 0, len(hono.TOPIC_PREFIX), "")
-    if is_message.all():
-        return texts
-    return texts.take(pa.array(np.cumsum(is_message) - 1, mask=~is_message))
+    texts = [
+        pc.binary_replace_slice(topic.filter(pa.array(kinds == number)), 0, len(prefix), "")
+        for number, prefix in enumerate(prefixes)
+    ]
+    place = np.empty(len(kinds), np.int64)
+    # The rows of the first kind stand first, then those of the second; what is none of Hono's is null.
+    place[np.argsort(kinds, kind="stable")] = np.arange(len(kinds)) - int((kinds < 0).sum())
+    return pa.concat_arrays(texts).take(pa.array(place, mask=kinds < 0))
 
 
 def _numbers(values: pa.Array, name: str) -> tuple[pa.Array, Mask]:
@@ -387,24 +420,25 @@ def _numbers(values: pa.Array, name: str) -> tuple[pa.Array, Mask]:
 
 
 def _messages(
-    chosen: Mask, is_message: Mask, tenant: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array
+    chosen: Mask, kinds: Numbers, tenant: pa.Array, key: pa.Array, headers: pa.Array, value: pa.Array, now: pa.Array
 ) -> pa.Array:
     """The chosen records, read one by one. Names of tenants, which may be long, are not looked at again."""
     if not chosen.all():
         rows = pa.array(chosen)
         tenant, key, headers, value, now = (one.filter(rows) for one in (tenant, key, headers, value, now))
-        is_message = is_message[chosen]
+        kinds = kinds[chosen]
+    is_message = kinds >= 0
     named, keyed, valued = _mask(pc.greater(pc.binary_length(tenant), 0)), _there(key), _there(value)
     with_headers = is_message & (pc.fill_null(pc.list_value_length(headers), 0).to_numpy() > 0)
     rows = pa.array(with_headers)
     pairs = _pairs(headers.filter(rows))
-    facts = (one.tolist() for one in (named[with_headers], valued[with_headers]))
-    found = [hono.Message(""), *_bare()]
+    facts = (one.tolist() for one in (kinds[with_headers], named[with_headers], valued[with_headers]))
+    found = [_NONE, *_bare()]
     # Of records without headers hardly anything tells one from another, and there may be one for seven bytes.
-    which = np.where(is_message, 1 + 4 * named + 2 * keyed + valued, 0)
+    which = np.where(is_message, 1 + 8 * kinds + 4 * named + 2 * keyed + valued, 0)
     which[with_headers] = np.arange(len(found), len(found) + int(with_headers.sum()))
-    for has_name, has_value, key_, given in zip(*facts, key.filter(rows).to_pylist(), pairs, strict=True):
-        found.append(_read(has_name, key_, given, has_value))
+    for kind, has_name, has_value, key_, given in zip(*facts, key.filter(rows).to_pylist(), pairs, strict=True):
+        found.append(_read(kind, has_name, key_, given, has_value))
     violations = [violation for one in found for violation in one.violations]
     texts = pa.StructArray.from_arrays(
         [pa.array([getattr(one, name) for one in violations], pa.string()) for name in ("rule", "detail")],
@@ -425,7 +459,7 @@ def _messages(
         for one, at in zip(found, asked, strict=True)
     ]
     columns = {
-        **{name: of(name) for name in ("device_id", "content_type", "content_encoding", "qos", "ttd", "ttl")},
+        **{name: of(name) for name in _AS_THEY_ARE},
         "creation_time": time("creation_time"),
         "connected_until": time("connected_until"),
         "expired": pa.array(expired, pa.bool_()),
@@ -439,20 +473,34 @@ def _messages(
 
 @functools.cache
 def _bare() -> tuple[hono.Message, ...]:
-    """The messages without headers: with a tenant or without, then with a key or without, then with a value."""
+    """The messages without headers: by kind, then with a tenant or without, with a key, and with a value."""
     some = (False, True)
-    return tuple(_read(name, b"" if key else None, [], value) for name in some for key in some for value in some)
+    each = itertools.product(range(len(hono.KINDS)), some, some, some)
+    return tuple(_read(kind, name, b"" if key else None, [], value) for kind, name, key, value in each)
 
 
-def _read(has_name: bool, key: bytes | None, pairs: list[tuple[str, bytes | None]], has_value: bool) -> hono.Message:
+def _read(
+    kind: int, has_name: bool, key: bytes | None, pairs: list[tuple[str, bytes | None]], has_value: bool
+) -> hono.Message:
     """A message without its tenant, whose name may be long."""
-    topic = _SOME_TENANT if has_name else hono.TOPIC_PREFIX
+    topic = [*hono.KINDS.values()][kind] + ("t" if has_name else "")
     made = hono.read(topic, key, pairs, b"" if has_value else None)
     assert made is not None
     return made
 
 
-_SOME_TENANT: Final = hono.TOPIC_PREFIX + "t"
+_NONE: Final = hono.Message("")
+_AS_THEY_ARE: Final = (
+    "kind",
+    "device_id",
+    "content_type",
+    "content_encoding",
+    "qos",
+    "ttd",
+    "ttl",
+    "correlation_id",
+    "response_status",
+)
 
 
 # --- Client telemetry -------------------------------------------------------------------------------------------

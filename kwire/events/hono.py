@@ -1,9 +1,11 @@
-"""Eclipse Hono telemetry in Kafka records: the Telemetry API for Kafka, and what in a record goes against it.
+"""Eclipse Hono's messages in Kafka records: telemetry, events and command responses, and what goes against their APIs.
 
-    message = hono.read(topic, key, headers, value)        # None where the topic is no telemetry topic
+    message = hono.read(topic, key, headers, value)        # None where the topic is none of Hono's
     message.device_id, message.creation_time, message.violations
     devices = hono.Devices()                               # rules over several records
     devices.see(message, partition, producer)
+
+An event has the format of telemetry. A command response has other headers, and its value may be null.
 
 The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
 with them, and Spark (``kwire.spark.events``) calls that. Spark's own expressions say there, with the wording of this
@@ -21,6 +23,11 @@ Rules kept here:
   way round ("is greater than the current time"), which would discard every message that is still alive.
 - ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time outside
   of the years 1 to 9999 is reported.
+- The value of an event may be null where its content type says that it has none (``EMPTY_NOTIFICATION``).
+- Devices are followed kind by kind: the topics of a tenant may have other numbers of partitions, and other producers.
+  Command responses have several producers: adapters, and the component that reports a failed delivery.
+
+Sources: Hono's Telemetry API, Event API and Command & Control API for Kafka.
 """
 
 from __future__ import annotations
@@ -38,7 +45,14 @@ from kwire.wire import FIRST_MS, LAST_MS
 
 __all__ = ["RULES", "Devices", "Message", "Violation", "expired", "number", "read", "rejects"]
 
-TOPIC_PREFIX: Final = "hono.telemetry."
+TELEMETRY: Final = "telemetry"
+EVENT: Final = "event"
+RESPONSE: Final = "command_response"
+KINDS: Final = {one: f"hono.{one}." for one in (TELEMETRY, EVENT, RESPONSE)}
+"""The kinds of messages, and what their topics begin with; the name of the tenant follows."""
+
+EMPTY_NOTIFICATION: Final = "application/vnd.eclipse-hono-empty-notification"
+"""The content type of an event without a value."""
 
 INT: Final = 4
 LONG: Final = 8
@@ -47,11 +61,14 @@ LONG: Final = 8
 DECIMAL: Final = "-?[0-9]{1,19}"
 PRINTABLE: Final = "[ -~]*"
 
-NUMBERS: Final = {"creation-time": LONG, "qos": INT, "ttd": INT, "ttl": LONG}
-TEXTS: Final = ("content-type", "content-encoding", "device_id")
+NUMBERS: Final = {"creation-time": LONG, "qos": INT, "ttd": INT, "ttl": LONG, "status": INT}
 HEADERS: Final = ("content-type", "content-encoding", "creation-time", "device_id", "qos", "ttd", "ttl")
-"""The headers of the document's table, in its order."""
+"""The headers of telemetry and events, in the order of the document's table."""
 MANDATORY: Final = ("content-type", "device_id")
+
+OF_RESPONSES: Final = ("correlation-id", "device_id", "status", "content-type", "creation-time")
+"""The headers of command responses; the first three are mandatory."""
+MANDATORY_IN_RESPONSES: Final = OF_RESPONSES[:3]
 
 PATTERNS: Final = {"content-type": media.MEDIA_TYPE, "content-encoding": media.CONTENT_CODING}
 
@@ -60,21 +77,23 @@ RANGES: Final = {
     "qos": (0, 1),
     "ttd": (-1, (1 << 31) - 1),
     "ttl": (0, (1 << 63) - 1),
+    "status": (100, 599),
 }
 
 RULES: Final = {
     "bad_topic": "the topic names a tenant: hono.telemetry.${tenant_id}",
-    "missing_header": "content-type and device_id are mandatory",
+    "missing_header": "content-type and device_id are mandatory, in responses correlation-id, device_id and status",
     "bad_header": "a header has the type and a value of the document's table",
     "repeated_header": "a header appears once",
     "creation_time_missing": "creation-time is mandatory if ttd or ttl is set",
     "key_is_not_device_id": "the key of the message is the device id",
-    "no_value": "the value is a byte array with the telemetry data",
+    "no_value": "the value is a byte array with the data",
     "two_partitions": "messages with the same key always go to the same partition",
-    "two_producers": "no two producers send telemetry data for the same device",
+    "two_producers": "no two producers send telemetry data, or events, for the same device",
     "order_not_kept": "a producer keeps the order: idempotent with at most 5 requests in flight, or one, or no retries",
     "sent_again": "a message that was rejected is not sent again",
     "qos_1_at_most_once": "a producer that sends messages with qos 1 waits for the acknowledgements of all replicas",
+    "event_at_most_once": "a producer of events waits for the acknowledgements of all replicas",
 }
 """Names of the rules, and what each asks."""
 
@@ -116,10 +135,10 @@ MOST_PLACES: Final = MOST_NAMED
 
 @dataclass(slots=True)
 class Message:
-    """A telemetry message: what its headers say, typed, and what is wrong with it.
+    """A message of Hono: its kind, what its headers say, typed, and what is wrong with it.
 
-    ``creation_time`` is in ms since 1970, ``ttl`` in ms, ``ttd`` in seconds (-1: until further notice). A header that
-    is absent or wrong is None.
+    ``correlation_id`` and ``response_status`` are those of a command response. ``creation_time`` is in ms since 1970,
+    ``ttl`` in ms, ``ttd`` in seconds (-1: until further notice). A header that is absent or wrong is None.
     """
 
     tenant: str
@@ -130,6 +149,9 @@ class Message:
     qos: int | None = None
     ttd: int | None = None
     ttl: int | None = None
+    correlation_id: str | None = None
+    response_status: int | None = None
+    kind: str = TELEMETRY
     violations: list[Violation] = field(default_factory=list)
 
     @property
@@ -164,10 +186,12 @@ def expired(creation_time: int | None, ttl: int | None, now: int) -> bool | None
 def read(
     topic: str | None, key: bytes | None, headers: Iterable[tuple[str, bytes | None]], value: bytes | None
 ) -> Message | None:
-    """A record as a telemetry message; None where its topic is no telemetry topic. Never raises."""
-    if topic is None or not topic.startswith(TOPIC_PREFIX):
+    """A record as a message of Hono; None where its topic is none of Hono's. Never raises."""
+    kind = next((one for one, prefix in KINDS.items() if topic is not None and topic.startswith(prefix)), None)
+    if topic is None or kind is None:
         return None
-    message = Message(topic[len(TOPIC_PREFIX) :])
+    message = Message(topic[len(KINDS[kind]) :], kind=kind)
+    known, mandatory = (OF_RESPONSES, MANDATORY_IN_RESPONSES) if kind == RESPONSE else (HEADERS, MANDATORY)
     wrong = message.violations
     if not message.tenant:
         wrong.append(_NO_TENANT)
@@ -176,21 +200,21 @@ def read(
     for name, content in headers:
         if name in given:
             repeated.add(name)
-        elif name in HEADERS:
+        elif name in known:
             given[name] = content
     found: dict[str, Any] = {}
-    for name in HEADERS if given else MANDATORY:
+    for name in known if given else mandatory:
         if name in repeated:
             wrong.append(_said("repeated_header", name, TWICE))
         if name not in given:
-            if name in MANDATORY:
+            if name in mandatory:
                 wrong.append(_said("missing_header", name, MISSING))
             continue
         made, words = _header(name, given[name])
         if words is not None:
             wrong.append(_said("bad_header", name, words))
         else:
-            found[name.replace("-", "_")] = made
+            found[_FIELDS.get(name, name)] = made
     for name, made in found.items():
         setattr(message, name, made)
     if "creation-time" not in given and ("ttd" in given or "ttl" in given):
@@ -199,9 +223,25 @@ def read(
         wrong.append(_NO_KEY)
     elif message.device_id is not None and key != message.device_id.encode():
         wrong.append(_OTHER_KEY)
-    if value is None:
+    if value is None and not _may_be_empty(message):
         wrong.append(_NO_VALUE)
     return message
+
+
+def _may_be_empty(message: Message) -> bool:
+    if message.kind == EVENT and message.content_type is not None:
+        return message.content_type.partition(";")[0].strip().lower() == EMPTY_NOTIFICATION
+    return message.kind == RESPONSE
+
+
+_FIELDS: Final = {
+    "content-type": "content_type",
+    "content-encoding": "content_encoding",
+    "creation-time": "creation_time",
+    "correlation-id": "correlation_id",
+    "status": "response_status",
+}
+"""Fields of ``Message`` that have another name than their header."""
 
 
 @functools.cache
@@ -250,8 +290,8 @@ class Devices:
     """
 
     def __init__(self) -> None:
-        self._partitions: dict[tuple[str, str], list[Any]] = {}
-        self._producers: dict[tuple[str, str], _Producers] = {}
+        self._partitions: dict[tuple[str, str, str], list[Any]] = {}
+        self._producers: dict[tuple[str, str, str], _Producers] = {}
 
     def see(
         self, message: Message, partition: int | None, producer: str | None, client: str | None = None
@@ -264,23 +304,29 @@ class Devices:
         """
         if message.device_id is None:
             return []
-        wrong = self.saw(message.tenant, message.device_id, partition, producer, client)
+        wrong = self.saw(message.tenant, message.device_id, partition, producer, client, message.kind)
         message.violations += wrong
         return wrong
 
     def saw(
-        self, tenant: str, device_id: str, partition: int | None, producer: str | None, client: str | None = None
+        self,
+        tenant: str,
+        device_id: str,
+        partition: int | None,
+        producer: str | None,
+        client: str | None = None,
+        kind: str = TELEMETRY,
     ) -> list[Violation]:
         """``see`` for a device by its names."""
         wrong = []
-        device = (tenant, device_id)
+        device = (kind, tenant, device_id)
         if partition is not None:
             known = self._partitions.setdefault(device, [])
             if partition not in known and len(known) <= MOST_PLACES:
                 known.append(partition)
                 if len(known) > 1:
                     wrong.append(Violation("two_partitions", on_partitions(sorted(known))))
-        if producer is not None:
+        if producer is not None and kind != RESPONSE:
             producers = self._producers.get(device)
             if producers is None:
                 producers = self._producers[device] = _Producers()

@@ -6,9 +6,10 @@ Python makes a larger one and calls it again. An ``Engine`` gives the function t
 its way: ``PYTHON`` the kernel itself, ``MACHINE`` its compiled twin (``kwire.kernels.compiling``, the only module
 besides ``kwire.kernels.intrinsics`` that imports numba, and not before it is needed).
 
-``choose`` picks the engine for so many bytes of input. Loading the machine code takes about as long as Python needs for
-half a megabyte, compiling it (once for each version of kwire on a machine) many times as long. So small input is
-read by Python, until a process has read so much that the machine code would have been worth it.
+``choose`` picks the engine for so much work. Loading the machine code takes about as long as Python needs for half a
+megabyte of large frames, or for two thousand small ones; compiling it (once for each version of kwire on a machine)
+takes many times as long. So small input is read by Python, until a process has done so much that the machine code would
+have been worth it: packets and frames count as they are found.
 
 Both engines take and give the same tables, so a reader may change from one to the other between any two calls.
 
@@ -46,6 +47,11 @@ SMALL_WARM: Final = 400_000
 """Bytes up to which Python is faster than loading machine code that is there."""
 SMALL_COLD: Final = 1_000_000
 """Bytes up to which Python is bearable where machine code is not there yet."""
+
+OF_A_PACKET: Final = 300
+"""Bytes that a packet counts for: Python needs 0.3 ms for it, and more for one that begins a connection."""
+OF_A_FRAME: Final = 150
+"""And a frame."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,8 +149,8 @@ class _State:
 _state: Final = _State()
 
 
-def choose(size: int) -> Engine:
-    """The engine for ``size`` more bytes of input.
+def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
+    """The engine for ``size`` more bytes of input; ``packets`` and ``frames`` in it count besides, once they are known.
 
     Says on standard error, once, when this is where kernels will be compiled.
     """
@@ -155,7 +161,7 @@ def choose(size: int) -> Engine:
     if loaded():
         return MACHINE
     with _state.lock:
-        total = _state.read_by_python + size
+        total = _state.read_by_python + size + OF_A_PACKET * packets + OF_A_FRAME * frames
         if total <= SMALL_WARM:
             _state.read_by_python = total
             return PYTHON

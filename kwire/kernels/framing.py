@@ -48,9 +48,9 @@ from kwire.kernels.numbers import i16, i32, int64, prefetch
 from kwire.kernels.pairing import (
     DISORDER,
     SASL_TOKEN,
+    answered,
     find,
     find_request,
-    forget,
     plausible_response,
     wait_for,
 )
@@ -574,6 +574,8 @@ def _resynchronise(
     if answer != YES:
         return WAITS
     stream.synced = 1
+    if way.response == 1:
+        capture.connections[way.slot].missed = 1
     if stream.skipped > 0:
         _mark_here(window, capture, rows, way, stream.skipped, Status.GAP, Reason.SKIPPED)
     stream.skipped = 0
@@ -594,9 +596,9 @@ def _token_follows(
             conn.raw_tokens = 0
             return NO
         return NEED_MORE if answer == NEED_MORE and way.ends_here == 0 else YES
-    head = conn.waiting_head
+    front = conn.waiting_front
     until = window.pieces[way.piece].clock + DISORDER
-    if head < 0 or capture.waiting[head].api != SASL_TOKEN or capture.waiting[head].clock > until:
+    if front < 0 or capture.waiting[front].api != SASL_TOKEN or capture.waiting[front].clock > until:
         return NO
     if available >= 8 and i32(window.data, at) >= 4:
         # A token is not always answered: is this already the response to a later request?
@@ -756,7 +758,7 @@ def _request(
     if token:
         row.status = Status.SASL
         if whole and conn.waiting < MOST_TOKENS:
-            wait_for(conn, capture.waiting, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
+            wait_for(conn, capture.waiting, capture.ids, room, 0, SASL_TOKEN, 0, -1, row.time, row.order, clock)
         return
     if row.seen >= 4:
         row.api = i16(window.data, row.off)
@@ -780,7 +782,19 @@ def _request(
         conn.latest_id = row.id & LARGEST_ID
     _judge_version(row, facts)
     if _is_answered(window, facts, scratch, row):
-        wait_for(conn, capture.waiting, room, row.id, row.api, row.version, row.client, row.time, row.order, clock)
+        wait_for(
+            conn,
+            capture.waiting,
+            capture.ids,
+            room,
+            row.id,
+            row.api,
+            row.version,
+            row.client,
+            row.time,
+            row.order,
+            clock,
+        )
     if row.api == ApiKey.SASL_HANDSHAKE and row.version == 0:
         conn.raw_tokens = 1
 
@@ -793,12 +807,14 @@ def _response(
     conn = capture.connections[way.slot]
     waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
-        entry = waiting[conn.waiting_head]
+        entry = waiting[conn.waiting_front]
         row.status = Status.SASL
         row.latency = row.time - entry.time
-        forget(conn, waiting, ids, room, conn.waiting_head)
+        answered(conn, waiting, ids, room, conn.waiting_front)
         return True
     if row.seen < 4:
+        # Whose response it is, is not known.
+        conn.missed = 1
         return True
     row.id = i32(window.data, row.off)
     which = find_request(conn, waiting, ids, room, row.id, clock + DISORDER)
@@ -821,7 +837,7 @@ def _response(
     row.version = entry.version
     row.client = entry.client
     row.latency = row.time - entry.time
-    forget(conn, waiting, ids, room, which)
+    answered(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     return True
 
@@ -860,10 +876,10 @@ def _begins_tokens(window: Window, capture: Capture, way: Any, at: int) -> bool:
     conn = capture.connections[way.slot]
     if way.response == 0:
         return conn.raw_tokens == 1 or (i16(data, at + 4) == ApiKey.SASL_HANDSHAKE and i16(data, at + 6) == 0)
-    head = conn.waiting_head
-    if head < 0:
+    front = conn.waiting_front
+    if front < 0:
         return False
-    entry = capture.waiting[head]
+    entry = capture.waiting[front]
     return entry.api == SASL_TOKEN or (entry.api == ApiKey.SASL_HANDSHAKE and entry.version == 0)
 
 

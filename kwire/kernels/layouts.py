@@ -282,10 +282,19 @@ class Connection(Row):
     waiting_head: int
     waiting_tail: int
     """First and last row in the table of requests that wait for their response, -1 for none."""
+    waiting_front: int
+    """The first of them that was not overtaken by the response to a later one; -1 for none."""
     waiting_new: int
     """The first of them that is not in the hash table, as none behind it is; -1 for none."""
     waiting: int
     """How many there are."""
+    overtaken: int
+    """How many of them were overtaken: they stand before ``waiting_front``."""
+    disordered: int
+    """Responses that came behind that to a later request."""
+    missed: int
+    """1 where responses may be missing behind the latest one that was paired: it tells nothing of the requests between
+    its own and that of the next one."""
     given_up: int
     """How many more there were, until they were given up to bound memory."""
     raw_tokens: int
@@ -524,12 +533,20 @@ class Waiting(Row):
     """Of the piece that has its last byte."""
     next: int
     """The next one of the connection, or of the list of free rows; -1 at the end."""
+    prev: int
+    """The one of the connection before it; -1 at the beginning."""
     chain: int
     """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
     same: int
     """The next one with its correlation id, -1 at the end."""
+    fore: int
+    """The one with its correlation id before it, -1 at the beginning."""
     last: int
     """Of the first with its correlation id: the last one."""
+    overtaken: Short
+    """1 if a later request was answered before it."""
+    entered: Short
+    """1 if it is in the hash table."""
 
 
 class Room(Row):

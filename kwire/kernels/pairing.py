@@ -4,12 +4,15 @@ Strategy: a request that waits is a row. The rows of a connection are a linked l
 sent, and mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
 hash table (``kwire.kernels.hashing``), which finds the first one of a connection with some correlation id, and those
 with the same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids.
+Requests that were overtaken by the response to a later one stay at the front of the list.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
-- A response names neither its API nor its version: both are its request's. A broker answers the requests of one
-  connection in order, so entries before the one that matches will never be answered and are dropped. Correlation
-  ids repeat [31], so an entry must not be younger than the response.
+- A response names neither its API nor its version: both are its request's. A broker of Apache Kafka answers the
+  requests of one connection in order, proxies and other brokers may not. So the entries before the one that matches
+  are overtaken: they go on waiting, at most ``MOST_OVERTAKEN`` of a connection. Where responses may be missing from
+  the capture, theirs is: they are dropped. So is one whose correlation id is used for another request.
+- Correlation ids repeat [31], so an entry must not be younger than the response.
 - Older and younger is said by ``clock``, which never goes back (``layouts.Segment``): the clock of a host may be set.
 - A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0 [29].
 - Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
@@ -33,13 +36,15 @@ from kwire.schema.keys import ApiKey
 
 __all__ = [
     "DISORDER",
+    "MOST_OVERTAKEN",
     "MOST_UNANSWERED",
     "MOST_WAITING",
     "SASL_TOKEN",
+    "answered",
     "append_all",
+    "drop",
     "find",
     "find_request",
-    "forget",
     "give_up",
     "list_all",
     "move_lookup",
@@ -53,6 +58,8 @@ MOST_UNANSWERED: Final = 128 << 20
 """Bytes of the tables of requests that wait, of a whole capture."""
 MOST_WAITING: Final = 1 << (MOST_UNANSWERED // (WAITING.itemsize + 8)).bit_length() - 1
 """Rows that this is, with a place in the hash table for each: 1,048,576."""
+MOST_OVERTAKEN: Final = 64
+"""Requests of a connection that were overtaken and still wait, at most."""
 DISORDER: Final = 20_000_000
 """Nanoseconds by which a capture may show a response before its request."""
 
@@ -84,10 +91,13 @@ def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
     if entry.api == SASL_TOKEN:
         return
     entry.same = -1
+    entry.fore = -1
+    entry.entered = 1
     place = _place(lookup, room, entry.connection, entry.id)
     first = _first(waiting, lookup[place], entry.connection, entry.id)
     if first >= 0:
-        waiting[waiting[first].last].same = row
+        entry.fore = waiting[first].last
+        waiting[entry.fore].same = row
         waiting[first].last = row
         return
     entry.last = row
@@ -97,10 +107,17 @@ def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
 
 @kernel
 def _remove(waiting: Array, lookup: Array, room: Any, row: int) -> None:
-    """Takes an entry out of the hash table that is the first with its correlation id."""
+    """Takes an entry out of the hash table."""
     entry = waiting[row]
     place = _place(lookup, room, entry.connection, entry.id)
     heir = entry.same
+    if heir >= 0:
+        waiting[heir].fore = entry.fore
+    if entry.fore >= 0:
+        waiting[entry.fore].same = heir
+        if heir < 0:
+            waiting[_first(waiting, lookup[place], entry.connection, entry.id)].last = entry.fore
+        return
     after = entry.chain
     if heir >= 0:
         waiting[heir].last = entry.last
@@ -135,7 +152,7 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
 
     Entries of a connection are in order of time: where the first is too young, all are.
     """
-    row = conn.waiting_head
+    row = conn.waiting_front if conn.waiting_front >= 0 else conn.waiting_head
     if row < 0:
         return int64(-1)
     if waiting[row].id != wanted or waiting[row].api == SASL_TOKEN:
@@ -152,11 +169,11 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
 def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until: int) -> int:
     """``find``, and for the answer of an old broker with correlation id 0 the FindCoordinator request that is first."""
     row = find(conn, waiting, lookup, room, wanted, until)
-    head: int = conn.waiting_head
-    if row < 0 and wanted == 0 and head >= 0:
-        entry = waiting[head]
+    front: int = conn.waiting_front
+    if row < 0 and wanted == 0 and front >= 0:
+        entry = waiting[front]
         if entry.api == ApiKey.FIND_COORDINATOR and entry.version == 0 and entry.clock <= until:
-            return head
+            return front
     return row
 
 
@@ -164,25 +181,56 @@ def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: in
 
 
 @kernel
-def forget(conn: Any, waiting: Array, lookup: Array, room: Any, last: int) -> None:
-    """Takes the entries up to and with row ``last``, one of its own, off a connection's list: those before it have no
-    answer."""
-    row = int64(-1)
-    while row != last and conn.waiting_head >= 0:
-        row = conn.waiting_head
-        entry = waiting[row]
-        if conn.waiting_new == row:
-            conn.waiting_new = entry.next
-        elif entry.api != SASL_TOKEN:
-            _remove(waiting, lookup, room, row)
+def drop(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> None:
+    """Takes row ``row``, one of its own, off a connection's list."""
+    entry = waiting[row]
+    if entry.entered == 1:
+        _remove(waiting, lookup, room, row)
+    if conn.waiting_new == row:
+        conn.waiting_new = entry.next
+    if conn.waiting_front == row:
+        conn.waiting_front = entry.next
+    if entry.prev >= 0:
+        waiting[entry.prev].next = entry.next
+    else:
         conn.waiting_head = entry.next
-        conn.waiting -= 1
+    if entry.next >= 0:
+        waiting[entry.next].prev = entry.prev
+    else:
+        conn.waiting_tail = entry.prev
+    conn.waiting -= 1
+    conn.overtaken -= entry.overtaken
+    entry.next = room.free
+    room.free = row
+
+
+@kernel
+def answered(conn: Any, waiting: Array, lookup: Array, room: Any, which: int) -> None:
+    """Takes the entry ``which``, to which a response has come, off a connection's list. Those before it are overtaken,
+    or have no answer where responses are missing."""
+    entry = waiting[which]
+    if entry.overtaken == 1:
+        conn.disordered += 1
+        drop(conn, waiting, lookup, room, which)
+        return
+    row = entry.prev
+    while row >= 0 and waiting[row].overtaken == 0:
+        before = waiting[row].prev
+        # What was looked for has been entered, so all before it have.
+        if waiting[row].api == SASL_TOKEN or waiting[row].same >= 0:
+            conn.unanswered += 1
+            drop(conn, waiting, lookup, room, row)
+        else:
+            waiting[row].overtaken = 1
+            conn.overtaken += 1
+        row = before
+    conn.waiting_front = entry.next
+    drop(conn, waiting, lookup, room, which)
+    most = 0 if conn.missed == 1 else MOST_OVERTAKEN
+    conn.missed = 0
+    while conn.overtaken > most:
         conn.unanswered += 1
-        entry.next = room.free
-        room.free = row
-    conn.unanswered -= 1
-    if conn.waiting_head < 0:
-        conn.waiting_tail = -1
+        drop(conn, waiting, lookup, room, conn.waiting_head)
 
 
 @kernel
@@ -191,8 +239,15 @@ def _append(conn: Any, waiting: Array, row: int) -> None:
     entry = waiting[row]
     entry.connection = conn.number
     entry.next = -1
+    entry.prev = conn.waiting_tail
+    entry.entered = 0
+    if conn.waiting_front >= 0:
+        entry.overtaken = 0  # they stand before all others
+    conn.overtaken += entry.overtaken
     if conn.waiting_new < 0:
         conn.waiting_new = row
+    if conn.waiting_front < 0 and entry.overtaken == 0:
+        conn.waiting_front = row
     if conn.waiting_tail >= 0:
         waiting[conn.waiting_tail].next = row
     else:
@@ -205,6 +260,7 @@ def _append(conn: Any, waiting: Array, row: int) -> None:
 def wait_for(
     conn: Any,
     waiting: Array,
+    lookup: Array,
     room: Any,
     wanted: int,
     api: int,
@@ -214,7 +270,14 @@ def wait_for(
     order: int,
     clock: int,
 ) -> None:
-    """Appends an entry to a connection's list."""
+    """Appends an entry to a connection's list. One that was overtaken and has its id has no answer."""
+    row = conn.waiting_head if conn.overtaken > 0 else int64(-1)
+    while row >= 0 and waiting[row].overtaken == 1:
+        after = waiting[row].next
+        if waiting[row].id == wanted and api != SASL_TOKEN:
+            conn.unanswered += 1
+            drop(conn, waiting, lookup, room, row)
+        row = after
     row = room.free
     if row >= 0:
         room.free = waiting[row].next
@@ -229,6 +292,7 @@ def wait_for(
     entry.time = time
     entry.order = order
     entry.clock = clock
+    entry.overtaken = 0
     _append(conn, waiting, row)
 
 
@@ -238,7 +302,7 @@ def give_up(connections: Array, count: int, waiting: Array, lookup: Array, room:
     for slot in range(count):
         conn = connections[slot]
         while conn.waiting_head >= 0 and waiting[conn.waiting_head].clock <= until:
-            forget(conn, waiting, lookup, room, conn.waiting_head)
+            drop(conn, waiting, lookup, room, conn.waiting_head)
             conn.given_up += 1
 
 

@@ -367,8 +367,12 @@ def _begin(header: Any, slot: int, order: int, ports: Array, conn: Any, ab: Any,
     conn.by_broker = 0
     conn.waiting_head = -1
     conn.waiting_tail = -1
+    conn.waiting_front = -1
     conn.waiting_new = -1
     conn.waiting = 0
+    conn.overtaken = 0
+    conn.disordered = 0
+    conn.missed = 0
     conn.given_up = 0
     conn.raw_tokens = 0
     conn.first_id = -1

@@ -490,7 +490,7 @@ def _formats(row: showing.Row) -> str:
 
 
 def _reasons(row: showing.Row) -> str:
-    return "; ".join(row["reasons"]) or "-"
+    return showing.readable("; ".join(row["reasons"]), showing.SAID) or "-"
 
 
 SHOWN: Final = (
@@ -500,8 +500,8 @@ SHOWN: Final = (
     Column("software", _software, shrink=8),
     Column("requests", showing.plain("requests"), right=True),
     Column("sends", _formats, shrink=7),
-    Column("why", _reasons, shrink=30),
-    Column("what to do", showing.plain("advice"), shrink=20),
+    Column("why", _reasons, shrink=36, wrap=True),
+    Column("what to do", showing.said("advice"), shrink=30, wrap=True),
 )
 """The columns of a terminal and of a page."""
 

@@ -6,7 +6,8 @@ host with the same client_id.
 
 Rules kept here:
 
-- A client reads a topic when it got records of it: who only asks for some has no edge.
+- A client reads a topic when it got records of it: who only asks for some has no edge. It writes what a broker did not
+  refuse; a request whose response is not in the capture counts.
 - Followers that copy a topic are told apart by their client_id: ``replicates``.
 - In a graph everything from a capture is a quoted label, never a name.
 """
@@ -15,15 +16,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
+from kwire.report.accepted import Accepted
 from kwire.report.audit import OF_BROKERS
-from kwire.report.tallies import Rows, firsts, rows_of
+from kwire.report.tallies import Array, Rows, firsts, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -31,8 +33,8 @@ __all__ = ["SCHEMA", "SHOWN", "TABLES", "Edge", "Lineage", "batch_of", "dot", "m
 
 TABLES: Final[dict[str, Sequence[str]]] = {
     "partitions": (
-        "capture", "frame", "frame_timestamp", "direction", "client_host", "client_id", "api_name",
-        "topic", "topic_id", "group_id", "record_bytes", "records", "status",
+        "capture", "connection", "frame", "frame_timestamp", "direction", "client_host", "client_id", "api_name",
+        "correlation_id", "topic", "topic_id", "partition", "group_id", "record_bytes", "records", "error", "status",
     ),
     "calls": ("client_host", "client_id", "group_id"),
 }  # fmt: skip
@@ -58,6 +60,8 @@ of magic 0 and 1 are not counted)."""
 
 ROLES: Final = ("writes", "reads", "replicates")
 _READS: Final = ("Fetch", "ShareFetch")
+_PATIENCE: Final = 1 << 13
+"""What is written and waits for its response: partitions of requests. With acks=0 there is none."""
 _Key = tuple[str, str, str, str | None]
 
 
@@ -83,6 +87,7 @@ class Lineage:
     def __init__(self) -> None:
         self._edges: dict[_Key, Edge] = {}
         self._groups: dict[tuple[str, str | None], dict[str, None]] = {}
+        self._written = Accepted(TABLES["partitions"], _PATIENCE)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``; texts may be dictionaries."""
@@ -97,10 +102,14 @@ class Lineage:
             self._add(rows)
 
     def _add(self, rows: Rows) -> None:
-        asked = rows.mask("direction", "request")
-        writes = asked & rows.mask("api_name", "Produce")
-        reads = ~asked & rows.mask("api_name", _READS) & (rows.values("record_bytes") > 0)
-        at = np.flatnonzero(rows.mask("status", "ok") & rows.valid("topic") & (writes | reads))
+        fine = rows.mask("status", "ok") & rows.valid("topic")
+        reads = rows.mask("direction", "response") & rows.mask("api_name", _READS) & (rows.values("record_bytes") > 0)
+        self._sum(self._edges, rows, np.flatnonzero(fine & reads))
+        writes = np.flatnonzero(fine & rows.mask("api_name", "Produce"))
+        self._sum(self._edges, *self._written.take(rows, writes)[:2])
+
+    @staticmethod
+    def _sum(edges: dict[_Key, Edge], rows: Rows, at: Array) -> None:
         # Each frame once, however many partitions it fills.
         keys = ("topic", "direction", "client_host", "client_id")
         messages = np.zeros(len(at), np.int64)
@@ -113,9 +122,9 @@ class Lineage:
             if role == "reads" and client is not None and OF_BROKERS.fullmatch(client):
                 role = "replicates"
             key = (topic, role, host, client)
-            edge = self._edges.get(key)
+            edge = edges.get(key)
             if edge is None:
-                edge = self._edges[key] = Edge(*key)
+                edge = edges[key] = Edge(*key)
             edge.messages += count
             edge.records += records
             edge.bytes += size
@@ -124,7 +133,13 @@ class Lineage:
 
     def result(self) -> list[Edge]:
         """The edges so far, by topic, role and client."""
-        made = list(self._edges.values())
+        edges = self._edges
+        if self._written.waiting is not None:
+            # Their responses may come yet.
+            edges = {key: replace(edge) for key, edge in edges.items()}
+            rest = Rows(self._written.waiting)
+            self._sum(edges, rest, np.arange(rest.table.num_rows))
+        made = list(edges.values())
         # One after the other, the last first: there may be very many, and a tuple for each takes as much as the edge.
         made.sort(key=lambda one: one.client_id or "")
         made.sort(key=lambda one: one.client_host)

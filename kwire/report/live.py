@@ -12,8 +12,9 @@ Rules kept here:
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report import findings as rules
-from kwire.report.sums import Latencies, latency_steps
+from kwire.report.sums import Latencies, Slow, latency_steps, slowest
 from kwire.report.tallies import Rows, rows_of
 
 __all__ = ["KINDS", "TABLES", "Live", "Rates"]
@@ -88,17 +89,23 @@ class Live:
 
     def __init__(self, seconds: int = 10, thresholds: rules.Thresholds | None = None) -> None:
         self.seconds = seconds
+        self.first: int | None = None
+        """The earliest time that was seen, in microseconds since 1970,"""
         self.last: int | None = None
-        """The latest time that was seen, in microseconds since 1970."""
+        """and the latest."""
         self.frames = 0
         """Frames since the beginning."""
         self.found: list[rules.Finding] = []
-        """Findings, in the order in which they appeared."""
+        """Findings as they are now, in the order in which they appeared."""
         self._of: OrderedDict[int, _Second] = OrderedDict()
         self._topics: dict[int, list[str]] = {}
         self._finder = rules.Finder(_RULES, thresholds)
         self._needed = rules.needed(_RULES, also=False)
-        self._known: set[tuple[Any, ...]] = set()
+        self._known: dict[tuple[Any, ...], int] = {}
+        """When each of the findings appeared, by numbers."""
+        self._numbers = itertools.count()
+        self._usual: dict[str, Latencies] = {}
+        self._slow: Slow | None = None
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
         """Takes rows of the table ``name``; texts may be dictionaries."""
@@ -111,15 +118,41 @@ class Live:
             self._partitions(rows)
 
     def look(self) -> list[rules.Finding]:
-        """The findings that are new since it looked last; they are in ``found`` too."""
+        """Brings ``found`` up to now; returns the findings that are new since it looked last."""
         fresh = []
+        now: dict[tuple[Any, ...], rules.Finding] = {}
         for one in self._finder.result():
-            key = (one.rule, one.client_host, one.client_id, one.group_id, one.topic, one.partition)
+            who = (one.rule, one.client_host, one.client_id, one.group_id, one.topic, one.partition)
+            # A rule may find several things of the same client.
+            key = next((*who, k) for k in itertools.count() if (*who, k) not in now)
+            now[key] = one
             if key not in self._known:
-                self._known.add(key)
                 fresh.append(one)
-        self.found += fresh
+        order = {key: self._known[key] if key in self._known else next(self._numbers) for key in now}
+        self._known = order
+        self.found = [now[key] for key in sorted(now, key=order.__getitem__)]
         return fresh
+
+    def span(self, now: int | None = None) -> float:
+        """Seconds that ``rates`` and ``all`` look at: less than ``seconds`` where the capture has not so many yet. One
+        at least, so that a few frames at its beginning are no high rate."""
+        if self.first is None or self.last is None:
+            return float(self.seconds)
+        end = self.last if now is None else max(now, self.last)
+        begin = max(self.first, (end // 1_000_000 - self.seconds + 1) * 1_000_000)
+        return max(1.0, (end - begin) / 1e6)
+
+    def slowest(self) -> Slow | None:
+        """The second, since the beginning, in which most of what was answered was slow."""
+        return self._slower(self._slow, self._of)
+
+    def _slower(self, slow: Slow | None, seconds: Mapping[int, _Second]) -> Slow | None:
+        slots = {
+            at: {str(api): rates.latencies for (kind, api), rates in one.items() if kind == "api"}
+            for at, one in seconds.items()
+        }
+        found = slowest(slots, self._usual)
+        return found if found is not None and (slow is None or found.slow > slow.slow) else slow
 
     def rates(self, kind: str, now: int | None = None) -> list[tuple[Any, Rates]]:
         """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first. ``now``: the
@@ -159,10 +192,13 @@ class Live:
         return found
 
     def _saw(self, times: Any) -> None:
-        latest = int(times.max())
+        latest, earliest = int(times.max()), int(times.min())
+        if self.first is None or earliest < self.first:
+            self.first = earliest
         if self.last is None or latest > self.last:
             self.last = latest
         for second in [one for one in self._of if one <= self.last // 1_000_000 - self.seconds]:
+            self._slow = self._slower(self._slow, {second: self._of[second]})
             del self._of[second]
 
     # -- tables
@@ -188,6 +224,8 @@ class Live:
             for *key, second, step, count, most in rows.totals(told, (*names, seconds[told], steps), latencies):
                 rates = self._rates(kind, second, (key[0] or "?") if kind == "api" else tuple(key))
                 rates.latencies.add(step, count, most)
+                if kind == "api" and (key[0] in self._usual or len(self._usual) < MOST_KEYS):
+                    self._usual.setdefault(key[0] or "?", Latencies()).add(step, count, most)
         if self._topics:
             frames = rows.values("frame")[told]
             for k in np.flatnonzero(np.isin(frames, list(self._topics))).tolist():

@@ -24,7 +24,7 @@ import pyarrow as pa
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Top, dicts, latency_steps
+from kwire.report.sums import Clock, Latencies, Slow, Spans, Top, dicts, latency_steps, slowest, tuples
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 
 __all__ = ["TABLES", "Overview"]
@@ -126,8 +126,8 @@ class Overview:
         self.members = Top(1)
         """By group, host and client_id: requests."""
         self.acks: Counter[int] = Counter()
-        self.throttled = Top(2)
-        """By host and client_id: milliseconds, responses."""
+        self._waits = Spans()
+        """By host and client_id: how long it was told to wait."""
         self.software: dict[tuple[str, str | None], str] = {}
         self.gaps = Top(6)
         """By capture, connection and both ends: missing bytes, late and repeated segments, unanswered requests."""
@@ -303,9 +303,9 @@ class Overview:
         fine = rows.mask("status", "ok")
         waits = rows.values("throttle_ms")
         told = np.flatnonzero(fine & (waits > 0))
-        for host, client, count, waited in rows.totals(told, _CLIENT, waits[told]):
-            self.throttled.add((host, client), waited, count)
-            self.totals["throttle_ms"] += waited
+        times = rows.times[told].tolist()
+        for time, (host, client, wait) in zip(times, tuples(rows.part((*_CLIENT, "throttle_ms"), told)), strict=True):
+            self._waits.add((host, client), time, time + 1000 * wait)
         for acks, count in rows.totals(np.flatnonzero(fine & rows.valid("acks")), ("acks",)):
             self.acks[acks] += count
         asked = np.flatnonzero(fine & rows.mask("direction", "request") & rows.valid("group_id"))
@@ -378,6 +378,30 @@ class Overview:
             mine[1] += 1
         for group, (lag, partitions) in behind.items():
             yield group, lag, partitions
+
+    def slowest(self) -> tuple[int, int, Slow] | None:
+        """When most of what was answered was slow: from, to (microseconds since 1970), and what was."""
+        together = max(1, -(-1_000_000 // self.clock.width))
+        usual: dict[str, Latencies] = {}
+        slots: dict[int, dict[str, Latencies]] = {}
+        for key, line in self.waits.of.items():
+            if key is None:
+                continue
+            api, step = key
+            for bucket, (count,) in line.items():
+                slots.setdefault(bucket // together, {}).setdefault(api, Latencies()).add(step, count)
+                usual.setdefault(api, Latencies()).add(step, count)
+        found = slowest(slots, usual)
+        if found is None:
+            return None
+        width = together * self.clock.width
+        return found.at * width, (found.at + 1) * width, found
+
+    def throttled(self, host: str, client: str | None) -> float | None:
+        """The milliseconds for which a client was told to wait, within the capture. None: it was not."""
+        between = self.clock.between()
+        waited = self._waits.covered((host, client), between and between[1])
+        return waited / 1000 if waited else None
 
     def seconds(self) -> float:
         """From the first frame to the last, of those that the charts have."""

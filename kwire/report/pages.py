@@ -32,6 +32,10 @@ td{overflow-wrap:anywhere}
 th{white-space:nowrap}td.r{text-align:right;font-variant-numeric:tabular-nums}
 .breaks,.high{color:var(--bad);font-weight:600}.unknown,.medium{color:var(--maybe);font-weight:600}
 .works,.low{color:var(--good)}
+@media(max-width:40rem){body{padding:0 .6rem}.a thead{display:none}.a table,.a tbody,.a tr,.a td{display:block}
+.a tr{border:1px solid var(--line);border-radius:.4rem;padding:.3rem .6rem;margin:.6rem 0}
+.a td,.a td.r{border:0;padding:.15rem 0;text-align:left}
+.a td::before{content:attr(data-t) ": ";color:var(--dim);font-weight:400}}
 @media print{body{margin:0}}
 """
 _WORDS: Final = frozenset(("breaks", "unknown", "works", "broker", "high", "medium", "low", "new", "gone"))
@@ -79,22 +83,25 @@ def table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], name: st
     """A table in HTML. Where a column stands right and has a number of its own to be sorted by (``values``), cells
     have it. ``name``: what is in it, for who does not see it."""
     label = f' tabindex="0" role="region" aria-label="{safe(name)}"' if name else ""
-    yield f'<div class="t"{label}><table><thead><tr>'
+    # On a phone each row of an answer is a card, whose parts have their titles.
+    cards = any(column.wrap for column in columns)
+    yield f'<div class="t{" a" if cards else ""}"{label}><table><thead><tr>'
     for column in columns:
         yield f'<th{_class("r" if column.right else "")} scope="col">{safe(column.title)}</th>'
     yield "</tr></thead><tbody>\n"
     for row in rows:
         mine = dict(row)
-        yield "<tr>" + "".join(_cell(column, mine) for column in columns) + "</tr>\n"
+        yield "<tr>" + "".join(_cell(column, mine, cards) for column in columns) + "</tr>\n"
     yield "</tbody></table></div>\n"
 
 
-def _cell(column: Column, row: dict[str, Any]) -> str:
+def _cell(column: Column, row: dict[str, Any], titled: bool) -> str:
     text = column.text(row)
     value = column.value(row) if column.value is not None else None
     order = f' data-v="{value:.12g}"' if isinstance(value, (int, float)) and math.isfinite(value) else ""
     words = _class(*([text] if text in _WORDS else []), *(["r"] if column.right else []))
-    return f"<td{words}{order}>{safe(text)}</td>"
+    title = f' data-t="{safe(column.title)}"' if titled else ""
+    return f"<td{words}{order}{title}>{safe(text)}</td>"
 
 
 def _class(*words: str) -> str:

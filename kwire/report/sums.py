@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["ROWS_AT_ONCE", "Clock", "Latencies", "Timeline", "Top", "dicts", "latency_steps", "runs", "tuples"]
+__all__ = [
+    "ROWS_AT_ONCE", "WAITING", "Clock", "Latencies", "Slow", "Spans", "Timeline", "Top", "dicts", "latency_steps",
+    "runs", "slowest", "tuples",
+]  # fmt: skip
 
 ROWS_AT_ONCE: Final = 1000
 """Rows that are Python objects at one time: a batch of small ones may be a hundred times as large so."""
@@ -130,6 +134,32 @@ class Top:
         return [sum(column) for column in zip(self.others, *self.sums.values(), strict=True)]
 
 
+class Spans:
+    """How much time spans cover by key: what two of them have in common counts once. Microseconds.
+
+    Spans come nearly in order of time: what lies before the end of the latest is taken for covered. Of more than
+    ``most`` keys those that come last are one, ``None``.
+    """
+
+    def __init__(self, most: int = 1 << 16) -> None:
+        self._most = most
+        self._of: dict[Any, list[int]] = {}
+        """By key: the time that is covered, and when the last span ends."""
+
+    def add(self, key: Hashable, begin: int, end: int) -> None:
+        """Takes a span."""
+        if len(self._of) >= self._most and key not in self._of:
+            key = None
+        mine = self._of.setdefault(key, [0, begin])
+        mine[0] += max(0, end - max(begin, mine[1]))
+        mine[1] = max(mine[1], end)
+
+    def covered(self, key: Hashable, until: int | None = None) -> int:
+        """The time that is covered, without what lies behind ``until``."""
+        time, end = self._of.get(key, (0, 0))
+        return time if until is None else max(0, time - max(0, end - until))
+
+
 # --- latencies --------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +210,49 @@ class Latencies:
                 found = _milliseconds(step + per_step / 2)
                 return min(found, self.most) if self.most else found
         raise AssertionError("more than all")
+
+
+WAITING: Final = frozenset(("Fetch", "ShareFetch", "JoinGroup", "SyncGroup"))
+"""What brokers answer late on purpose."""
+_SLOW: Final = 10
+"""How many times as long as usual is slow,"""
+_SLOW_MS: Final = 100
+"""if it is so many milliseconds at least,"""
+_SLOW_RESPONSES: Final = 5
+"""and of so many responses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """When most of what was answered was slow: which slot of time, and how many responses, of how many."""
+
+    at: int
+    slow: int
+    responses: int
+    longest: float
+    """Milliseconds."""
+
+
+def slowest(slots: Mapping[int, Mapping[str, Latencies]], usual: Mapping[str, Latencies]) -> Slow | None:
+    """The slot with most slow responses, if most of its responses are slow: for their API, and not on purpose.
+    ``slots`` are the latencies by API, ``usual`` those of the whole time."""
+    medians = {api: one.quantile(0.5) or 0.0 for api, one in usual.items()}
+    best: Slow | None = None
+    for at, apis in slots.items():
+        slow = responses = 0
+        longest = 0.0
+        for api, mine in apis.items():
+            if api in WAITING:
+                continue
+            responses += mine.count
+            for step, count in mine.steps.items():
+                took = _milliseconds(step + 0.5)
+                if took >= max(_SLOW_MS, _SLOW * medians.get(api, 0.0)):
+                    slow += count
+                    longest = max(longest, took)
+        if slow >= _SLOW_RESPONSES and slow * 2 > responses and (best is None or slow > best.slow):
+            best = Slow(at, slow, responses, longest)
+    return best
 
 
 # --- times ------------------------------------------------------------------------------------------------------------

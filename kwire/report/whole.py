@@ -13,7 +13,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from kwire import __version__
 from kwire.report import audit, changes, findings, lineage
 from kwire.report.overview import COARSE, Overview
 from kwire.report.pages import document, json_text, safe, table
-from kwire.report.sums import Latencies, Timeline
+from kwire.report.sums import Latencies, Slow, Timeline
 from kwire.tables.showing import Column, Row, plain, readable
 from kwire.wire import FIRST_US, LAST_US
 
@@ -99,6 +99,14 @@ def span_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def slow_text(slow: Slow) -> str:
+    """What was slow."""
+    return (
+        f"{count_text(slow.slow)} of {count_text(slow.responses)} responses took ten times as long as usual or longer, "
+        f"up to {ms_text(slow.longest)}"
+    )
+
+
 def _number(title: str, name: str, text: Callable[[float | None], str]) -> Column:
     return Column(title, lambda row: text(row[name]), right=True, value=lambda row: row[name])
 
@@ -131,7 +139,7 @@ def _shown(columns: Sequence[Column]) -> list[Column]:
 
         return value
 
-    return [Column(one.title, one.text, right=one.right, value=numeric(one) if one.right else None) for one in columns]
+    return [replace(one, value=numeric(one) if one.right else None) for one in columns]
 
 
 # --- parts of the page ------------------------------------------------------------------------------------------------
@@ -333,6 +341,9 @@ class _Page:
     def _latency(self) -> _Part:
         part = _Part("latency", "Latency")
         part.say("From a request to its response. Brokers make Fetch, JoinGroup and others wait on purpose.")
+        slow = self.over.slowest()
+        if slow is not None:
+            part.say(f"Slow from {time_text(slow[0])} to {time_text(slow[1])}: {slow_text(slow[2])}.")
         part.chart("waits", "Over time")
         rows = [
             {"api": api, "broker": broker, **_quantiles(found)} for (api, broker), found in self.over.latencies.items()
@@ -380,7 +391,7 @@ class _Page:
                 {
                     **moved, "client": host, "client_id": client, "software": over.software.get((host, client)),
                     "requests": requests, "errors": errors, "request_bytes": sent, "response_bytes": size - sent,
-                    "throttle_ms": over.throttled.sums.get((host, client), (None,))[0],
+                    "throttle_ms": over.throttled(host, client),
                 }
             )  # fmt: skip
         return part.table("Clients", _CLIENTS, rows, len(over.clients) - len(rows))
@@ -738,6 +749,10 @@ def _summary(over: Overview, captures: Sequence[Source]) -> Iterator[str]:
         ("topics", count_text(len(over.topics))),
     ]
     yield "<dl>" + "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(text)}</dd></div>" for name, text in cards) + "</dl>\n"
+    slow = over.slowest()
+    if slow is not None:
+        said = f"Slow from {time_text(slow[0])} to {time_text(slow[1])}: {slow_text(slow[2])}."
+        yield f'<p class="sum"><a href="#latency">{safe(said)}</a></p>\n'
     encrypted = over.connection_statuses["encrypted"]
     if encrypted:
         yield f'<p class="sum">{encrypted:,} connections over TLS were not decrypted.</p>\n'

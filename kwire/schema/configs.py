@@ -14,6 +14,7 @@ Source: the ``ConfigDef`` of brokers, producers, consumers and admin clients of 
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -70,12 +71,12 @@ _VALUE: Final = re.compile(
     r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,}",
     re.IGNORECASE,
 )
-"""A login module with its options, a private key, a URL with a password (Oracle's has its own form), a signed token, options with a password, an
-``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
+"""A login module with its options, a private key, a URL with a password (Oracle's has its own form), a signed token,
+options with a password, an ``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
 
 
 LONGEST_NAME: Final = 512
-"""Characters of an entry's name: what is longer is no name, and would be looked at again for each of its synonyms."""
+"""Characters of an entry's name: what is longer is no name."""
 
 
 def is_secret(
@@ -97,7 +98,14 @@ def is_secret(
         return True
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return True
+    return _names_a_secret(name, resource_type == BROKER_LOGGER)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _names_a_secret(name: str, is_logger: bool) -> bool:
+    """Whether an entry of this name is secret whatever its value: kept, since an entry is asked for again with each of
+    its synonyms, which may be thousands of times shorter than its name."""
     small = name.strip().lower()
     if _KNOWN.fullmatch(small):
         return True
-    return resource_type != BROKER_LOGGER and _LOOKS.search(small) is not None and _ABOUT.search(small) is None
+    return not is_logger and _LOOKS.search(small) is not None and _ABOUT.search(small) is None

@@ -111,9 +111,6 @@ _TIMES: Final = {
     "connections": "first_seen",
     "records": "frame_timestamp",
 }
-_BY_TOPIC: Final = frozenset(("no-compression", "offsets-back", "lag", "retried-batches", "skewed-partitions"))
-_BY_GROUP: Final = frozenset(("rebalance-loop",))
-"""What rules add up by; the others do it by client."""
 
 
 def findings(
@@ -150,15 +147,12 @@ def findings(
         raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
     use_drivers_python(next(iter(tables.values())).sparkSession)
     made: DataFrame | None = None
-    for key, chosen in (
-        (_by_client, [name for name in names if name not in _BY_TOPIC | _BY_GROUP]),
-        (_by_topic, [name for name in names if name in _BY_TOPIC]),
-        (_by_group, [name for name in names if name in _BY_GROUP]),
-    ):
+    for together, key in (("client", _by_client), ("topic", _by_topic), ("group", _by_group)):
+        chosen = [name for name in names if RULES[name].together == together]
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
-            one = tables[table].select(*wanted)
+            one = _with_all(tables, table).select(*wanted)
             if key is _by_topic and table == "calls":
                 one = _of_transactions(one, _by_topic(tables["partitions"].where("api_name = 'TxnOffsetCommit'")))
             else:
@@ -176,6 +170,24 @@ def findings(
         made = found if made is None else made.unionByName(found)
     assert made is not None
     return made
+
+
+def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
+    """A table with the columns that are there only where they are asked for by name: brokers as other tables say them,
+    and no clusters."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = tables[name]
+    of = ["capture", "connection"]
+    brokers = [one for one in ("broker_host", "broker_port") if one not in rows.columns]
+    others = [tables[one] for one in ("connections", "frames") if one in tables]
+    if brokers and others:
+        rows = rows.join(others[0].select(*of, *brokers).dropDuplicates(of), of, "left")
+    elif brokers:
+        rows = rows.withColumns({"broker_host": F.lit(None).cast("string"), "broker_port": F.lit(None).cast("int")})
+    if name == "calls" and "cluster_id" not in rows.columns:
+        rows = rows.withColumn("cluster_id", F.lit(None).cast("string"))
+    return rows
 
 
 def _by_client(rows: DataFrame) -> DataFrame:
@@ -268,9 +280,9 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
         .when(F.col("client_id").rlike(f"^(?:{OF_BROKERS.pattern})$"), "replicates")
         .otherwise("reads")
     )
+    parts = tables["partitions"].where("status = 'ok' AND coalesce(topic, topic_id) IS NOT NULL")
     edges = (
-        tables["partitions"]
-        .where("status = 'ok' AND coalesce(topic, topic_id) IS NOT NULL")
+        _accepted(parts)
         .where(
             "direction = 'request' AND api_name = 'Produce' OR direction = 'response' AND "
             "api_name IN ('Fetch', 'ShareFetch') AND record_bytes > 0"
@@ -288,3 +300,17 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     known = F.when(F.col("role") == "reads", F.coalesce("of", F.expr("array()"))).otherwise(F.expr("array()"))
     joined = edges.join(groups, same, "left").withColumn("groups", known.cast("array<string>"))
     return joined.select(*SCHEMA.names)
+
+
+def _accepted(parts: DataFrame) -> DataFrame:
+    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    of = ["capture", "connection", "correlation_id", "of_topic", "partition"]
+    parts = parts.withColumn("of_topic", F.coalesce("topic", "topic_id"))
+    told = parts.where("api_name = 'Produce' AND direction = 'response' AND error <> 'NONE'")
+    refused = told.select(*of, F.col("frame_timestamp").alias("refused_at"))
+    asked = parts.where("api_name = 'Produce' AND direction = 'request'").select(*of, "frame", "frame_timestamp")
+    before = asked.join(refused, of).where("frame_timestamp <= refused_at")
+    gone = before.groupBy(*of, "refused_at").agg(F.max_by("frame", "frame_timestamp").alias("frame"))
+    return parts.join(gone.select(*of, "frame"), [*of, "frame"], "left_anti")

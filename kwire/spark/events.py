@@ -1,4 +1,4 @@
-"""CloudEvents, Hono telemetry and client telemetry in Spark: record columns in, typed columns out.
+"""CloudEvents, Hono's messages and client telemetry in Spark: record columns in, typed columns out.
 
     records = spark.read.format("kwire").option("table", "records").load("captures/")
     kwire.spark.cloudevents(records).groupBy("type").count()
@@ -16,6 +16,7 @@ Rules kept here: no input fails a job; nothing is collected on the driver.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -45,6 +46,8 @@ __all__ = [
     "hono_violations",
     "telemetry_violations",
 ]
+
+_DEVICE: Final = ["kind", "tenant", "device_id"]
 
 HEADERS: Final = "array<struct<key:string,value:binary>>"
 VIOLATIONS: Final = "array<struct<rule:string,detail:string>>"
@@ -146,11 +149,12 @@ def hono_message(
     value: ColumnOrName = "value",
     now: ColumnOrName | datetime | None = None,
 ) -> Column:
-    """The Hono telemetry message in a record, as a struct; null where the topic is no telemetry topic.
+    """The Hono message in a record, as a struct; null where the topic is none of Hono's.
 
-    Returns ``struct<tenant string, device_id string, content_type string, content_encoding string, creation_time
-    timestamp, qos int, ttd int, ttl bigint, expired boolean, connected_until timestamp, violations array<struct<rule
-    string, detail string>>>``. ``ttl`` is in milliseconds, ``ttd`` in seconds. ``expired`` is judged at ``now``
+    Returns ``struct<kind string, tenant string, device_id string, content_type string, content_encoding string,
+    creation_time timestamp, qos int, ttd int, ttl bigint, correlation_id string, response_status int, expired boolean,
+    connected_until timestamp, violations array<struct<rule string, detail string>>>``. ``kind`` is ``telemetry``,
+    ``event`` or ``command_response``. ``ttl`` is in milliseconds, ``ttd`` in seconds. ``expired`` is judged at ``now``
     (a timestamp column or a time; default the time of the query) and null where the message has no creation time or
     no time-to-live; ``connected_until`` is creation time plus ``ttd``, null where that is -1 (until further notice).
     """
@@ -178,8 +182,13 @@ def _named(names: Column) -> Column:
     return sql.array_join(sql.concat(sql.slice(names, 1, hono.MOST_PLACES), more), ", ")
 
 
+def _of_hono(*kinds: str) -> Column:
+    """Whether a topic is one of Hono's, of these kinds of messages."""
+    return functools.reduce(Column.__or__, (sql.col("topic").startswith(hono.KINDS[kind]) for kind in kinds))
+
+
 def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None) -> DataFrame:
-    """The Hono telemetry messages among records: one row for each record of a telemetry topic.
+    """The Hono messages among records: one row for each record of a topic of telemetry, events or command responses.
 
     ``records`` is the table ``records``, or has its ``topic``, ``key``, ``headers`` and ``value``. First come its
     columns that say which record it is (``record_source`` and ``record_timestamp`` as in ``cloudevents``) and
@@ -190,7 +199,7 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
     such column.
     """
     has = set(records.columns)
-    found = records.where(sql.col("topic").startswith(hono.TOPIC_PREFIX))
+    found = records.where(_of_hono(*hono.KINDS))
     if "is_control" in has:
         found = found.where(~sql.coalesce("is_control", sql.lit(False)))
     kept = _place(has)
@@ -200,13 +209,13 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
         now = "frame_timestamp"
     message = hono_message(now=now).alias("message")
     found = found.select(*kept, message, _unsound(has).alias("unsound"))
-    inside = "tenant device_id content_type content_encoding creation_time qos ttd ttl expired connected_until"
+    inside = [name for name in columns.HONO_MESSAGE.names if name != "violations"]
     violations = sql.when(sql.col("unsound").isNull(), sql.col("message")["violations"]).otherwise(
         sql.array().cast(VIOLATIONS)
     )
     found = found.select(
         *(name for name in found.columns if name not in ("message", "unsound")),
-        *(sql.col("message")[name].alias(name) for name in inside.split()),
+        *(sql.col("message")[name].alias(name) for name in inside),
         violations.alias("violations"),
         "unsound",
     )
@@ -218,11 +227,11 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
 def hono_violations(
     records: DataFrame, frames: DataFrame | None = None, partitions: DataFrame | None = None
 ) -> DataFrame:
-    """What in the records of telemetry topics goes against the document: one row per violation.
+    """What in the records of Hono's topics goes against their APIs: one row per violation.
 
-    Columns: ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them), ``detail``, and those
-    columns of ``records`` that say which record it is, null for ``two_partitions`` and ``two_producers``, which are one
-    row per device.
+    Columns: ``kind``, ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them), ``detail``, and
+    those columns of ``records`` that say which record it is, null for ``two_partitions`` and ``two_producers``, which
+    are one row per device.
 
     A producer is known by its producer id where it is idempotent. Others are told apart by client id and host, which
     the table ``frames`` of the same captures has: without it, only idempotent producers are compared. With it, an
@@ -235,8 +244,8 @@ def hono_violations(
     """
     messages = hono_messages(records)
     place = [RENAMED.get(name, name) for name in PLACE if name in records.columns]
-    each = messages.select("tenant", "device_id", sql.explode("violations").alias("violation"), *place).select(
-        "tenant", "device_id", "violation.rule", "violation.detail", *place
+    each = messages.select(*_DEVICE, sql.explode("violations").alias("violation"), *place).select(
+        *_DEVICE, "violation.rule", "violation.detail", *place
     )
     known = messages.where("device_id is not null")
     producer: Column = sql.lit(None).cast("string")
@@ -254,14 +263,14 @@ def hono_violations(
         )
         producer = sql.coalesce(producer, sql.when(sql.col("record_source") == "produce", client))
     partition = sql.col("partition") if "partition" in messages.columns else sql.lit(None).cast("int")
-    devices = known.groupBy("tenant", "device_id").agg(sql.array_sort(sql.collect_set(partition)).alias("partitions"))
+    devices = known.groupBy(*_DEVICE).agg(sql.array_sort(sql.collect_set(partition)).alias("partitions"))
     known = known.withColumn("producer", producer)
     if frames is not None and "frame_timestamp" in known.columns:
         known = _without_replaced(known, client)
-    producers = known.groupBy("tenant", "device_id").agg(
+    producers = known.groupBy(*_DEVICE).agg(
         sql.array_sort(sql.collect_set("producer")).alias("producers"),
     )
-    devices = devices.join(producers, ["tenant", "device_id"])
+    devices = devices.join(producers, _DEVICE)
     found = sql.array_compact(
         sql.array(
             _violation(
@@ -270,14 +279,14 @@ def hono_violations(
                 sql.concat(sql.lit(hono.on_partitions([])), _named(sql.col("partitions").cast("array<string>"))),
             ),
             _violation(
-                sql.size("producers") > 1,
+                (sql.size("producers") > 1) & (sql.col("kind") != hono.RESPONSE),
                 "two_producers",
                 sql.concat(sql.lit(hono.from_producers([])), _named(sql.col("producers"))),
             ),
         )
     )
-    across = devices.select("tenant", "device_id", sql.explode(found).alias("violation")).select(
-        "tenant", "device_id", "violation.rule", "violation.detail"
+    across = devices.select(*_DEVICE, sql.explode(found).alias("violation")).select(
+        *_DEVICE, "violation.rule", "violation.detail"
     )
     every = each.unionByName(across, allowMissingColumns=True)
     if frames is not None and partitions is not None:
@@ -291,13 +300,13 @@ def _without_replaced(known: DataFrame, client: Column) -> DataFrame:
     senders = (
         known.withColumn("client", sql.when(sql.col("record_source") == "produce", client))
         .where("producer is not null")
-        .groupBy("tenant", "device_id", "producer")
+        .groupBy(*_DEVICE, "producer")
         .agg(sql.max("client").alias("client"), sql.min(sent).alias("first"), sql.max(sent).alias("last"))
     )
-    of_client = Window.partitionBy("tenant", "device_id", "client").orderBy("first", "producer")
+    of_client = Window.partitionBy(*_DEVICE, "client").orderBy("first", "producer")
     replaced = sql.col("client").isNotNull() & (sql.lead("first").over(of_client) > sql.col("last"))
     kept = senders.withColumn("replaced", sql.coalesce(replaced, sql.lit(False))).where("not replaced")
-    return known.select("tenant", "device_id").distinct().join(kept, ["tenant", "device_id"], "left")
+    return known.select(*_DEVICE).distinct().join(kept, _DEVICE, "left")
 
 
 def _sent_again(records: DataFrame, frames: DataFrame, partitions: DataFrame, place: list[str]) -> DataFrame:
@@ -324,7 +333,7 @@ def _sent_again(records: DataFrame, frames: DataFrame, partitions: DataFrame, pl
             "capture", "connection", sql.col("request").alias("frame"), "topic", "partition", "rejection", "answered"
         )
     )
-    sent = records.where((sql.col("source") == "produce") & sql.col("topic").startswith(hono.TOPIC_PREFIX)).where(
+    sent = records.where((sql.col("source") == "produce") & _of_hono(hono.TELEMETRY, hono.EVENT)).where(
         "status = 'ok' and not coalesce(is_control, false)"
     )
     # Headers in any order and values of any size are compared by what they are made of.
@@ -346,18 +355,18 @@ def _sent_again(records: DataFrame, frames: DataFrame, partitions: DataFrame, pl
     )
     kept = [sql.col(name).alias(RENAMED.get(name, name)) for name in PLACE if RENAMED.get(name, name) in place]
     return again.select(
-        "message.tenant", "message.device_id", sql.lit("sent_again").alias("rule"), detail.alias("detail"), *kept
+        *(f"message.{name}" for name in _DEVICE), sql.lit("sent_again").alias("rule"), detail.alias("detail"), *kept
     )
 
 
 def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
-    """How each producer of telemetry produces, from the wire, and what in that goes against the document.
+    """How each producer of telemetry and events produces, from the wire, and what in that goes against their APIs.
 
-    ``messages`` and ``records`` are those tables of the same captures. One row per connection that wrote to a telemetry
+    ``messages`` and ``records`` are those tables of the same captures. One row per connection that wrote to such a
     topic, which belongs to one producer: ``capture``, ``connection``, ``client_id``, ``client_host``, ``tenants``,
     ``producer_ids``, ``requests`` (Produce requests), ``acks`` (those asked for), ``idempotent``, ``max_in_flight``
     (requests that waited for an answer at the same time), ``qos_1`` (messages with that quality of service),
-    ``semantics`` and ``violations``.
+    ``events`` (messages that are events), ``semantics`` and ``violations``.
 
     ``semantics`` is ``at_least_once`` where every request asked for the acknowledgement of all replicas, else
     ``at_most_once``; null where the requests cannot be read. Whether the producer considers the answers before it
@@ -365,8 +374,8 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
     producers that keep the order only if that is 0.
     """
     connection = ("capture", "connection")
-    telemetry = hono_messages(records).where("record_source = 'produce'")
-    wrote = telemetry.groupBy(*connection).agg(
+    sent = hono_messages(records.where(_of_hono(hono.TELEMETRY, hono.EVENT))).where("record_source = 'produce'")
+    wrote = sent.groupBy(*connection).agg(
         sql.array_sort(sql.collect_set("tenant")).alias("tenants"),
         sql.array_sort(sql.collect_set(sql.when(sql.col("producer_id") >= 0, sql.col("producer_id")))).alias(
             "producer_ids"
@@ -375,6 +384,7 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
             "idempotent"
         ),
         sql.count_if(sql.col("qos") == 1).alias("qos_1"),
+        sql.count_if(sql.col("kind") == hono.EVENT).alias("events"),
     )
     produce = messages.where(sql.col("api_key") == ApiKey.PRODUCE)
     frames = produce.select(
@@ -422,6 +432,15 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
                     sql.array_join(sql.col("acks").cast("array<string>"), ", "),
                 ),
             ),
+            _violation(
+                (sql.col("semantics") == "at_most_once") & (sql.col("events") > 0),
+                "event_at_most_once",
+                sql.concat(
+                    sql.col("events").cast("string"),
+                    sql.lit(" events, acks "),
+                    sql.array_join(sql.col("acks").cast("array<string>"), ", "),
+                ),
+            ),
         )
     ).cast(VIOLATIONS)
     return (
@@ -430,7 +449,7 @@ def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
         .withColumn("violations", found)
         .select(
             *connection, "client_id", "client_host", "tenants", "producer_ids", "requests", "acks", "idempotent",
-            "max_in_flight", "qos_1", "semantics", "violations",
+            "max_in_flight", "qos_1", "events", "semantics", "violations",
         )
     )  # fmt: skip
 

@@ -129,6 +129,7 @@ SCHEMA: Final = pa.schema(
         pa.field("requests", _NUMBER, nullable=False),
         pa.field("responses", _NUMBER, nullable=False),
         pa.field("unanswered", _NUMBER, nullable=False),
+        pa.field("out_of_order", _NUMBER, nullable=False),
         pa.field("most_in_flight", _NUMBER, nullable=False),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
@@ -635,6 +636,9 @@ class _Columns:
     def unanswered(self, first: int, last: int) -> pa.Array:
         rows = self._known.rows[first:last]
         return pa.array(rows["unanswered"] + rows["waiting"] + rows["given_up"])
+
+    def out_of_order(self, first: int, last: int) -> pa.Array:
+        return pa.array(self._known.rows["disordered"][first:last])
 
     def most_in_flight(self, first: int, last: int) -> pa.Array:
         return pa.array(self._maker._in_flight.most.first(last)[first:])

@@ -1,4 +1,4 @@
-"""The table ``hono``: the records of a capture that are telemetry messages of Eclipse Hono, one row per message.
+"""The table ``hono``: the records of a capture that are messages of Eclipse Hono, one row per message.
 
 Messages are read by the column (``kwire.events.columns``); where their devices are is looked at once for each that a
 batch shows anew. ``kwire.spark.hono_messages`` has the same columns. Records that are no message are left out. Rules
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from kwire.capture.frames import Frames
 from kwire.events import hono
-from kwire.events.columns import HONO_MESSAGE, VIOLATIONS, hono_messages
+from kwire.events.columns import HONO_MESSAGE, VIOLATIONS, hono_messages, kinds_of
 from kwire.schema.keys import ApiKey
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Run
@@ -92,8 +92,7 @@ class _Maker(OfRecords):
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         controls = pc.fill_null(records.column("is_control"), False)
-        of_hono = pc.fill_null(pc.starts_with(records.column("topic"), hono.TOPIC_PREFIX), False)
-        kept = pc.and_not(of_hono, controls)
+        kept = pc.and_not(pa.array(kinds_of(records.column("topic")) >= 0), controls)
         if not pc.all(kept).as_py():
             records = records.filter(kept)
         each = {renamed(name): records.column(name) for name in records.schema.names}
@@ -130,12 +129,12 @@ class _Maker(OfRecords):
         if not len(known):
             return violations
         rows = pa.array(known)
-        tenant, device = (messages[one].take(rows).dictionary_encode() for one in ("tenant", "device_id"))
+        kind, tenant, device = (messages[one].take(rows).dictionary_encode() for one in ("kind", "tenant", "device_id"))
         partition = each["partition"].take(rows)
         producer = each["producer_id"].take(rows)
         keys = np.stack(
             [
-                tenant.indices.to_numpy(),
+                tenant.indices.to_numpy() * len(hono.KINDS) + kind.indices.to_numpy(),
                 device.indices.to_numpy(),
                 pc.fill_null(partition.cast(pa.int64()), -1).to_numpy(),
                 pc.fill_null(producer, -1).to_numpy(),
@@ -159,6 +158,7 @@ class _Maker(OfRecords):
                 partition[at].as_py(),
                 f"producer id {sender}" if sender is not None and sender >= 0 else None,
                 self._clients.get(int(connections[at])) if sent[at] else None,
+                kind[at].as_py(),
             )
             if wrong:
                 more[int(known[at])] = wrong
@@ -193,6 +193,7 @@ TABLE: Final = CaptureTable(
     of_one_file=True,
     shown=(
         Column("source", showing.plain("record_source")),
+        Column("kind", showing.plain("kind")),
         Column("tenant", showing.plain("tenant"), shrink=8),
         Column("device", showing.plain("device_id"), shrink=8),
         Column("partition", showing.plain("partition"), right=True),

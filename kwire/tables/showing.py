@@ -35,6 +35,7 @@ __all__ = [
     "plain",
     "readable",
     "record_format",
+    "said",
     "status",
     "time",
     "way",
@@ -45,14 +46,16 @@ Row = dict[str, Any]
 
 SHOWN: Final = 200
 """Bytes or characters of a value that are looked at: more fit no column."""
+SAID: Final = 4_000
+"""Characters of what kwire says: names of captures, which may be of any length, are in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of the table in a terminal: its title, its text for a row, and how it is laid out.
 
-    ``shrink`` is the width down to which it may be cut (``None``: it may not), ``right``: numbers stand right,
-    ``least``: how wide it is even where the first rows need less.
+    ``shrink`` is the width down to which it may be cut, or wrapped (``None``: it may not), ``right``: numbers stand
+    right, ``least``: how wide it is even where the first rows need less.
     """
 
     title: str
@@ -64,6 +67,8 @@ class Column:
     """A column of nothing else than this text is left out. ``None``: it is shown in any case."""
     value: Callable[[Row], float | None] | None = None
     """The number that its text is made of, where it is one: what a page sorts by."""
+    wrap: bool = False
+    """Whether its text is what was asked for: it goes on in further lines, and is never cut."""
 
 
 def readable(value: bytes | str, most: int | None = SHOWN) -> str:
@@ -113,6 +118,11 @@ def plain(name: str, missing: str = "-") -> Callable[[Row], str]:
         return missing if value is None else readable(value) if isinstance(value, (str, bytes)) else str(value)
 
     return text
+
+
+def said(name: str) -> Callable[[Row], str]:
+    """The text of a column of sentences."""
+    return lambda row: "-" if row[name] is None else readable(row[name], SAID)
 
 
 def time(name: str) -> Callable[[Row], str]:

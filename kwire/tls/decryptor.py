@@ -9,8 +9,8 @@ Rules kept here:
 
 - Nothing is guessed: a plaintext is one whose tag (or MAC) fits. Where packets are missing, sequence numbers are tried
   until a record fits; where it is not certain which key seals a record (early data, a handshake that the key log has
-  no secret for, a KeyUpdate that is missing), later keys are tried. How many attempts there are is bounded by what
-  was read (``ATTEMPTS``).
+  no secret for, a KeyUpdate that is missing), later keys are tried. How many attempts there are, and keys, is bounded
+  by what was read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
 - Any bytes give plaintext or a ``Verdict``, never an exception.
 - Memory: one unfinished record of each direction, and ``HELD`` bytes while a way stands still.
 - Secrets are in no ``repr``, in no sentence, and not in ``state``: who goes on needs the key log as well.
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from kwire.errors import CaptureError, DecodeError
 from kwire.tls import values
+from kwire.tls.allowance import Allowance
 from kwire.tls.handshake import Handshake, Phase
 from kwire.tls.hellos import accepts_early_data, client_hello, server_hello
 from kwire.tls.keylog import KeyLog
@@ -44,7 +45,7 @@ LARGEST_MESSAGE: Final = 256 << 10
 PASSED: Final = 256 << 10
 """Bytes of records that may be passed over for want of their secret, until there is one that a key opens."""
 ATTEMPTS: Final = 1 << 14
-"""How many records of a connection may be tried in vain."""
+"""How many records of a connection may be tried in vain, if the capture's allowance has so many."""
 ATTEMPTS_EACH: Final = 2
 """How many more may be for each one that is opened."""
 SMALLEST_RECORD: Final = 5 + 8 + 1
@@ -67,6 +68,8 @@ _READ: Final = frozenset(
 _NOT_IN_FLIGHTS: Final = frozenset({0, _CLIENT_HELLO, 4})
 """HelloRequest and NewSessionTicket, which no master secret depends on; and what ``Handshake`` collects by itself."""
 _MESSAGE_TYPES: Final = frozenset({0, 1, 2, 4, 5, 8, 11, 12, 13, 14, 15, 16, 20, 22, 24, 25})
+
+_UNPAID: Final = "as much was tried in this capture as its bytes allow"
 
 _MAY_BEGIN: Final = re.compile(rb"[\x14-\x17]\x03[\x01-\x04]")
 """The beginning of a record, looked for behind a hole."""
@@ -91,20 +94,23 @@ class Plain:
 class Decryptor:
     """What was said in one TLS connection.
 
-    ``keys`` is asked for the connection's secrets. ``feed`` takes the bytes of both directions, in about the order of
-    time (a few hundred kilobytes of disorder are borne), ``finish`` says that nothing more will come. Directions are
-    0 and 1; which one is the client's is found out.
+    ``keys`` is asked for the connection's secrets. ``allowance`` is what its capture has left to try. ``feed`` takes
+    the bytes of both directions, in about the order of time (a few hundred kilobytes of disorder are borne), ``finish``
+    says that nothing more will come. Directions are 0 and 1; which one is the client's is found out.
 
     ``verdict`` says what became of the connection and ``why`` says it in a sentence. Raises ``MissingExtraError``
     without the extra ``tls``.
     """
 
-    def __init__(self, keys: KeyLog) -> None:
+    def __init__(self, keys: KeyLog, allowance: Allowance | None = None) -> None:
         require()
         self._keys = keys
-        self._agreed = Handshake(keys)
+        self._allowance = Allowance() if allowance is None else allowance
+        self._agreed = Handshake(keys, self._allowance)
         self._ways = (Way(), Way())
         self._attempts = ATTEMPTS
+        self._tired = False
+        """Whether the latest record may have been opened by an attempt that there was nothing left for."""
         self._final = False
         """Whether what was waited for is not waited for any more."""
         self._why = ""
@@ -198,6 +204,7 @@ class Decryptor:
         out: list[Plain] = []
         if not len(data):
             return out
+        self._allowance.earn(len(data))
         way.held += data
         if len(way.held) >= way.need:
             self._pump(out)
@@ -271,6 +278,8 @@ class Decryptor:
 
     def _end(self, way: Way, verdict: Verdict, why: str = "") -> None:
         """Nothing more can be read of one way."""
+        if self._agreed.unpaid:
+            why = _UNPAID
         way.over, way.why = verdict, why or verdict.value
         if self.verdict is Verdict.UNDECIDED and not any(one.is_open for one in self._ways):
             self._fail(verdict, why)
@@ -479,7 +488,7 @@ class Decryptor:
                 way.skip = max(0, size - len(message))
                 del message[:size]
                 continue
-            if len(message) < size:
+            if len(message) < size or not way.is_open:
                 return
             whole = bytes(message[:size])
             del message[:size]
@@ -575,7 +584,9 @@ class Decryptor:
         opened = self._try_others(way, head, body)
         if opened is not None:
             return opened
-        if self._may_pass(way):
+        if self._tired and self._attempts > 0:
+            self._end(way, Verdict.NOT_TLS, _UNPAID)
+        elif self._may_pass(way):
             size = len(body) + _HEAD
             way.passed += size
             way.lost += size
@@ -610,16 +621,26 @@ class Decryptor:
                     found.append((phase, generation, 0, opener))
         return found
 
+    def _may_try(self, body: memoryview) -> bool:
+        """Whether a record may be tried once more, which is paid for then."""
+        suite = self._agreed.suite
+        assert suite is not None
+        if self._attempts <= 0 or not self._allowance.attempt(suite, len(body)):
+            self._tired = True
+            return False
+        self._attempts -= 1
+        return True
+
     def _try_others(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
         """The plaintext of a record by another key or number, which are those of the way then."""
         most = way.unread // SMALLEST_RECORD + 2 if way.unread else 1
-        if self._attempts <= 0:
+        self._tired = False
+        if not self._may_try(body):
             return None
         for phase, generation, lowest, opener in self._others(way):
             for number in range(lowest, lowest + most):
-                if self._attempts <= 0:
+                if not self._may_try(body):
                     return None
-                self._attempts -= 1
                 opened = opener.open(head, body, number)
                 if opened is None:
                     continue
@@ -667,7 +688,7 @@ class Decryptor:
             if opener.open(head, body, number) is not None or self._try_others(way, head, body) is not None:
                 way.searching = False
                 break
-            if self._attempts <= 0:
+            if self._tired:
                 self._end(way, Verdict.NOT_TLS, "packets are missing, and no record behind them could be opened")
                 break
             at += 1
@@ -690,10 +711,10 @@ class Decryptor:
         }
 
     @classmethod
-    def restored(cls, state: Any, keys: KeyLog) -> Decryptor:
+    def restored(cls, state: Any, keys: KeyLog, allowance: Allowance | None = None) -> Decryptor:
         """Goes on where the decryptor was that gave ``state``. Raises ``CaptureError`` for what is no state, and
         ``MissingExtraError``."""
-        made = cls(keys)
+        made = cls(keys, allowance)
         try:
             made._restore(state)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, DecodeError):

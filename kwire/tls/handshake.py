@@ -1,7 +1,8 @@
 """What both ends of a TLS connection agreed on, and the keys that follow from it and from a key log: ``Handshake``.
 
 It is told of handshake messages (``client_hello``, ``server_hello``, ``key_exchange``) and asked for what opens
-records. Nothing of a handshake is verified: a key that is wrong opens nothing.
+records. Nothing of a handshake is verified: a key that is wrong opens nothing. Each key that is derived is paid for
+(``kwire.tls.allowance``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from kwire.tls import keylog as labels
 from kwire.tls import values
+from kwire.tls.allowance import GENERATION, Allowance
 from kwire.tls.hellos import ClientHello, ServerHello, client_hello, server_hello
 from kwire.tls.keylog import KeyLog
 from kwire.tls.protection import Opener, key_block_openers, master_of, next_generation, opener13
@@ -45,13 +47,16 @@ class Handshake:
     the server took early data (None: not known yet). Where something is asked of an ``end``, 0 is the client.
     """
 
-    def __init__(self, keys: KeyLog) -> None:
+    def __init__(self, keys: KeyLog, allowance: Allowance) -> None:
         self._keys = keys
+        self._allowance = allowance
         self.hello: ClientHello | None = None
         self.answer: ServerHello | None = None
         self.suite: Suite | None = None
         self.early: bool | None = None
         self.count = 0
+        self.unpaid = False
+        """Whether a key could not be derived because nothing was left to spend."""
         self.premaster_name = b""
         """The first bytes of the encrypted premaster secret, by which a key log may name it."""
         self.flights = (bytearray(), bytearray())
@@ -60,6 +65,8 @@ class Handshake:
         """The hellos as they were; without an answer, the suite that ``guess`` found."""
         self._latest: dict[int, tuple[int, bytes]] = {}
         """Of each end the latest generation that was asked for, and its secret."""
+        self._openers: dict[tuple[int, Phase], tuple[int, bytes, int, Opener]] = {}
+        """What was derived last for an end and a phase, and what of: suite, secret and generation."""
 
     @property
     def is_tls13(self) -> bool:
@@ -158,26 +165,37 @@ class Handshake:
     # -- keys
 
     def opener(self, end: int, phase: Phase, generation: int) -> Opener | None:
-        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates."""
+        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates; None where there is
+        no secret, or nothing left to derive it with."""
         if self.hello is None or self.suite is None:
             return None
         secret = self._keys.secret(_LABELS[end][phase], self.hello.random)
         if secret is None or len(secret) != (48 if self.suite.digest == "sha384" else 32):
             return None
+        *of, found = self._openers.get((end, phase), (0, b"", 0, None))
+        if found is not None and of == [self.suite.number, secret, generation]:
+            return found
+        made = secret
         if phase == Phase.TRAFFIC and generation:
             first, latest = self._latest.get(end, (0, secret))
-            secret = latest if first <= generation else secret
-            for _ in range(generation - (first if first <= generation else 0)):
-                secret = next_generation(secret, self.suite.digest)
-            self._latest[end] = generation, secret
-        return opener13(self.suite, secret)
+            first, made = (first, latest) if first <= generation else (0, secret)
+            if not self._pays(self._allowance.spend(GENERATION * (generation - first))):
+                return None
+            for _ in range(generation - first):
+                made = next_generation(made, self.suite.digest)
+            self._latest[end] = generation, made
+        if not self._pays(self._allowance.keys(1)):
+            return None
+        opener = opener13(self.suite, made)
+        self._openers[end, phase] = self.suite.number, secret, generation, opener
+        return opener
 
     def openers(self) -> tuple[Opener, Opener] | None:
-        """What opens the records of client and server, in TLS 1.2 and 1.1."""
+        """What opens the records of client and server, in TLS 1.2 and 1.1; None as ``opener``."""
         if self.hello is None or self.answer is None or self.suite is None:
             return None
         master = self._master(self.hello, self.answer, self.suite)
-        if master is None:
+        if master is None or not self._pays(self._allowance.keys(2)):
             return None
         randoms = self.hello.random, self.answer.random
         return key_block_openers(self.suite, master, randoms, self.answer.version, self.answer.encrypt_then_mac)
@@ -190,7 +208,7 @@ class Handshake:
         if found is not None or not self.premaster_name:
             return found
         premaster = self._keys.secret(labels.PREMASTER, self.premaster_name)
-        if premaster is None:
+        if premaster is None or not self._pays(self._allowance.keys(1, sum(map(len, self.flights)))):
             return None
         seed = hello.random + answer.random
         if answer.extended_master_secret:
@@ -198,6 +216,10 @@ class Handshake:
             first = 4 + int.from_bytes(from_client[1:4], "big")
             seed = bytes(from_client[:first] + from_server + from_client[first:])
         return master_of(premaster, seed, answer.extended_master_secret, answer.version, chosen.digest)
+
+    def _pays(self, paid: bool) -> bool:
+        self.unpaid |= not paid
+        return paid
 
     def guess(self, head: bytes, body: bytes) -> bool:
         """Without a ServerHello: whether a suite of TLS 1.3 is found whose key opens this, the client's first sealed
@@ -210,7 +232,9 @@ class Handshake:
             self.suite = suite(number)
             for phase in Phase:
                 opener = self.opener(0, phase, 0)
-                if opener is not None and opener.open(head, body, 0) is not None:
+                if opener is None or not self._pays(self._allowance.attempt(self.suite, len(body))):
+                    continue
+                if opener.open(head, body, 0) is not None:
                     self.guessed(number)
                     return True
         self.suite = None

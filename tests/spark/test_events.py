@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import kwire.spark
-from kwire.events import cloudevents, hono
+from kwire.events import cloudevents, columns, hono
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-events"
 MEANT = json.loads((GOLDEN / "events.meant.json").read_text(encoding="utf-8"))
@@ -159,7 +159,7 @@ def test_messages_are_those_of_the_object_layer(spark: SparkSession) -> None:
             continue
         row = found.pop(i)
         assert [tuple(one) for one in row.violations] == [tuple(one) for one in message.violations], name
-        for field in ("tenant", "device_id", "content_type", "content_encoding", "creation_time", "qos", "ttd", "ttl"):
+        for field in set(columns.HONO_MESSAGE.names) - {"expired", "connected_until", "violations"}:
             assert row[field] == getattr(message, field), (name, field)
         assert row.expired == hono.expired(message.creation_time, message.ttl, NOW), name
         assert (row.connected_until, row.error) == (message.connected_until, message.error), name
@@ -172,6 +172,19 @@ def test_a_tenant_of_10000_devices_reports_exactly_the_seeded_violations(spark: 
     found = kwire.spark.hono_violations(telemetry(spark, rows)).collect()
     assert len(seeded) == 200
     assert Counter((row.tenant, row.device_id, row.rule, row.detail) for row in found) == Counter(seeded)
+
+
+def test_devices_are_followed_kind_by_kind(spark: SparkSession) -> None:
+    headers = [(name, b"200") for name in ("device_id", "correlation-id", "status")] + [("content-type", b"a/b")]
+    rows = [
+        (partition, "produce", f"hono.{kind}.t", partition, b"200", b"x", headers, partition)
+        for partition, kind in enumerate([*hono.KINDS] * 2)
+    ]
+    found = kwire.spark.hono_violations(telemetry(spark, rows)).collect()
+    assert Counter((row.kind, row.rule) for row in found) == Counter(
+        {(kind, "two_partitions"): 1 for kind in hono.KINDS}
+        | {(kind, "two_producers"): 1 for kind in (hono.TELEMETRY, hono.EVENT)}
+    )
 
 
 def test_producers_that_are_not_idempotent_are_known_by_client_and_host(spark: SparkSession) -> None:
@@ -284,6 +297,11 @@ def test_delivery_semantics_against_the_document(spark: SparkSession) -> None:
     found = kwire.spark.hono_producers(messages, telemetry(spark, records)).collect()
     by_connection = {row.connection: row for row in found}
     assert len(found) == len(by_connection) == len(PRODUCERS)
+    of_events = [(*row[:2], "hono.event.t", *row[3:]) for row in records]
+    for row in kwire.spark.hono_producers(messages, telemetry(spark, of_events)).collect():
+        less = row.semantics == "at_most_once"
+        assert [one.rule for one in row.violations if one.rule.startswith("event")] == ["event_at_most_once"] * less
+        assert row.events == 1
     for i, (_, steps, idempotent, _, semantics, in_flight, rules) in enumerate(PRODUCERS):
         row = by_connection[i]
         assert row.requests == steps.count(">"), i

@@ -8,13 +8,16 @@ import struct
 Headers = list[tuple[str, bytes | None]]
 
 T = "hono.telemetry.t"
+E = "hono.event.t"
+R = "hono.command_response.t"
 CT: tuple[str, bytes | None] = ("content-type", b"text/plain")
+EMPTY: tuple[str, bytes | None] = ("content-type", b"application/vnd.eclipse-hono-empty-notification")
 ID: tuple[str, bytes | None] = ("device_id", b"d")
 CREATED: tuple[str, bytes | None] = ("creation-time", b"1763700000000")
 
 MESSAGES: list[tuple[str, str | None, bytes | None, Headers, bytes | None, list[str] | None]] = [
     ("good", T, b"d", [CT, ID], b"x", []),
-    ("no telemetry", "orders", b"d", [CT, ID], b"x", None),
+    ("no message", "orders", b"d", [CT, ID], b"x", None),
     ("no topic", None, b"d", [CT, ID], b"x", None),
     ("no tenant", "hono.telemetry.", b"d", [CT, ID], b"x", ["bad_topic"]),
     ("all headers", T, b"d", [CT, ID, CREATED, ("qos", b"0"), ("ttd", b"5"), ("ttl", b"1"), ("z", None)], b"", []),
@@ -65,6 +68,19 @@ MESSAGES: list[tuple[str, str | None, bytes | None, Headers, bytes | None, list[
     ("encoding", T, b"d", [CT, ID, ("content-encoding", b"gzip")], b"", []),
     ("two encodings", T, b"d", [CT, ID, ("content-encoding", b"gzip, br")], b"", ["bad_header"]),
     ("names in another case", T, b"d", [("Content-Type", b"a/b"), ("Device_ID", b"d")], b"", ["missing_header"] * 2),
+    ("event", E, b"d", [CT, ID, CREATED, ("ttl", b"5000"), ("qos", b"1")], b"x", []),
+    ("event without a tenant", "hono.event.", b"d", [CT, ID], b"x", ["bad_topic"]),
+    ("event without headers", E, b"d", [], b"x", ["missing_header"] * 2),
+    ("event without a value", E, b"d", [CT, ID], None, ["no_value"]),
+    ("empty notification", E, b"d", [EMPTY, ID], None, []),
+    ("empty telemetry", T, b"d", [EMPTY, ID], None, ["no_value"]),
+    ("response", R, b"d", [("correlation-id", b"c"), ID, ("status", b"200")], None, []),
+    ("response of an adapter", R, b"d", [("correlation-id", b"c"), ID, ("status", b"503"), CT, CREATED], b"{}", []),
+    ("status as an integer", R, b"d", [("correlation-id", b""), ID, ("status", b"\0\0\1\xf4")], b"", ["bad_header"]),
+    ("no status", R, b"d", [("correlation-id", b"c"), ID, ("status", b"1")], b"", ["bad_header"]),
+    ("telemetry in place of a response", R, b"d", [CT, ID], b"x", ["missing_header"] * 2),
+    ("response without headers", R, None, [], None, [*["missing_header"] * 3, "key_is_not_device_id"]),
+    ("command", "hono.command.t", b"d", [("subject", b"s"), ID], b"x", None),
 ]  # fmt: skip
 
 Seeded = tuple[str | None, str | None, str, str]

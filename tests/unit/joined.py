@@ -22,7 +22,7 @@ def connection(*, ports: tuple[int, int] = (40000, 9092), opener: int = -1, **fi
     table = np.zeros(1, CONNECTION)
     table["a_port"], table["b_port"] = ports
     table["opener"] = opener
-    for name in ("waiting_head", "waiting_tail", "waiting_new", "first_id", "latest_id", "client"):
+    for name in ("waiting_head", "waiting_tail", "waiting_front", "waiting_new", "first_id", "latest_id", "client"):
         table[name] = -1
     table["begun_order"], table["settled_order"] = -1, -1
     table["opener_order"], table["closed_order"], table["closed_clock"] = -1, AT_THE_END, ABSENT

@@ -44,7 +44,7 @@ def test_what_takes_the_place_of_a_file_after_the_look_is_not_read(
     def stat(one: str | Path) -> os.stat_result:
         found = looked(one)
         if Path(one) == path:
-            os.replace(pipe, path)
+            pipe.replace(path)
         return found
 
     monkeypatch.setattr(os, "stat", stat)

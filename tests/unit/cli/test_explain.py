@@ -14,7 +14,7 @@ from work import lines
 import kwire
 from kwire import messages
 from kwire.capture.magics import is_capture
-from kwire.cli import explain
+from kwire.cli import dumps, explain
 from kwire.errors import CaptureError, DecodeError
 
 REQUEST = kwire.encode_request(
@@ -217,8 +217,8 @@ def test_text_of_hex_is_told_without_memory_for_each_byte():
     good, bad = "ab" * 100_000, "ab" * 100_000 + "x"
     tracemalloc.start()
     try:
-        assert explain._HEX.match(good)
-        assert not explain._HEX.match(bad)
+        assert dumps._HEX.match(good)
+        assert not dumps._HEX.match(bad)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()

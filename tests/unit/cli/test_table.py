@@ -106,3 +106,45 @@ def test_table_writer_writes_rows_as_they_come_after_the_first_ones() -> None:
     assert len(out.getvalue().splitlines()) == 202
     writer.write([record(offset=200)])
     assert len(out.getvalue().splitlines()) == 203
+
+
+SAID = (
+    Column("verdict", lambda row: str(row["verdict"])),
+    Column("client", lambda row: str(row["client"]), shrink=6),
+    Column("why", lambda row: str(row["why"]), shrink=20, wrap=True),
+    Column("what to do", lambda row: str(row["do"]), shrink=16, wrap=True),
+)
+WHY = "writes of this client are refused because too few replicas are in sync 日本語の長い名前 " + "x" * 90
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200, None])
+def test_text_that_is_the_answer_is_wrapped_and_never_cut(width: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO() if width is None else Terminal()
+    monkeypatch.setenv("COLUMNS", str(width))
+    writer = TableWriter(file, SAID)
+    base = {"verdict": "breaks", "client": "10.0.0.1"}
+    rows = [base | {"why": WHY * (1 + k % 2), "do": f"upgrade it {k}"} for k in range(3)]
+    # The last is wider than those that decided.
+    writer.write([*rows, rows[0]])
+    writer.flush()
+    writer.write([{**rows[0], "why": WHY * 3, "do": "-"}])
+    said = file.getvalue()
+    assert "…" not in said
+    assert said.count("x") == 90 * 8
+    everything = "".join(said.split())
+    assert all("".join(row["do"].split()) in everything for row in rows)
+    lines = said.splitlines()
+    if width is None:
+        assert len(lines) == 2 + 5
+    else:
+        from rich.cells import cell_len
+
+        assert max(map(cell_len, lines)) <= width
+    if width in (20, 40):
+        assert lines[0].startswith("breaks")
+        assert any(line.startswith("  why: ") for line in lines)

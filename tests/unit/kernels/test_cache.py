@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kwire.kernels import cache, compiling
+from kwire.kernels import cache, compiling, fence
 
 PACKAGE = Path(cache.__file__).parent.parent
 
@@ -229,7 +229,7 @@ def test_a_damaged_file_of_machine_code_is_as_good_as_none(
 
     def made() -> Any:
         found = compiling.njit(one)
-        found._cache = compiling._Cache(one)
+        fence.keep(found)
         return found
 
     assert made()(1) == 2

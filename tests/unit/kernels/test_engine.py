@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packets import Connection, pcap, request
 
+from kwire.capture import tracker
+from kwire.capture.tracker import Tracker
 from kwire.kernels import engine
 from kwire.kernels.columns import spread_texts
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose, using
@@ -25,11 +28,11 @@ print("numba" in sys.modules)
 """
 
 
-def chosen(tmp_path: Path, state: str, *sizes: int, **environment: str) -> tuple[list[str], str]:
+def chosen(tmp_path: Path, state: str, *sizes: int, made: str = SIZES, **environment: str) -> tuple[list[str], str]:
     """The names of the engines for input of these sizes, one after the other in a new process, and what it said."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
     done = subprocess.run(
-        [sys.executable, "-c", SIZES, state, *map(str, sizes)],
+        [sys.executable, "-c", made, state, *map(str, sizes)],
         env={**inherited, "NUMBA_CACHE_DIR": str(tmp_path), **environment},
         capture_output=True,
         text=True,
@@ -93,3 +96,33 @@ def test_what_others_compile_counts_from_the_end_all_the_same() -> None:
     assert last(np.arange(5), -1) == 4
     with pytest.raises(IndexError):
         last(np.arange(5), -6)
+
+
+@pytest.mark.parametrize(("count", "mss", "after"), [(500, 1 << 15, None), (5000, 1 << 15, 4096), (2000, 18, 0)])
+def test_work_decides_and_not_bytes(count: int, mss: int, after: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small packets and small frames are worth machine code, in far fewer bytes than large ones are. ``after``: at
+    most so many frames are read by Python."""
+    one = Connection(mss=mss).open().send(*(request(18, 0, number, client=None) for number in range(count)))
+    data = pcap(one.packets)
+    assert len(data) < engine.SMALL_WARM
+    done = {"size": 0, "packets": 0, "frames": 0}
+    asked: list[tuple[int, bool]] = []
+
+    def counted(size: int, **work: int) -> Engine:
+        for name, value in {"size": size, **work}.items():
+            done[name] += value
+        total = done["size"] + engine.OF_A_PACKET * done["packets"] + engine.OF_A_FRAME * done["frames"]
+        asked.append((done["frames"], total > engine.SMALL_WARM))
+        return PYTHON
+
+    monkeypatch.setattr(tracker, "choose", counted)
+    assert len(list(Tracker().feed(data, final=True))) == count
+    assert (done["packets"], done["frames"]) == (len(one.packets), count)
+    first = next((frames for frames, machine in asked if machine), None)
+    assert first is None if after is None else first is not None and first <= after
+
+
+def test_packets_and_frames_count_as_many_bytes(tmp_path: Path) -> None:
+    few = engine.SMALL_WARM // engine.OF_A_PACKET // 2
+    made = SIZES.replace("engine.choose(int(size))", f"engine.choose(int(size), packets={few}, frames={few})")
+    assert chosen(tmp_path, "filled", 0, 0, made=made)[0] == [PYTHON.name, MACHINE.name]

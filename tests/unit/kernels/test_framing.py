@@ -25,7 +25,7 @@ from kwire.kernels.framing import (
 from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
-from kwire.kernels.pairing import move_lookup
+from kwire.kernels.pairing import MOST_OVERTAKEN, move_lookup
 from kwire.protocol.facts import facts
 
 Brief = tuple[int, Status, int]
@@ -69,6 +69,31 @@ def gap(side: int, size: int) -> Brief:
 # Numbers of which none is near 0: a body of zeros would do for one that is.
 ASKED = [sized(metadata(number)) for number in range(5100, 5110)]
 ANSWERED = [sized(metadata_answer(number)) for number in range(5100, 5110)]
+
+
+# Responses in another order
+
+
+def test_responses_in_any_order_are_paired_by_their_ids(engine: Engine) -> None:
+    for order in itertools.permutations(range(4)):
+        capture = state(connection(role=Role.A_REQUESTS), directions(synced=1))
+        answers = b"".join(ANSWERED[k] for k in order)
+        found = read(engine, capture, [(0, b"".join(ASKED[:4]))], [(0, answers)], final=True)
+        assert found == ok(0, 5100, 5101, 5102, 5103) + ok(1, *(5100 + k for k in order))
+        conn = capture.connections[0]
+        assert (conn["waiting"], conn["unanswered"], conn["overtaken"]) == (0, 0, 0)
+        # Those that came behind the response to a later request.
+        late = sum(any(other > k for other in order[:at]) for at, k in enumerate(order))
+        assert conn["disordered"] == late
+
+
+def test_a_response_that_is_missing_is_not_waited_for(engine: Engine) -> None:
+    capture = state(connection(role=Role.A_REQUESTS), directions(synced=1))
+    behind = len(ANSWERED[0])
+    pieces = [(0, ANSWERED[0]), (2 * behind, ANSWERED[2])]
+    found = read(engine, capture, [(0, b"".join(ASKED[:3]))], pieces)
+    assert found == [*ok(0, 5100, 5101, 5102), *ok(1, 5100), gap(1, behind), *ok(1, 5102)]
+    assert (capture.connections["waiting"][0], capture.connections["unanswered"][0]) == (0, 1)
 
 
 # Where the capture begins within a frame
@@ -271,7 +296,7 @@ def test_a_table_that_is_full_stops_the_kernel_which_goes_on_where_it_was(engine
     assert found["id"].tolist() == [*range(300), *range(0, 300, 3)]
     assert [table.values()[number] for number in found["client"].tolist()] == [*names, *names[::3]]
     assert set(found["status"].tolist()) == {Status.OK}
-    assert capture.connections["waiting"][0] == 2
+    assert capture.connections["waiting"][0] == 2 + MOST_OVERTAKEN
 
 
 def test_the_rest_is_told_in_a_table_that_grows(engine: Engine) -> None:

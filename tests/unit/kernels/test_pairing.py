@@ -14,14 +14,16 @@ from kwire.kernels.engine import Engine
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import ROOM, WAITING, joined
 from kwire.kernels.pairing import (
+    MOST_OVERTAKEN,
     MOST_UNANSWERED,
     MOST_WAITING,
     NEAR,
     SASL_TOKEN,
+    answered,
     append_all,
+    drop,
     find,
     find_request,
-    forget,
     give_up,
     list_all,
     move_lookup,
@@ -50,26 +52,35 @@ class Lists:
         return self.table, self.lookup, self.room[0]
 
     def add(self, number: int, *, slot: int = 0, api: int = 3, version: int = 0, time: int = 0) -> Lists:
-        self.engine(wait_for)(
-            self.connections[slot], self.table, self.room[0], number, api, version, -1, time, time, time
-        )
+        self.engine(wait_for)(self.connections[slot], *self.tables, number, api, version, -1, time, time, time)
         return self
 
     def forget(self, count: int, slot: int = 0) -> Lists:
-        for _ in range(count):
+        for _ in range(min(count, int(self.connections["waiting"][slot]))):
             head = int(self.connections["waiting_head"][slot])
-            self.engine(forget)(self.connections[slot], *self.tables, head)
+            self.engine(drop)(self.connections[slot], *self.tables, head)
+        return self
+
+    def answer(self, number: int, slot: int = 0) -> Lists:
+        found = self.find(number, 1 << 60, slot=slot)
+        assert found >= 0
+        self.engine(answered)(self.connections[slot], *self.tables, found)
         return self
 
     def numbers(self, slot: int = 0) -> list[int]:
         """The correlation ids of a connection's list, which must be as long as it says."""
-        found = []
-        row = last = int(self.connections["waiting_head"][slot])
+        found, overtaken = [], []
+        row, last = int(self.connections["waiting_head"][slot]), -1
+        front = int(self.connections["waiting_front"][slot])
         while row >= 0:
+            assert self.table["prev"][row] == last
+            assert self.table["overtaken"][row] == (front not in (row, *overtaken))
+            overtaken.append(row)
             found.append(int(self.table["id"][row]))
             last, row = row, int(self.table["next"][row])
         assert self.connections["waiting"][slot] == len(found)
         assert self.connections["waiting_tail"][slot] == last
+        assert self.connections["overtaken"][slot] == self.table["overtaken"][overtaken].sum()
         return found
 
     def find(self, number: int, until: int = 0, which: Any = find, slot: int = 0) -> int:
@@ -82,9 +93,10 @@ class Lists:
             length = 0
             while first >= 0:
                 length += 1
-                one = first
+                one, last = first, -1
                 while one >= 0:
                     rows.append(one)
+                    assert self.table["fore"][one] == last
                     last, one = one, int(self.table["same"][one])
                 assert self.table["last"][first] == last
                 first = int(self.table["chain"][first])
@@ -102,7 +114,7 @@ class Lists:
         return [int(one) for one in made]
 
 
-def test_requests_wait_in_order_and_those_in_front_are_forgotten(engine: Engine) -> None:
+def test_requests_wait_in_order_and_are_taken_off_anywhere(engine: Engine) -> None:
     lists = Lists(engine)
     assert lists.numbers() == []
     for number in range(5):
@@ -196,27 +208,77 @@ def test_ids_that_wait_often_or_were_chosen_are_found_at_once(engine: Engine) ->
 def test_any_requests_and_responses_are_paired_as_by_a_search_of_all(engine: Engine) -> None:
     chance = random.Random(3)
     lists = Lists(engine, connections=3, rows=512, places=64)
-    model: list[list[tuple[int, int, int]]] = [[], [], []]
+    # Of each request its id, API and time, and whether it was overtaken.
+    model: list[list[tuple[int, int, int, bool]]] = [[], [], []]
+    unanswered, disordered = [0, 0, 0], [0, 0, 0]
     for step in range(1500):
         slot = chance.randrange(3)
-        if chance.random() < 0.55 and sum(map(len, model)) < 500:
+        of = model[slot]
+        if chance.random() < 0.7 and sum(map(len, model)) < 500:
             api = SASL_TOKEN if chance.random() < 0.1 else 3
-            number = chance.randrange(12)
+            number = chance.randrange(40)
             lists.add(number, slot=slot, api=api, time=step)
-            model[slot].append((number, api, step))
+            left = [one for one in of if not (one[3] and one[0] == number and api != SASL_TOKEN)]
+            unanswered[slot] += len(of) - len(left)
+            model[slot] = [*left, (number, api, step, False)]
             continue
-        wanted, until = chance.randrange(13), step - chance.choice([0, 0, 5, 50])
-        match = [k for k, (number, api, time) in enumerate(model[slot]) if number == wanted and api != SASL_TOKEN]
-        match = [k for k in match if model[slot][k][2] <= until]
+        wanted, until = chance.randrange(41), step - chance.choice([0, 0, 5, 50])
+        match = [k for k, one in enumerate(of) if one[0] == wanted and one[1] != SASL_TOKEN and one[2] <= until]
         found = lists.find(wanted, until, slot=slot)
         assert (found >= 0) == bool(match)
         if match:
-            assert int(lists.table["order"][found]) == model[slot][match[0]][2]
-            engine(forget)(lists.connections[slot], *lists.tables, found)
-            del model[slot][: match[0] + 1]
+            assert int(lists.table["order"][found]) == of[match[0]][2]
+            lists.connections["missed"][slot] |= chance.random() < 0.1
+            missed = bool(lists.connections["missed"][slot])
+            engine(answered)(lists.connections[slot], *lists.tables, found)
+            if of[match[0]][3]:
+                disordered[slot] += 1
+                del of[match[0]]
+            else:
+                before = of[: match[0]]
+                later = [{one[0] for one in of[k + 1 :] if one[1] != SASL_TOKEN} for k in range(len(before))]
+                later = [
+                    ids - {wanted} if wanted not in {one[0] for one in of[match[0] + 1 :]} else ids for ids in later
+                ]
+                passed = [
+                    (*one[:3], True)
+                    for one, ids in zip(before, later, strict=True)
+                    if one[1] != SASL_TOKEN and one[0] not in ids
+                ]
+                most = 0 if missed else MOST_OVERTAKEN
+                passed = passed[len(passed) - most :] if len(passed) > most else passed
+                unanswered[slot] += len(before) - len(passed)
+                model[slot] = passed + of[match[0] + 1 :]
         if step % 50 == 0:
             lists.chains()
             assert [lists.numbers(k) for k in range(3)] == [[one[0] for one in of] for of in model]
+            assert lists.connections["unanswered"].tolist() == unanswered
+            assert lists.connections["disordered"].tolist() == disordered
+    assert min(disordered) > 10
+
+
+def test_what_was_overtaken_waits_on_but_not_where_responses_are_missing(engine: Engine) -> None:
+    lists = Lists(engine)
+    for number in range(1, 7):
+        lists.add(number)
+    assert lists.answer(3).numbers() == [1, 2, 4, 5, 6]
+    assert lists.answer(2).answer(5).numbers() == [1, 4, 6]
+    assert lists.connections["disordered"][0] == 1
+    lists.connections["missed"] = 1
+    assert lists.answer(6).numbers() == []
+    assert (lists.connections["unanswered"][0], lists.connections["missed"][0]) == (2, 0)
+
+
+def test_few_of_those_that_were_overtaken_wait_on(engine: Engine) -> None:
+    lists = Lists(engine, rows=300, places=512)
+    for number in range(200):
+        lists.add(number)
+    assert lists.answer(199).numbers() == list(range(199 - MOST_OVERTAKEN, 199))
+    assert lists.connections["unanswered"][0] == 199 - MOST_OVERTAKEN
+    # An id that is used again has no answer to come.
+    lists.add(198)
+    assert lists.numbers()[-2:] == [197, 198]
+    assert lists.connections["overtaken"][0] == MOST_OVERTAKEN - 1
 
 
 def test_the_first_request_with_the_correlation_id_is_found_if_it_is_old_enough(engine: Engine) -> None:

@@ -196,3 +196,23 @@ def test_tagged_fields_that_nobody_knows_are_secret_where_others_are(message: An
     assert [bool(one.secret) for one in leaves] == [hidden]
     message.unknown_tagged_fields = [b"who knows"]
     assert ("who knows" in repr(message)) == (not hidden)
+
+
+def test_the_name_of_an_entry_is_judged_once_for_all_its_synonyms(monkeypatch: pytest.MonkeyPatch):
+    from kwire.schema import configs
+
+    judged: list[str] = []
+
+    class Counting:
+        def fullmatch(self, name: str) -> None:
+            judged.append(name)
+
+    monkeypatch.setattr(configs, "_KNOWN", Counting())
+    configs._names_a_secret.cache_clear()
+    name = "." * 512
+    entry = {"name": name, "value": "v", "synonyms": [{"name": "a", "value": "v"}] * 1000}
+    message = messages.DescribeConfigsResponse.from_dict({"results": [{"configs": [entry]}]})
+    shown = describe(message, 4)
+    configs._names_a_secret.cache_clear()
+    assert "redacted" not in str(shown)
+    assert sorted(judged) == [name, "a"]

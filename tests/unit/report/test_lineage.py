@@ -6,12 +6,15 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kwire import capture
 from kwire.cli import main
 from kwire.report.lineage import TABLES, Edge, Lineage, batch_of, dot, mermaid, summary
+from kwire.tables import table
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SHARED = GOLDEN / "kafka-4.3-kraft-java" / "share.pcap"
@@ -88,3 +91,35 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["lineage", str(SHARED), "--format", form]) == 0
         assert capsys.readouterr().out.startswith(begin)
     assert main(["lineage", "no such file"]) == 2
+
+
+def test_what_is_refused_was_not_written() -> None:
+    base = {
+        "capture": "x", "connection": 0, "client_host": "h", "client_id": "c", "api_name": "Produce", "topic": "t",
+        "partition": 0, "status": "ok", "record_bytes": 10, "records": 1,
+    }  # fmt: skip
+    rows: list[dict[str, Any]] = []
+
+    def said(of: int, **more: Any) -> None:
+        row = {**base, "correlation_id": of, "frame_timestamp": len(rows), "direction": "request"} | more
+        rows.append({**row, "frame": 2 * of + (row["direction"] == "response")})
+
+    for number in range(9):
+        said(number, topic="never")
+        said(number, topic="never", direction="response", error="NOT_ENOUGH_REPLICAS")
+    # Of two partitions one is refused; several are in flight; the last is not answered.
+    for number in range(10, 14):
+        said(number)
+        said(number, partition=1)
+    for number in range(10, 13):
+        said(number, direction="response", error="NONE")
+        said(number, partition=1, direction="response", error="TOPIC_AUTHORIZATION_FAILED")
+    schema = table("partitions").chosen(TABLES["partitions"])
+    whole = pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+    for size in (2, 6, len(rows)):
+        made = Lineage()
+        for first in range(0, len(rows), size):
+            made.add("partitions", whole.slice(first, size))
+        (edge,) = made.result()
+        assert (edge.topic, edge.messages, edge.records) == ("t", 4, 5)
+        assert made.result() == [edge]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kwire import capture
 from kwire.report import live
+from kwire.report.findings import Thresholds
 from kwire.report.live import TABLES, Live
 from kwire.tables import table
 
@@ -22,7 +23,9 @@ def frames(*seconds: float, api: str = "Fetch", client: str = "c", **more: Any) 
     rows = [
         {
             "capture": "x", "connection": 0, "frame": k, "timestamp": int(at * SECOND), "direction": "request",
-            "client_host": "h", "client_id": client, "api_name": api, "size": 10, "latency_ms": None, "errors": [],
+            "client_host": "h", "client_id": client,
+            "client_port": 5000, "broker_host": "b", "broker_port": 9092,
+            "api_name": api, "size": 10, "latency_ms": None, "errors": [],
         } | more
         for k, at in enumerate(seconds)
     ]  # fmt: skip
@@ -89,3 +92,43 @@ def test_findings_are_told_once() -> None:
         seen.add("frames", frames(1, **wrong))
         seen.look()
     assert [one.rule for one in seen.found] == ["fenced-producers"]
+    # As many as there are by now, and no longer what is over.
+    assert [one.count for one in seen.found] == [3]
+    seen = Live(10, Thresholds(stopped_seconds=5.0))
+    beat = {
+        "capture": "x", "connection": 1, "frame": 7, "direction": "request", "status": "ok", "client_host": "h",
+        "client_id": "c", "client_port": 5000, "broker_host": "b", "broker_port": 9092, "api_name": "Heartbeat",
+        "group_id": "g", "member_id": "m", "generation": 3,
+    }  # fmt: skip
+    calls = table("calls").chosen(TABLES["calls"])
+    beats = [{name: (beat | {"frame_timestamp": at * SECOND}).get(name) for name in calls.names} for at in (0, 9)]
+    seen.add("frames", frames(0.5))
+    seen.add("calls", pa.RecordBatch.from_pylist(beats, schema=calls))
+    assert [one.rule for one in seen.look()] == ["stopped-consumers"]
+    seen.add("frames", frames(10))
+    assert seen.look() == []
+    assert seen.found == []
+
+
+def test_a_capture_that_is_shorter_than_the_seconds_is_not_divided_by_them() -> None:
+    seen = Live(60)
+    assert seen.span() == 60
+    seen.add("frames", frames(*(k / 10 for k in range(41))))
+    assert (seen.all().requests, seen.span()) == (41, 4.0)
+    assert seen.span(14 * SECOND) == 14.0
+    assert seen.span(600 * SECOND) == 59.0  # the second that has begun is not whole
+    seen = Live(60)
+    seen.add("frames", frames(5, 5.01))
+    assert seen.span() == 1.0
+
+
+def test_the_slow_second_is_told_when_it_is_long_gone() -> None:
+    seen = Live(5)
+    told = {"direction": "response", "api": "Produce"}
+    for second in range(60):
+        count, milliseconds = (9, 4000.0) if second == 20 else (9, 2.0)
+        seen.add("frames", frames(*[second + k / 10 for k in range(count)], latency_ms=milliseconds, **told))
+        slow = seen.slowest()
+        assert (slow is not None) == (second >= 20)
+    assert slow is not None
+    assert (slow.at, slow.slow, slow.responses) == (20, 9, 9)

@@ -73,3 +73,11 @@ def test_texts_of_numbers() -> None:
     ]  # fmt: skip
     assert [span_text(one) for one in (0, 1.5, 61, 7260)] == ["0 s", "1.5 s", "1 min 1 s", "2 h 1 min"]
     assert [time_text(one) for one in (None, 0, 10**18)] == ["-", "1970-01-01 00:00:00.000", "@1000000000000.000"]
+
+
+def test_rows_of_answers_are_cards_on_a_phone() -> None:
+    columns = [Column("rule", plain("rule")), Column("what", plain("what"), wrap=True)]
+    made = pages.page("x", [], columns, [{"rule": "lag", "what": '"<b>'}])
+    assert '<div class="t a">' in made
+    assert '<td data-t="what">&quot;&lt;b&gt;</td>' in made
+    assert 'class="t a"' not in pages.page("x", [], columns[:1], [])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Top, latency_steps
+from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps, slowest
 
 
 def test_the_largest_stay_and_the_others_are_added_up() -> None:
@@ -116,3 +116,35 @@ def test_keys_of_a_timeline_are_bounded_and_none_is_forgotten() -> None:
         assert len(line.of) <= 17
     assert sum(values[0][0] for values in line.of.values()) == 1099
     assert line.keys()[0] == "key 0"
+
+
+def test_time_that_several_spans_cover_counts_once() -> None:
+    made = Spans(most=2)
+    for begin, end in ((0, 10), (5, 12), (3, 4), (20, 30)):
+        made.add("a", begin, end)
+    assert (made.covered("a"), made.covered("a", 25), made.covered("a", 40), made.covered("b")) == (22, 17, 22, 0)
+    for key in "bcd":
+        made.add(key, 0, 10)
+    assert (made.covered("b"), made.covered("c"), made.covered(None)) == (10, 0, 10)
+
+
+def test_the_moment_when_most_was_slow() -> None:
+    def told(**milliseconds: list[float]) -> dict[str, Latencies]:
+        made = {}
+        for api, values in milliseconds.items():
+            made[api] = Latencies()
+            for value in values:
+                made[api].add(int(latency_steps([value])[0]), 1, value)
+        return made
+
+    quick = told(Produce=[2.0] * 50, Fetch=[500.0] * 50)
+    usual = told(Produce=[2.0] * 500 + [3000.0] * 9, Fetch=[500.0] * 50, CreateTopics=[150.0] * 6)
+    assert slowest({1: quick, 2: quick}, usual) is None
+    slow = slowest({1: quick, 2: told(Produce=[3000.0] * 6 + [2.0] * 3, Fetch=[3000.0] * 9), 3: quick}, usual)
+    assert slow is not None
+    assert (slow.at, slow.slow, slow.responses, round(slow.longest, -2)) == (2, 6, 9, 3000)
+    # As long as ever; too few; not most; on purpose.
+    assert slowest({1: told(CreateTopics=[150.0] * 6)}, usual) is None
+    assert slowest({1: told(Produce=[3000.0] * 4)}, usual) is None
+    assert slowest({1: told(Produce=[3000.0] * 9 + [2.0] * 9)}, usual) is None
+    assert slowest({1: told(JoinGroup=[3000.0] * 9)}, usual) is None

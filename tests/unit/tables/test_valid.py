@@ -25,7 +25,7 @@ from valid import valid
 
 from kwire import capture, encode_request, encode_response, log, messages
 from kwire.errors import LimitError
-from kwire.events.hono import TOPIC_PREFIX
+from kwire.events.hono import KINDS, TELEMETRY
 from kwire.records import columnar, portions, to_arrow
 from kwire.records.columnar import decode_groups, decode_pieces, decode_sets
 from kwire.records.portions import MOST_BYTES, MOST_ROWS
@@ -96,7 +96,7 @@ def packed(count: int) -> bytes:
 def test_a_topic_of_32_kb_with_140000_records_of_seven_bytes_is_read_in_small_batches(
     table: str, tmp_path: Path
 ) -> None:
-    topic = TOPIC_PREFIX + "t" * 32_000
+    topic = KINDS[TELEMETRY] + "t" * 32_000
     count = 140_000 if table == "records" else 9_000
     data = produced(batch(SMALL * count, count), topic=topic)
     found = read(tmp_path, table, data, produced(batch(SMALL, 1)))

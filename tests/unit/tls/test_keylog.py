@@ -127,3 +127,15 @@ def test_premaster_secrets_of_rsa_will_do(name: str) -> None:
     late = Talk(sorted(talk.wire, key=lambda piece: piece[0] == 0), talk.keys)
     assert heard(late, keys=KeyLog(lines[0])).said == heard(talk).said
     assert heard(late, keys=KeyLog(lines[0].replace(lines[0][4:8], b"0000"))).plains == []
+
+
+def test_a_file_that_has_not_grown_is_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys"
+    file.write_bytes(LINE)
+    keys = KeyLog.open(file)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", None)
+        assert keys.secret(b"CLIENT_RANDOM", bytes(32)) is None
+    with file.open("ab") as more:
+        more.write(b"CLIENT_RANDOM %s %s\n" % (b"00" * 32, b"11" * 48))
+    assert keys.secret(b"CLIENT_RANDOM", bytes(32)) == b"\x11" * 48

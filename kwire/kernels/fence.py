@@ -1,0 +1,276 @@
+"""Every private part of numba that kwire uses, each with a probe: what has changed is not used.
+
+Strategy: each use is a ``_Fence`` with the signatures that it was written for. They are compared once, when this module
+is imported. Where one differs, its fence is closed: kernels then compile as any other function does. That is slower,
+and nothing else changes. ``closed()`` names the fences that are; a test asks for none with the newest numba allowed.
+
+What is used, and what for:
+
+- ``cache``: the machine code stands in a folder of our choice (``kwire.kernels.cache``). Closed: it is not kept.
+- ``indices``: an index is compared once with the size of its array. numba adds the size to a negative index and then
+  compares twice. No kernel counts from the end, and a negative index is an ``IndexError``.
+- ``libraries``: kernels that are parts of others are optimised once, with the kernel that Python calls. numba optimises
+  each function with all that it calls, and makes machine code of it, before it becomes a part of the next. Closed: a
+  leaf four calls deep goes through LLVM five times.
+
+Rules kept here:
+
+- What is replaced is replaced while a kernel of ours compiles, under numba's own lock, and put back after it.
+- Only ``kwire.kernels.compiling`` imports this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from numba.core import caching as _caching
+from numba.core import cgutils as _cgutils
+from numba.core import codegen as _codegen
+from numba.core.compiler_lock import global_compiler_lock as _compiler_lock
+from numba.core.registry import cpu_target as _cpu_target
+from numba.np import arrayobj as _arrayobj
+
+from kwire.kernels import cache
+
+__all__ = ["closed", "entry", "keep", "part"]
+
+# numba's own annotations do not have all of what is used here.
+arrayobj: Any = _arrayobj
+caching: Any = _caching
+cgutils: Any = _cgutils
+codegen: Any = _codegen
+compiler_lock: Any = _compiler_lock
+cpu_target: Any = _cpu_target
+
+
+class _Fence:
+    """A use of private parts. ``open``: whether each of them still has the parameters that it is called with."""
+
+    def __init__(self, name: str, parts: dict[str, tuple[Any, str]]) -> None:
+        self.name = name
+        self.open = all(_has(owner, path.rpartition(".")[2], wanted) for path, (owner, wanted) in parts.items())
+
+
+def _has(owner: Any, name: str, wanted: str) -> bool:
+    found = getattr(owner, name, None)
+    try:
+        return found is not None and " ".join(inspect.signature(found).parameters) == wanted
+    except (TypeError, ValueError):
+        return False
+
+
+_indices: Final = _Fence(
+    "indices",
+    {
+        "arrayobj.fix_integer_index": (arrayobj, "context builder idxty idx size"),
+        "cgutils.do_boundscheck": (cgutils, "context builder ind dimlen axis"),
+    },
+)
+_libraries: Final = _Fence(
+    "libraries",
+    {
+        "JITCodeLibrary.finalize": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary.get_pointer_to_function": (getattr(codegen, "JITCodeLibrary", None), "self name"),
+        "JITCodeLibrary.add_linking_library": (getattr(codegen, "JITCodeLibrary", None), "self library"),
+        "JITCodeLibrary._finalize_dynamic_globals": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary._optimize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary._get_module_for_linking": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCPUCodegen.create_library": (getattr(codegen, "JITCPUCodegen", None), "self name kwargs"),
+        "JITCPUCodegen.set_env": (getattr(codegen, "JITCPUCodegen", None), "self env_name env"),
+        "JitEngine.is_symbol_defined": (getattr(codegen, "JitEngine", None), "self name"),
+    },
+)
+_cache: Final = _Fence(
+    "cache",
+    {
+        "FunctionCache.load_overload": (getattr(caching, "FunctionCache", None), "self sig target_context"),
+        "FunctionCache.save_overload": (getattr(caching, "FunctionCache", None), "self sig data"),
+        "FunctionCache._guard_against_spurious_io_errors": (getattr(caching, "FunctionCache", None), "self"),
+        "_CacheLocator.from_function": (getattr(caching, "_CacheLocator", None), "py_func py_file"),
+        "_CacheLocator.get_cache_path": (getattr(caching, "_CacheLocator", None), "self"),
+        "_CacheLocator.get_source_stamp": (getattr(caching, "_CacheLocator", None), "self"),
+        "_CacheLocator.get_disambiguator": (getattr(caching, "_CacheLocator", None), "self"),
+        "_CacheLocator.ensure_cache_path": (getattr(caching, "_CacheLocator", None), "self"),
+        "caching.CompileResultCacheImpl": (caching, "py_func"),
+    },
+)
+
+
+def closed() -> list[str]:
+    """The names of the fences whose parts of numba have changed: kernels compile without them."""
+    return [one.name for one in (_indices, _libraries, _cache) if not one.open]
+
+
+# --- Where machine code is kept ----------------------------------------------------------------------------------
+
+
+if _cache.open:
+
+    class _Locator(caching._CacheLocator):  # type: ignore[misc]
+        """Tells numba the folder; the name of the folder says all that a stamp could."""
+
+        def __init__(self, function: Any) -> None:
+            self._function = function
+
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> _Locator:
+            return cls(py_func)
+
+        def get_cache_path(self) -> str:
+            return str(cache.folder())
+
+        def get_source_stamp(self) -> str:
+            return cache.digest()
+
+        def get_disambiguator(self) -> None:
+            return None
+
+        def ensure_cache_path(self) -> None:
+            pass
+
+    class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (_Locator,)
+
+    class _Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = _Implementation
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # what unpickling of damaged bytes raises may be anything
+                with contextlib.suppress(OSError):
+                    self.flush()
+                return None
+
+        @contextlib.contextmanager
+        def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+            with contextlib.suppress(OSError):
+                yield
+
+
+def keep(dispatcher: Any) -> None:
+    """The machine code of a dispatcher of numba is kept on disk, and loaded from there."""
+    if _cache.open:
+        dispatcher._cache = _Cache(dispatcher.py_func)
+
+
+# --- How an index is checked -------------------------------------------------------------------------------------
+
+
+def _index(context: Any, builder: Any, idxty: Any, idx: Any, size: Any) -> Any:
+    """In place of ``arrayobj.fix_integer_index``: an index as it is."""
+    return context.cast(builder, idx, idxty, arrayobj.types.intp)
+
+
+def _check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
+    """In place of ``cgutils.do_boundscheck``: a negative index is larger than any, as a number without a sign."""
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", ind, dimlen)):
+        context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
+
+
+# --- What is optimised, and when ---------------------------------------------------------------------------------
+
+
+if _libraries.open:
+
+    class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
+        """The code of a kernel that is a part of others: LLVM's intermediate representation, as it was written."""
+
+        def finalize(self) -> None:
+            self._raise_if_finalized()
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            return 0
+
+    class _Entry(codegen.JITCodeLibrary):  # type: ignore[misc]
+        """The code of a kernel that Python calls. All its parts are linked into it, then all is optimised once."""
+
+        def finalize(self) -> None:
+            found: dict[Any, None] = {}
+            waiting: list[Any] = list(self._linking_libraries)
+            while waiting:
+                one = waiting.pop()
+                if one not in found:
+                    found[one] = None
+                    # Another library is complete: numba has linked into it what it calls.
+                    if isinstance(one, _Part):
+                        waiting.extend(one._linking_libraries)
+            self._linking_libraries: list[Any] = list(found)
+            super().finalize()
+
+        def _optimize_final_module(self) -> None:
+            # Nobody else calls the parts: LLVM may inline what is called once, and drop what is left over.
+            for one in self._final_module.functions:
+                if not one.is_declaration and one.linkage == codegen.ll.Linkage.linkonce_odr:
+                    one.linkage = "internal"
+            super()._optimize_final_module()
+
+
+class _Compiling:
+    """The kernels that are being compiled, the innermost last, with the class of the library of each."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[str, Any]] = []
+
+    def create_library(self, name: str, **options: Any) -> Any:
+        """In place of ``JITCPUCodegen.create_library``. What numba compiles for itself has another name."""
+        made_by = cpu_target.target_context.codegen()
+        kind = self.stack[-1][1] if self.stack[-1][0] == name else made_by._library_class
+        return kind(made_by, name, **options)
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """In place of ``JITCPUCodegen.set_env``: a part has no place for it, since it is no machine code."""
+        made_by = cpu_target.target_context.codegen()
+        if made_by._engine.is_symbol_defined(env_name):
+            codegen.JITCPUCodegen.set_env(made_by, env_name, env)
+
+
+_compiling: Final = _Compiling()
+
+
+@contextlib.contextmanager
+def _replaced() -> Iterator[None]:
+    """Within the block, numba compiles with what stands above, as far as fences are open. For the outermost kernel."""
+    made_by = cpu_target.target_context.codegen()
+    with contextlib.ExitStack() as undo:
+        if _indices.open:
+            undo.callback(setattr, arrayobj, "fix_integer_index", arrayobj.fix_integer_index)
+            undo.callback(setattr, cgutils, "do_boundscheck", cgutils.do_boundscheck)
+            arrayobj.fix_integer_index, cgutils.do_boundscheck = _index, _check
+        if _libraries.open:
+            undo.callback(delattr, made_by, "create_library")
+            made_by.create_library = _compiling.create_library
+            undo.callback(delattr, made_by, "set_env")
+            made_by.set_env = _compiling.set_env
+        yield
+
+
+def _fenced(dispatcher: Any, library: Any) -> Any:
+    compile_: Callable[[Any], Any] = dispatcher.compile
+
+    def compile_so(signature: Any) -> Any:
+        with compiler_lock, contextlib.nullcontext() if _compiling.stack else _replaced():
+            _compiling.stack.append((dispatcher.py_func.__qualname__, library))
+            try:
+                return compile_(signature)
+            finally:
+                _compiling.stack.pop()
+
+    dispatcher.compile = compile_so
+    return dispatcher
+
+
+def entry(dispatcher: Any) -> Any:
+    """``dispatcher``, of a kernel that Python calls, compiled within the fences. Its machine code is kept."""
+    keep(dispatcher)
+    return _fenced(dispatcher, _Entry if _libraries.open else None)
+
+
+def part(dispatcher: Any) -> Any:
+    """``dispatcher``, of a kernel that other kernels call, compiled within the fences."""
+    return _fenced(dispatcher, _Part if _libraries.open else None)

@@ -1,0 +1,222 @@
+"""What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
+
+Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic
+(``kwire.report.tallies``, which keeps columns), and says at the end what it found. What is done for single rows in
+Python is little. Rules stand by family in the modules of this package. What counts as too much stands beside them, in
+``Limits``, each with a default that the traffic of clients in their default settings does not reach.
+
+Rules kept here:
+
+- A finding says who it concerns, how often, where to look (frames by number) and what to change.
+- Sums are kept, not rows: memory grows with the number of clients, groups and partitions, not with the traffic.
+- What the capture does not show is not guessed: a rule that needs a request and its response has seen both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.records.arrow_types import TIMESTAMP
+from kwire.report.findings import clients, consuming, errors, groups, offsets, producing
+from kwire.report.findings.committed import Committed
+from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
+from kwire.report.sums import tuples
+from kwire.report.tallies import Rows, rows_of
+from kwire.tables import showing
+from kwire.tables.showing import Column
+
+__all__ = [
+    "COLUMNS", "RULES", "SCHEMA", "SEVERITIES", "SHOWN", "Finder", "Finding", "Thresholds", "batch_of", "needed",
+    "summary",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Thresholds(producing.Limits, clients.Limits, groups.Limits, consuming.Limits, offsets.Limits, errors.Limits):
+    """From where on something is a finding: the ``Limits`` of all families. Rates are per minute of the capture's
+    clock."""
+
+    @classmethod
+    def of(cls, changes: Iterable[str]) -> Thresholds:
+        """The defaults with some changes, such as ``lag=500``. Raises ``ValueError`` for what is none."""
+        types: dict[str, type[int | float]] = {one.name: type(getattr(cls(), one.name)) for one in fields(cls)}
+        values: dict[str, Any] = {}
+        for change in changes:
+            name, equals, text = change.partition("=")
+            if not equals or name not in types:
+                what = f"no threshold {name!r}" if name not in types else f"{name!r} needs a number ({name}=N)"
+                raise ValueError(f"{what}: there are {', '.join(types)}")
+            try:
+                values[name] = types[name](text)
+            except ValueError:
+                raise ValueError(f"{name}: {text!r} is no number") from None
+            if not values[name] >= 0:
+                raise ValueError(f"{name}: {text!r} is {'less than 0' if values[name] < 0 else 'no number'}")
+        return cls(**values)
+
+
+_ALL: Final[tuple[type[Rule[Any]], ...]] = (
+    producing.TinyBatches,
+    producing.Uncompressed,
+    producing.MixedAcks,
+    clients.Metadata,
+    clients.Churn,
+    clients.ProducerPerMessage,
+    groups.Rebalances,
+    groups.LateHeartbeats,
+    groups.LatePolls,
+    consuming.EmptyFetches,
+    consuming.Commits,
+    offsets.OffsetsBack,
+    clients.Throttled,
+    producing.Retried,
+    errors.StaleLeaders,
+    producing.Skew,
+    producing.Large,
+    errors.Fenced,
+    errors.Denied,
+    errors.Fatal,
+    clients.Sasl,
+    clients.CutOff,
+    clients.OutOfOrder,
+    groups.Stopped,
+    offsets.Lag,
+    errors.Repeated,
+)
+
+RULES: Final = {rule.name: rule for rule in _ALL}
+"""The rules, by name; findings of one severity stand in their order."""
+
+
+_MOST_NAMED: Final = 1 << 16
+"""Connections whose software is remembered."""
+
+
+def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
+    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more. Raises
+    ``ValueError`` for an unknown rule."""
+    wanted = {name for rule in _chosen(rules) for name in (*rule.tables, *(rule.also if also else ()))}
+    return {name: columns for name, columns in COLUMNS.items() if name in wanted}
+
+
+def _chosen(rules: Iterable[str] | None) -> list[type[Rule[Any]]]:
+    names = list(RULES) if rules is None else list(rules)
+    for name in names:
+        if name not in RULES:
+            raise ValueError(f"no rule {name!r}: there are {', '.join(RULES)}")
+    return [RULES[name] for name in names]
+
+
+class Finder:
+    """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
+
+    Raises ``ValueError`` for a rule that there is not.
+    """
+
+    def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
+        limits = thresholds or Thresholds()
+        self._rules = [rule(limits) for rule in _chosen(rules)]
+        self._by_process = any(rule.by_process for rule in self._rules)
+        self._software: dict[tuple[str, int], str] = {}
+        """Of connections: what clients call themselves."""
+        commits = Committed()
+        for rule in self._rules:
+            if isinstance(rule, offsets.Offsets):
+                rule.commits = commits
+
+    def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
+        """How far what groups committed last is behind the end of the log, where both are known: group, topic,
+        partition, records."""
+        for rule in self._rules:
+            if isinstance(rule, offsets.Lag):
+                yield from rule.lags()
+
+    def newest(self) -> dict[tuple[str | None, int | None], int]:
+        """The end of each topic and partition, as far as it is known."""
+        return next((rule.newest for rule in self._rules if isinstance(rule, offsets.Lag)), {})
+
+    def add(self, name: str, batch: pa.RecordBatch) -> None:
+        """Takes rows of the table ``name``; texts may be dictionaries."""
+        self.add_rows(name, rows_of(name, [batch]))
+
+    def add_rows(self, name: str, rows: Rows) -> None:
+        """The same of several batches at once."""
+        if name == "connections" and self._by_process:
+            self._take_software(rows)
+        for rule in self._rules:
+            if name in rule.tables or name in rule.also:
+                rule.take(name, rows)
+
+    def _take_software(self, rows: Rows) -> None:
+        columns = ("capture", "connection", "software_name", "software_version")
+        for capture, connection, *software in tuples(rows.part(columns, np.flatnonzero(rows.valid("software_name")))):
+            if len(self._software) < _MOST_NAMED:
+                self._software[capture, connection] = " ".join(filter(None, software))
+
+    def result(self) -> list[Finding]:
+        """What was found so far, the worst first."""
+        found = [one for rule in self._rules for one in rule.findings()]
+        for one in found:
+            if one.process is not None:
+                one.software = self._software.get(one.process)
+        order = list(RULES)
+        found.sort(key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule), -one.count))
+        return found
+
+
+def batch_of(found: Iterable[Finding]) -> pa.RecordBatch:
+    """Findings as Arrow data, with the columns of ``SCHEMA``."""
+    rows = [one.row() for one in found]
+    columns = []
+    for wanted in SCHEMA:
+        values = [row[wanted.name] for row in rows]
+        if pa.types.is_timestamp(wanted.type):
+            columns.append(pa.array(values, pa.int64()).cast(TIMESTAMP))
+        else:
+            columns.append(pa.array(values, wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def summary(found: Sequence[Finding]) -> list[str]:
+    """What findings say together, in a sentence."""
+    counts = Counter(one.severity for one in found)
+    said = ", ".join(f"{counts[word]} {word}" for word in SEVERITIES if counts[word])
+    return [f"{len(found)} finding{'s' if len(found) > 1 else ''}: {said}." if found else "No findings."]
+
+
+def _evidence(row: showing.Row) -> str:
+    said = [
+        f"frame {one['frame']}" if one["frame"] is not None else f"connection {one['connection']}"
+        for one in row["evidence"][:3]
+    ]
+    return ", ".join(said) + (", …" if len(row["evidence"]) > 3 else "")
+
+
+def _who(row: showing.Row) -> str:
+    host = row["client_host"]
+    said = [] if host is None else [host if row["client_port"] is None else showing.host("client")(row)]
+    names = ("client_id", "software", "principal", "group_id")
+    said += [showing.readable(row[name]) for name in names if row[name] is not None]
+    if row["topic"] is not None:
+        said.append(showing.partition(row | {"topic_id": None}))
+    return " ".join(said) or "-"
+
+
+_SHOW: Callable[[str], Callable[[showing.Row], str]] = showing.plain
+
+
+SHOWN: Final = (
+    Column("severity", _SHOW("severity")),
+    Column("rule", _SHOW("rule")),
+    Column("who", _who, shrink=16, wrap=True),
+    Column("what", showing.said("summary"), shrink=36, wrap=True),
+    Column("evidence", _evidence, shrink=12, wrap=True),
+    Column("what to change", showing.said("advice"), shrink=30, wrap=True),
+)
+"""The columns of a terminal and of a page."""

@@ -1,0 +1,294 @@
+"""Rules about members of groups: rebalances, heartbeats, and members that do not work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, keyed
+from kwire.report.sums import tuples
+from kwire.report.tallies import Array, Rows, Tallies, Tally
+
+__all__ = ["LateHeartbeats", "LatePolls", "Limits", "Rebalances", "Stopped"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on it is a finding. Rates are per minute of the capture's clock."""
+
+    rebalances: int = 10
+    """Generations of one group in a minute."""
+    heartbeat_gap: float = 1.0
+    """Time between two heartbeats of a member, as a part of its session timeout."""
+    late_polls: int = 1
+    """How often a client left a group and joined it again on the same connection."""
+    stopped_seconds: float = 60.0
+    """How long before its last heartbeat a member of a group stopped to fetch."""
+
+
+class Rebalances(Rule[Limits]):
+    """A group that rebalances over and over, and who joins it anew."""
+
+    name = "rebalance-loop"
+    tables = ("calls",)
+    keys = ("group_id",)
+    together = "group"
+    severity = "high"
+    _COLUMNS = (
+        "capture",
+        "connection",
+        "correlation_id",
+        "direction",
+        "api_name",
+        "client_id",
+        "group_id",
+        "generation",
+    )
+    advice = (
+        "see why members come and go: time between polls (max.poll.interval.ms), missed heartbeats, restarts; use "
+        "static membership (group.instance.id) and cooperative assignment"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._asked: dict[tuple[str, int, int], str] = {}
+        self._latest: dict[str, int] = {}
+        self._joined: dict[str, Counter[str]] = {}
+        self._left: Counter[str] = Counter()
+
+    def take(self, name: str, rows: Rows) -> None:
+        told = rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")
+        hits: dict[int, str] = {}
+        """Rows of responses that begin a generation, and of which group."""
+        for row, values in zip(told.tolist(), tuples(rows.part(self._COLUMNS, told)), strict=True):
+            capture, connection, correlation, direction, api, client, group, generation = values
+            at = (capture, connection, correlation)
+            if direction == "request":
+                if group is None:
+                    continue
+                if api == "LeaveGroup":
+                    self._left[group] += 1
+                    continue
+                self._joined.setdefault(group, Counter())[client or "-"] += 1
+                self._asked[at] = group
+                if len(self._asked) > 1 << 16:
+                    del self._asked[next(iter(self._asked))]
+            elif api == "JoinGroup":
+                group = self._asked.pop(at, None)
+                if group is not None and generation is not None and generation > self._latest.get(group, 0):
+                    self._latest[group] = generation
+                    hits[row] = group
+        if hits:
+            made = rows.part(("capture", "connection", "frame", "frame_timestamp"), np.array(list(hits)))
+            made = made.append_column("group_id", pa.array(list(hits.values())))
+            self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        for (group,), one in self.tallies.items(self.tallies.totals().count >= self.limits.rebalances):
+            if one.busiest >= self.limits.rebalances:
+                who = ", ".join(f"{client} ({count})" for client, count in self._joined[group].most_common(5))
+                left = self._left[group]
+                said = f"{one.count} generations, {one.busiest} in a minute; {left} members left; joined: {who}"
+                yield self.found(said, one, group_id=group)
+
+
+class LateHeartbeats(Rule[Limits]):
+    """Members whose heartbeats come later than their session timeout, and who were told that they are not known."""
+
+    name = "late-heartbeats"
+    tables = ("calls",)
+    keys = ("client_host", "group_id", "client_id", "timeout")
+    largest = True
+    severity = "high"
+    advice = "find what stops the client (long pauses, starved processors); a larger session.timeout.ms tolerates it"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._timeout: dict[tuple[Any, ...], int] = {}
+        """By host, group and client_id: the session timeout that was asked for last."""
+        self._last: dict[tuple[Any, ...], int | None] = {}
+        """By group and member: when the last heartbeat came, None if the member has joined anew since."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        if not len(asked):
+            return
+        times = rows.times[asked]
+        joins = rows.mask("api_name", "JoinGroup")[asked]
+        clients, client_keys = keyed(rows, ("client_host", "group_id", "client_id"), asked)
+        timeouts = self._timeouts(rows.values("session_timeout_ms")[asked], joins, clients, client_keys)
+        # The heartbeats and joins of a member stand together, each behind the one before.
+        members, member_keys = keyed(rows, ("group_id", "member_id"), asked)
+        order = np.argsort(members, kind="stable")
+        own = members[order]
+        begins = np.append(True, own[1:] != own[:-1])
+        before = np.append(times[order[:1]], times[order[:-1]])
+        known = np.append(False, ~joins[order[:-1]])
+        first, last = np.flatnonzero(begins), np.append(np.flatnonzero(begins[1:]), len(own) - 1)
+        # Of the first ones, what earlier batches had.
+        for at, number in zip(first.tolist(), own[first].tolist(), strict=True):
+            earlier = self._last.get(member_keys[number])
+            known[at], before[at] = earlier is not None, earlier or 0
+        for at, number in zip(order[last].tolist(), own[last].tolist(), strict=True):
+            self._last[member_keys[number]] = None if joins[at] else int(times[at])
+        gaps = times[order] - before
+        allowed = timeouts[order] * (self.limits.heartbeat_gap * 1000)
+        late = known & ~joins[order] & (gaps > 0) & (allowed > 0) & (gaps >= allowed)
+        hits = np.flatnonzero(late)
+        hits = hits[np.argsort(order[hits])]
+        told = order[hits]
+        made = rows.part((*FRAME, "frame_timestamp", *CLIENT, "group_id"), asked[told])
+        made = made.append_column("timeout", pa.array(timeouts[told]))
+        self.tallies.add(Rows(made), np.arange(len(told)), amount=gaps[hits], each=True)
+
+    def _timeouts(self, asked: Array, joins: Array, clients: Array, keys: Sequence[tuple[Any, ...]]) -> Array:
+        """The session timeout of each row: that of the JoinGroup request before it, of the same client."""
+        asked = asked.astype(np.int64)
+        earlier = np.array([self._timeout.get(key, 0) for key in keys], np.int64)
+        if not joins.any():
+            return earlier[clients]
+        order = np.argsort(clients, kind="stable")
+        at = np.arange(len(order))
+        begins = np.append(True, clients[order[1:]] != clients[order[:-1]])
+        start = np.maximum.accumulate(np.where(begins, at, 0))
+        latest = np.maximum.accumulate(np.where(joins[order], at, -1))
+        found = np.empty(len(order), np.int64)
+        found[order] = np.where(latest >= start, asked[order[latest]], earlier[clients[order]])
+        for number, timeout in zip(clients[joins].tolist(), asked[joins].tolist(), strict=True):
+            self._timeout[keys[number]] = timeout
+        return found
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, group, client, timeout), one in self.tallies.items():
+            said = f"up to {one.amount / 1e6:.1f} s between heartbeats, with a session timeout of {timeout / 1000:g} s"
+            yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+class LatePolls(Rule[Limits]):
+    """Consumers that leave their group and join it again: that is what a client does for a program that did not poll
+    for longer than ``max.poll.interval.ms``."""
+
+    name = "late-polls"
+    tables = ("calls",)
+    keys = (*CLIENT, "group_id")
+    severity = "high"
+    advice = (
+        "unless the program unsubscribes on purpose: work on fewer records between polls (max.poll.records), or raise "
+        "max.poll.interval.ms"
+    )
+    _MOST = 1 << 16
+    """Members that have left and may come back."""
+    _HEARTBEATS = ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+    _COLUMNS = (
+        "capture", "connection", *CLIENT, "group_id", "api_name", "generation", "rebalance_timeout_ms",
+    )  # fmt: skip
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._left: dict[tuple[Any, ...], None] = {}
+        self._allowed: dict[tuple[Any, ...], int] = {}
+
+    def take(self, name: str, rows: Rows) -> None:
+        # In the newer protocols a member leaves with the epoch -1 and joins with 0.
+        old = ("JoinGroup", "LeaveGroup")
+        told = rows.where(api_name=(*old, *self._HEARTBEATS), direction="request", status="ok")
+        told = told[(rows.mask("api_name", old) | rows.mask("generation", (-1, 0)))[told]]
+        hits = []
+        for row, values in zip(told.tolist(), tuples(rows.part(self._COLUMNS, told)), strict=True):
+            capture, connection, host, client, group, api, generation, allowed = values
+            at = (capture, connection, group)
+            if api == "LeaveGroup" or (generation == -1 and api != "JoinGroup"):
+                self._left[at] = None
+                if len(self._left) > self._MOST:
+                    del self._left[next(iter(self._left))]
+            elif at in self._left:
+                del self._left[at]
+                hits.append(row)
+                if (allowed or 0) > 0:
+                    self._allowed[host, client, group] = allowed
+        self.tallies.add(rows, np.array(hits, np.int64), each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        for key, one in self.tallies.items(self.tallies.totals().count >= self.limits.late_polls):
+            host, client, group = key
+            said = f"it left the group and joined it again {_times(one.count)}"
+            if key in self._allowed:
+                said += f"; its max.poll.interval.ms is {self._allowed[key] / 1000:g} s"
+            yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+class Stopped(Rule[Limits]):
+    """A member of a group that still sends heartbeats, but fetches no more.
+
+    One that has no partition left does not fetch either: partitions go with a new generation, so it must have fetched
+    in the one that it is in. And a client that was closed is not stuck, if another has its client_id.
+    """
+
+    name = "stopped-consumers"
+    tables = ("frames", "calls")
+    also = ("connections",)
+    keys = (*CLIENT, "capture", "connection")
+    severity = "high"
+    advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
+    _BEATS = ("SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._beats = Tallies(*CLIENT, "group_id", "member_id", "generation")
+        self._closed: dict[tuple[str, int], int] = {}
+        """When clients closed connections, by capture and connection."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            self.tallies.add(rows, rows.where(api_name="Fetch", direction="request"))
+        elif name == "calls":
+            beats = rows.where(api_name=self._BEATS, direction="request", status="ok")
+            # With the epoch 0 a member joins, with -1 it leaves.
+            self._beats.add(rows, beats[rows.values("generation", 1)[beats] > 0])
+        else:
+            closed = rows.where(ended_by="client")
+            columns = ("capture", "connection", "last_seen")
+            times = rows.values("last_seen")[closed].tolist()
+            for time, (capture, connection, _) in zip(times, tuples(rows.part(columns, closed)), strict=True):
+                if len(self._closed) < _MOST_CLOSED:
+                    self._closed[capture, connection] = time
+
+    def findings(self) -> Iterator[Finding]:
+        # The last that was fetched, on which connection.
+        fetched: dict[tuple[Any, ...], Tally] = {}
+        where: dict[tuple[Any, ...], tuple[str, int]] = {}
+        for (host, client, capture, connection), one in self.tallies.items():
+            mine = fetched.setdefault((host, client), Tally())
+            if mine.last is None or (one.last or 0) >= mine.last:
+                where[host, client] = capture, connection
+            mine.join(one)
+        members: dict[tuple[Any, ...], Tally] = {}
+        for (host, client, group, member, _), one in self._beats.items():
+            latest = members.get((host, client, group, member))
+            if latest is None or (one.last or 0) > (latest.last or 0):
+                members[host, client, group, member] = one
+        told: set[tuple[Any, ...]] = set()
+        for (host, client, group, _), beat in members.items():
+            one = fetched.get((host, client), Tally())
+            if one.last is None or beat.last is None or beat.first is None or (host, client, group) in told:
+                continue
+            quiet = (beat.last - one.last) / 1e6
+            closed = self._closed.get(where[host, client])
+            gone = closed is not None and closed - one.last < self.limits.stopped_seconds * 1e6
+            if quiet >= self.limits.stopped_seconds and one.last >= beat.first and not gone:
+                told.add((host, client, group))
+                said = f"no Fetch request in the {quiet:.0f} s before its last heartbeat"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+_MOST_CLOSED: Final = 1 << 16
+"""Connections of which it is known when they were closed."""

@@ -1,0 +1,262 @@
+"""Rules about what producers write: batches, compression, acknowledgements, what is sent again, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, together
+from kwire.report.sums import runs, tuples
+from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
+
+__all__ = ["Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on it is a finding. Rates are per minute of the capture's clock."""
+
+    tiny_batches: int = 1000
+    """Batches of one process and topic in a minute,"""
+    tiny_batch_records: float = 2.0
+    """if they have fewer records than this on average."""
+    uncompressed_bytes: int = 10_000_000
+    """Bytes of record sets without compression, of one topic."""
+    mixed_acks: int = 1
+    """Produce requests with acks=0, and as many with acks=all, of one client."""
+    retried_batches: int = 1
+    """Batches that one producer sent again (same producer id, epoch and sequence)."""
+    skew: float = 5.0
+    """How many times the mean the largest partition of a topic got,"""
+    skewed_bytes: int = 1_000_000
+    """of at least so many bytes, in four partitions or more."""
+    large_requests: int = 950_000
+    """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
+
+
+class TinyBatches(Rule[Limits]):
+    """Many batches with hardly a record in them."""
+
+    name = "tiny-batches"
+    tables = ("partitions",)
+    also = ("connections",)
+    keys = (*CLIENT, "topic", *PROCESS)
+    by_process = True
+    advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "connections":
+            return
+        sent = rows.where(api_name="Produce", direction="request", status="ok")
+        sent = sent[rows.valid("batches", "records")[sent]]
+        self.tallies.add(rows, sent, count=rows.values("batches")[sent], amount=rows.values("records")[sent])
+
+    def findings(self) -> Iterator[Finding]:
+        much = together(self.tallies)[1] >= self.limits.tiny_batches
+        for (host, client, topic), found in busiest(self.tallies, much):
+            one = found.tally
+            if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
+                said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
+                yield self.found(said, one, client_host=host, client_id=client, topic=topic, **found.who)
+
+
+class Uncompressed(Rule[Limits]):
+    """Large topics that are not compressed."""
+
+    name = "no-compression"
+    tables = ("partitions",)
+    keys = ("topic",)
+    together = "topic"
+    severity = "low"
+    advice = "set compression.type (lz4 or zstd) at the producers"
+
+    def take(self, name: str, rows: Rows) -> None:
+        sent = rows.where(api_name="Produce", direction="request", status="ok", compression="none")
+        self.tallies.add(rows, sent, amount=rows.values("record_bytes")[sent])
+
+    def findings(self) -> Iterator[Finding]:
+        much = self.tallies.totals().amount >= self.limits.uncompressed_bytes
+        for (topic,), one in self.tallies.items(much):
+            yield self.found(f"{int(one.amount)} bytes of records without compression", one, topic=topic)
+
+
+class MixedAcks(Rule[Limits]):
+    """Some requests of a client are not acknowledged at all, others by all replicas."""
+
+    name = "mixed-acks"
+    tables = ("calls",)
+    keys = CLIENT
+    advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._all = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="Produce", acks=0))
+        self._all.add(rows, rows.where(api_name="Produce", acks=-1))
+
+    def findings(self) -> Iterator[Finding]:
+        # Without acknowledgement is rare: with all of them is looked up for these.
+        none, of_all = self.tallies.totals(), counts(self.tallies, self._all)
+        enough = np.minimum(none.count, of_all) >= max(self.limits.mixed_acks, 1)
+        for ((host, client), one), many in zip(self.tallies.items(enough), of_all[enough].tolist(), strict=True):
+            said = f"{one.count} Produce requests with acks=0 and {many} with acks=all"
+            yield self.found(said, one, client_host=host, client_id=client)
+
+
+class Retried(Rule[Limits]):
+    """A producer sends a batch again."""
+
+    name = "retried-batches"
+    tables = ("records",)
+    keys = ("producer_id", "of", "partition")
+    together = "topic"
+    severity = "low"
+    advice = (
+        "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
+    )
+
+    _BACK = 5
+    """Batches in flight that an idempotent producer may have."""
+    _KEPT = 1 << 16
+    """Batches that are remembered from one call to the next."""
+    _OF = ("producer_id", "producer_epoch", "of", "partition")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._before: pa.Table | None = None
+        """The last batches of each producer and partition."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        known = np.flatnonzero(rows.values("producer_id", -1) >= 0)
+        if not len(known):
+            return
+        known = known[(rows.mask("source", "produce") & rows.mask("status", "ok"))[known]]
+        sent = rows.part(rows.table.column_names, known)
+        if not sent.num_rows:
+            return
+        sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
+            ["topic", "topic_id"]
+        )
+        # The first record of each batch. Batches of several partitions stand in a frame one behind the other.
+        sent = sent.take(pa.array(runs(sent, ("capture", "frame", *self._OF))))
+        old = 0
+        if self._before is not None:
+            old = self._before.num_rows
+            sent = pa.concat_tables([self._before, sent])
+        logs, frames = numbers(sent, self._OF), numbers(sent, ("capture", "frame"))
+        order = np.argsort(logs, kind="stable")
+        # Rows may be cut within a batch: what goes on with one is none of its own.
+        order = order[np.append(True, (np.diff(logs[order]) != 0) | (np.diff(frames[order]) != 0))]
+        own, frames = logs[order], frames[order]
+        sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
+        again = np.zeros(len(order), bool)
+        for back in range(1, min(self._BACK, len(order) - 1) + 1):
+            same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
+            again[back:] |= same & (frames[back:] != frames[:-back])
+        hits = np.sort(order[again & (order >= old)])
+        self.tallies.add(Rows(sent), hits, each=True)
+        kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
+        self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
+
+    def findings(self) -> Iterator[Finding]:
+        # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
+        producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
+        for (producer, topic, partition), one in self.tallies.items():
+            tally, partitions = producers.setdefault((producer, topic), (Tally(), []))
+            tally.join(one)
+            partitions.append(partition)
+        for (producer, topic), (one, partitions) in producers.items():
+            if one.count >= self.limits.retried_batches:
+                said = f"producer {producer} sent {one.count} batches again"
+                if len(partitions) > 1:
+                    said += f", to {len(partitions)} partitions"
+                yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
+
+
+class Skew(Rule[Limits]):
+    """One partition of a topic gets much more than the others."""
+
+    name = "skewed-partitions"
+    tables = ("partitions",)
+    keys = ("topic", "partition")
+    together = "topic"
+    severity = "low"
+    advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._partitions: dict[str, int] = {}
+        """By topic: how many partitions it has, where metadata were asked for."""
+
+    def take(self, name: str, rows: Rows) -> None:
+        known = rows.where(api_name="Metadata", direction="response", status="ok")
+        if len(known):
+            known = known[rows.valid("topic", "partition")[known]]
+            told = rows.part(("topic", "partition"), known).group_by("topic", use_threads=False)
+            for topic, most in tuples(told.aggregate([("partition", "max")]).select(["topic", "partition_max"])):
+                self._partitions[topic] = max(most + 1, self._partitions.get(topic, 0))
+        sent = rows.where(api_name="Produce", direction="request", status="ok")
+        sent = sent[rows.valid("topic")[sent]]
+        self.tallies.add(rows, sent, amount=rows.values("record_bytes")[sent])
+
+    def findings(self) -> Iterator[Finding]:
+        totals = self.tallies.totals()
+        if not len(totals.count):
+            return
+        of = numbers(totals.keys, ("topic",))
+        order = np.lexsort((-totals.amount, of))
+        # By topic: its largest partition, and all of them.
+        largest = order[firsts(of[order])]
+        most, total = totals.amount[largest], np.bincount(of, weights=totals.amount)
+        # To some of them nothing may be written at all.
+        topics = tuples(totals.keys.select(["topic"]).take(pa.array(largest)))
+        known = np.array([self._partitions.get(topic, 0) for (topic,) in topics])
+        count = np.maximum(np.bincount(of), known)
+        mean = (total - most) / np.maximum(1, count - 1)
+        skewed = (count >= 4) & (total >= self.limits.skewed_bytes) & (most >= self.limits.skew * mean)
+        which = np.zeros(len(of), bool)
+        which[largest[skewed]] = True
+        for at, ((topic, partition), one) in zip(of[which].tolist(), self.tallies.items(which), strict=True):
+            said = f"{one.amount / total[at]:.0%} of {int(total[at])} bytes go to one of {count[at]} partitions"
+            yield self.found(said, one, count=int(one.amount), topic=topic, partition=partition)
+
+
+class Large(Rule[Limits]):
+    """Requests that are nearly, or already, larger than what is allowed."""
+
+    name = "large-messages"
+    tables = ("frames",)
+    keys = CLIENT
+    advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
+    _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._refused = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        asked = rows.where(api_name="Produce", direction="request")
+        sizes = rows.values("size")[asked]
+        large = sizes >= self.limits.large_requests
+        self.tallies.add(rows, asked[large], amount=sizes[large])
+        wrong = rows.errors
+        self._refused.add(wrong, wrong.where(error=self._REFUSED))
+
+    def findings(self) -> Iterator[Finding]:
+        refused = dict(self._refused.items())
+        for (host, client), one in self.tallies.items():
+            said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
+            wrong = refused.pop((host, client), None)
+            if wrong is not None:
+                said += f"; {wrong.count} requests were refused as too large"
+                one.join(wrong)
+            yield self.found(said, one, client_host=host, client_id=client)
+        for (host, client), one in refused.items():
+            yield self.found(f"{one.count} requests were refused as too large", one, client_host=host, client_id=client)

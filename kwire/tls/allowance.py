@@ -1,0 +1,60 @@
+"""How much work the TLS connections of one capture may ask for beside reading each record once: ``Allowance``.
+
+A few bytes can ask for much: a hole says that thousands of records may be missing, each of which has another sequence
+number to try; a hello asks for keys; a KeyUpdate asks for the next one. So all of it is paid for in bytes, which the
+connections earn as they are read. One budget holds for the capture: what one connection leaves over, others may need.
+
+The unit is a byte of ciphertext. Prices follow what the work costs beside the promise of 2 us a byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kwire.tls.suites import Suite
+
+__all__ = ["GRANT", "Allowance"]
+
+GRANT: Final = 1 << 16
+"""What there is to begin with: a hole near the beginning of a capture may need thousands of attempts."""
+GENERATION: Final = 8
+"""Deriving the secret after a KeyUpdate from the one before."""
+
+_ATTEMPT: Final = 8
+"""An attempt to open a record, whose tag is looked at before anything is decrypted."""
+_ATTEMPT_CBC: Final = 20
+"""One with a cipher that decrypts first."""
+_OPENED_FOR_ONE: Final = 256
+"""Bytes of a record whose attempt costs one more."""
+_KEY: Final = 32
+"""Deriving the key of a direction."""
+_HASHED_FOR_ONE: Final = 512
+"""Bytes of handshake messages in a master secret that cost one more."""
+
+
+class Allowance:
+    """What is left to spend."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = GRANT
+
+    def earn(self, count: int) -> None:
+        """Says that so many bytes of ciphertext were read."""
+        self._left += count
+
+    def spend(self, price: int) -> bool:
+        """Whether there is enough for this price, which is paid then."""
+        if price > self._left:
+            return False
+        self._left -= price
+        return True
+
+    def attempt(self, suite: Suite, size: int) -> bool:
+        """Pays for an attempt to open a record of ``size`` bytes."""
+        return self.spend((_ATTEMPT_CBC if suite.cipher == "CBC" else _ATTEMPT) + size // _OPENED_FOR_ONE)
+
+    def keys(self, count: int, hashed: int = 0) -> bool:
+        """Pays for so many keys, and for bytes that are hashed for them."""
+        return self.spend(_KEY * count + hashed // _HASHED_FOR_ONE)

@@ -1,0 +1,78 @@
+"""Private parts of numba: all are there with this version, and kernels compile and give the same without them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kwire.kernels import fence
+
+CALL = """
+import numpy as np
+from numba.core import {module}
+{change}
+from kwire.kernels import fence
+from kwire.kernels.engine import MACHINE
+from kwire.kernels.names import NameTable
+print(*fence.closed())
+names = NameTable()
+data = np.frombuffer(b"abcabd" + bytes(64), np.uint8).copy()
+print(*names.numbers(data, np.array([0, 3, 0]), np.array([3, 3, 3]), MACHINE))
+"""
+
+
+def called(tmp_path: Path, change: str, module: str = "codegen") -> list[str]:
+    """The closed fences, and what a kernel of many parts gives, where numba was changed before kwire is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALL.format(change=change, module=module)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    return done.stdout.splitlines()
+
+
+def test_every_private_part_is_there_with_this_numba() -> None:
+    assert fence.closed() == []
+
+
+@pytest.mark.parametrize(
+    ("part", "closed"),
+    [
+        ("codegen.JITCPUCodegen.set_env", "libraries"),
+        ("codegen.JITCodeLibrary.get_pointer_to_function", "libraries"),
+        ("cgutils.do_boundscheck", "indices"),
+        ("caching.FunctionCache.load_overload", "cache"),
+        ("caching._CacheLocator.get_source_stamp", "cache"),
+    ],
+)
+def test_a_part_whose_parameters_have_changed_is_not_used_and_kernels_compile_without_it(
+    part: str, closed: str, tmp_path: Path
+) -> None:
+    change = f"import inspect; {part}.__signature__ = inspect.Signature([])"
+    assert called(tmp_path, change, part.partition(".")[0]) == [closed, "0 1 0"]
+    kept = bool(list(tmp_path.rglob("*.nbc")))
+    assert kept == (closed != "cache"), "machine code is kept unless that fence is closed"
+
+
+def test_what_is_replaced_is_put_back() -> None:
+    from numba import njit
+    from numba.core import cgutils, codegen
+    from numba.core.registry import cpu_target
+    from numba.np import arrayobj
+
+    made = fence.entry(njit(boundscheck=True)(lambda values: values[1]))
+    assert made(np.array([3, 7])) == 7
+    with pytest.raises(IndexError):
+        made(np.zeros(1, np.int64))
+    assert arrayobj.fix_integer_index.__module__ == arrayobj.__name__
+    assert cgutils.do_boundscheck.__module__ == cgutils.__name__
+    assert cpu_target.target_context.codegen().create_library.__func__ is codegen.JITCPUCodegen.create_library
+    assert cpu_target.target_context.codegen().set_env.__func__ is codegen.JITCPUCodegen.set_env
