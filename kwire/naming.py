@@ -33,7 +33,10 @@ _MORE: Final = re.compile(r"[^/]*@")
 _BUCKETS: Final = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs"))
 _CONTAINERS: Final = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 _HARMLESS: Final = frozenset(
-    ("allow_bucket_creation", "allow_bucket_deletion", "endpoint_override", "region", "scheme")
+    (
+        *("allow_bucket_creation", "allow_bucket_deletion", "anonymous", "endpoint_override", "region", "scheme"),
+        *("force_virtual_addressing", "request_timeout", "connect_timeout", "user", "replication", "buffer_size"),
+    )
 )
 """Options whose values errors may quote."""
 _SHORTEST: Final = 4

@@ -6,7 +6,8 @@ find is told once.
 
 Rules kept here:
 
-- Memory is bounded: of a second at most ``MOST_KEYS`` APIs, topics and clients are told apart, the rest are "others".
+- Memory is bounded: of a second at most ``MOST_KEYS`` APIs, topics and clients are told apart, of all seconds together
+  ``MOST_OF_ALL``, the rest are "others". Rules that remember more than ``MOST_KEPT`` things begin anew.
 - The clock is that of the capture. What comes late counts for its own second, if that is still looked at.
 """
 
@@ -29,6 +30,8 @@ __all__ = ["KINDS", "TABLES", "Live", "Rates"]
 
 KINDS: Final = ("api", "topic", "client")
 MOST_KEYS: Final = 2_000
+MOST_OF_ALL: Final = 100_000
+MOST_KEPT: Final = 1 << 18
 _OTHERS: Final = "others"
 _SEEN: Final = frozenset(("partitions", "calls", "frames"))
 _RULES: Final = [name for name, rule in rules.RULES.items() if _SEEN.issuperset(rule.tables)]
@@ -99,6 +102,9 @@ class Live:
         """Findings as they are now, in the order in which they appeared."""
         self._of: OrderedDict[int, _Second] = OrderedDict()
         self._topics: dict[int, list[str]] = {}
+        self._held = 0
+        """Keys of all seconds together."""
+        self._thresholds = thresholds
         self._finder = rules.Finder(_RULES, thresholds)
         self._needed = rules.needed(_RULES, also=False)
         self._known: dict[tuple[Any, ...], int] = {}
@@ -131,6 +137,9 @@ class Live:
         order = {key: self._known[key] if key in self._known else next(self._numbers) for key in now}
         self._known = order
         self.found = [now[key] for key in sorted(now, key=order.__getitem__)]
+        if self._finder.kept() > MOST_KEPT:
+            # A capture that goes on has ever more clients and connections, which it may invent.
+            self._finder = rules.Finder(_RULES, self._thresholds)
         return fresh
 
     def span(self, now: int | None = None) -> float:
@@ -186,9 +195,11 @@ class Live:
             of = self._of[second] = {}
         found = of.get((kind, key))
         if found is None:
-            if len(of) >= MOST_KEYS:
+            if len(of) >= MOST_KEYS or self._held >= MOST_OF_ALL:
                 key = _OTHERS if kind != "client" else (_OTHERS, None)
+            before = len(of)
             found = of.setdefault((kind, key), Rates())
+            self._held += len(of) - before
         return found
 
     def _saw(self, times: Any) -> None:
@@ -199,7 +210,7 @@ class Live:
             self.last = latest
         for second in [one for one in self._of if one <= self.last // 1_000_000 - self.seconds]:
             self._slow = self._slower(self._slow, {second: self._of[second]})
-            del self._of[second]
+            self._held -= len(self._of.pop(second))
 
     # -- tables
 

@@ -462,6 +462,11 @@ class Tallies:
         if self._waiting >= max(_WAITING, len(self._pieces[0]) // 2):
             self._settle()
 
+    @property
+    def kept(self) -> int:
+        """How many rows it has in memory."""
+        return sum(map(len, self._pieces))
+
     def _amounts(self, of: Array, first: Array, amount: Array) -> Array:
         if self._largest:
             return _extremes(np.maximum, of, first, amount.astype(np.float64))

@@ -43,6 +43,7 @@ from pyspark.sql.types import StructField, StructType
 from kwire import tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
+from kwire.naming import secrets_of
 from kwire.spark import growing
 from kwire.spark import stores as object_stores
 from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python, sentence_first, told
@@ -498,6 +499,12 @@ class KwireDataSource(DataSource):
                     f"the option {name!r} is no option of a table, of which everybody sees the options: "
                     f"SELECT ... FROM t WITH (`{name}` '...') gives it for a query"
                 )
+            for name, value in options.items():
+                if secrets_of(value):
+                    raise KwireError(
+                        f"the option {name!r} has credentials, and everybody sees the options of a table: give them in "
+                        "the environment, or for a query: SELECT ... FROM t WITH (`s3.secret_key` '...')"
+                    )
             first, *others = schema.fields
             kept = StructField(first.name, first.dataType, first.nullable, {CATALOG: json.dumps(options)})
             return StructType([kept, *others])

@@ -243,3 +243,46 @@ def test_the_command(spark: SparkSession, captures: Path, tmp_path: Path, capsys
     assert dataset.dataset(output).to_table().column_names == ["status", "api_name"]
     assert cli.main(["spark", "export", str(tmp_path / "nothing"), str(output) + "2"]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+def test_nothing_is_written_through_a_link_in_the_output(
+    spark: SparkSession, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, theirs, treasure = str(captures / "first-light.pcap"), tmp_path / "theirs", tmp_path / "treasure"
+    theirs.mkdir()
+    treasure.write_text("gold")
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "_SUCCESS").symlink_to(treasure)
+    (output / "_temporary").symlink_to(theirs)
+    move, moved = exporting.put, []
+
+    def seen(filesystem: Any, file: str, *more: Any) -> None:
+        moved.append(Path(file).resolve())
+        move(filesystem, file, *more)
+
+    monkeypatch.setattr(exporting, "put", seen)
+    export(spark, read, str(output), mode="append")
+    assert moved
+    assert all(one.is_relative_to(output) for one in moved)
+    assert (output / "_SUCCESS").read_bytes() == b""
+    assert not (output / "_SUCCESS").is_symlink()
+    (output / "api_name=Metadata").symlink_to(theirs)
+    with pytest.raises(OSError, match="a link, or no folder"):
+        export(spark, read, str(output), mode="append", partition_by=["api_name"])
+    assert not [one.name for one in output.iterdir() if one.name.startswith("_temporary-")]
+    # What is replaced is the link.
+    export(spark, read, str(output), mode="overwrite")
+    assert (treasure.read_text(), list(theirs.iterdir())) == ("gold", [])
+    (output / "_delta_log").symlink_to(theirs)
+    with pytest.raises(KwireError, match="_delta_log is a link"):
+        export(spark, read, str(output), mode="append", form="delta")
+
+
+def test_errors_of_an_export_name_no_credentials(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    local = exporting.filesystem_of(str(tmp_path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "filesystem_of", lambda *_: local)
+        with pytest.raises(KwireError, match="s3://bucket/out is not empty"):
+            export(spark, str(captures / "first-light.pcap"), "s3://KEY:CANARY/CANARY@bucket/out")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import pickle
+import struct
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+from kwire.capture import splits
+from kwire.capture.parts import Part
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError, KwireError
 from kwire.spark import files
-from kwire.spark.across import sensor_of
-from kwire.spark.source import Options
+from kwire.spark.across import Whole, sensor_of
+from kwire.spark.carried import Carried
+from kwire.spark.source import FilePartition, Options, SensorPartition
 
 SECRETS = ("AKIDEXAMPLE", "wJalr", "XUtn", "FEMI", "hunter2", "t0ken")
 
@@ -129,3 +136,66 @@ def test_long_digits_are_a_pattern_of_sensors() -> None:
 def test_a_sensor_that_no_name_has_is_an_error(sensor: int | str) -> None:
     with pytest.raises(KwireError, match="the option 'sensor'"):
         sensor_of("/a/b/c.pcap", sensor)
+
+
+def test_links_to_their_own_folder_are_listed_once(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).symlink_to(".")
+    (tmp_path / "x.pcap").write_bytes(b"")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "y.pcap").write_bytes(b"")
+    (tmp_path / "out").symlink_to(outside)
+    os.mkfifo(tmp_path / "pipe.pcap")
+    found = [str(tmp_path / one) for one in ("out/y.pcap", "x.pcap")]
+    assert [one.name for one in files.find([str(tmp_path)])] == found
+    assert [one.name for one in files.find([str(tmp_path / "**" / "*.pcap")])] == found
+
+
+def test_what_is_no_file_beside_a_segment_says_nothing_of_it(tmp_path: Path) -> None:
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(b"")
+    (found,) = files.find([str(log)])
+    assert found.beside("partition.metadata") is None
+    os.mkfifo(tmp_path / "partition.metadata")
+    assert found.beside("partition.metadata") is None
+    (tmp_path / "partition.metadata").unlink()
+    (tmp_path / "partition.metadata").symlink_to("/dev/zero")
+    assert found.beside("partition.metadata") is None
+
+
+CANARY = "5ec2e7" * 16
+
+
+def test_no_repr_has_a_secret(tmp_path: Path) -> None:
+    lines = f"CLIENT_RANDOM {'ab' * 32} {CANARY}\n"
+    section = _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    head = section + _block(1, struct.pack("<HHI", 101, 0, 0))
+    head += _block(10, struct.pack("<II", 0x544C534B, len(lines)) + lines.encode())
+    packet = _block(6, struct.pack("<5I", 0, 400_000, 0, 1400, 1400) + bytes(1400))
+    data = head + packet * 3_000
+    tracker = Tracker()
+    tracker.feed(head + packet)
+    saved = tracker.save()
+    assert CANARY not in f"{saved!r} {saved.schema!r} {saved.schema.metadata}"
+    again = Tracker()
+    again.restore(saved)
+    assert again._keys.text() == lines.encode()
+    split = splits.find(lambda offset, count: data[offset : offset + count], len(data), 1 << 20)[0]
+    assert CANARY in base64.b64decode(split.container["secrets"]).decode()
+    file = files.File(fs.LocalFileSystem(), "/x", "/x", 1, True, split=split)
+    uri = f"s3://KEY:{CANARY}@bucket/x"
+    options = Options.of(
+        {"path": uri, "keylog": uri, "topic_ids": uri, "across": "true", "statelocation": uri, "s3.secret_key": CANARY}
+    )
+    for one in (
+        *(split, file, FilePartition((file,)), SensorPartition(Whole((file,), (0,))), Part(split=split, state=saved)),
+        *(options, options.stores, options.stream, Carried(uri, 0, options.stores)),
+    ):
+        assert CANARY not in repr(one), type(one)
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    size = struct.pack("<I", len(body) + 12)
+    return struct.pack("<I", kind) + size + body + size

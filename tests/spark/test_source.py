@@ -220,6 +220,11 @@ def test_a_table_of_the_catalog_reads_with_its_options(spark: SparkSession, fold
         assert spark.table("kwire_records").columns == SCHEMAS["records"].names
         with pytest.raises(PySparkException, match="no option 'tables'"):
             spark.sql(f"CREATE TABLE kwire_wrong USING kwire OPTIONS (path '{folder}', tables 'records')")
+        # Everybody sees the options of a table.
+        for option in ("path 's3://KEY:CANARY@bucket/x'", f"path '{folder}', keylog 's3://bucket/x?secret_key=CANARY'"):
+            with pytest.raises(PySparkException, match="has credentials") as caught:
+                spark.sql(f"CREATE TABLE kwire_wrong USING kwire OPTIONS ({option})")
+            assert "CANARY" not in str(caught.value)
     finally:
         spark.sql("DROP TABLE kwire_records")
     spark.sql(f"CREATE TEMPORARY VIEW kwire_view USING kwire OPTIONS (path '{folder}/0.pcap')")

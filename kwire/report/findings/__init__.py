@@ -14,8 +14,8 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from kwire.report.findings import clients, consuming, errors, groups, offsets, p
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
 from kwire.report.sums import tuples
-from kwire.report.tallies import Rows, rows_of
+from kwire.report.tallies import Rows, Tallies, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
 
@@ -113,6 +113,18 @@ def _chosen(rules: Iterable[str] | None) -> list[type[Rule[Any]]]:
     return [RULES[name] for name in names]
 
 
+def _kept(one: object, deep: int = 4) -> int:
+    if isinstance(one, Tallies):
+        return one.kept
+    if not deep or isinstance(one, str | bytes):
+        return 0
+    if isinstance(one, Mapping):
+        return len(one) + sum(_kept(value, deep - 1) for value in one.values())
+    if isinstance(one, Sequence | Set | deque):
+        return len(one) + sum(_kept(value, deep - 1) for value in one)
+    return sum(_kept(value, deep - 1) for value in getattr(one, "__dict__", {}).values())
+
+
 class Finder:
     """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
 
@@ -152,6 +164,10 @@ class Finder:
         for rule in self._rules:
             if name in rule.tables or name in rule.also:
                 rule.take(name, rows)
+
+    def kept(self) -> int:
+        """How many things the rules remember, about: keys, rows and what waits."""
+        return _kept(self._rules)
 
     def _take_software(self, rows: Rows) -> None:
         columns = ("capture", "connection", "software_name", "software_version")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -173,3 +174,69 @@ def test_no_output_takes_the_place_of_a_capture(
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     assert all(Path(name).read_bytes() == data for name in names)
     assert Path(names[1]).is_symlink()
+
+
+URIS = {
+    "slash": "s3://AKIAX:CANARY/CANARY@bucket/x.pcap",
+    "options": "s3://bucket/x.pcap?access_key=AKIAX&secret_key=CANARY&region=x",
+    "space": "s3://AKIAX:CANARY CANARY@bucket/x.pcap",
+    "tab": "s3://AKIAX:CANARY\tCANARY@bucket/x.pcap",
+    "account": "abfs://cont:CANARY/CANARY==@acc.dfs.core.windows.net/x",
+}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("decode", "findings", "audit", "lineage", "top", "segments", "explain", "explain --frame 0", "schema import"),
+        *(
+            "schema compare",
+            "schema --schemas",
+            "decode x.pcap --keylog",
+            "decode x.pcap --topic-ids",
+            "decode --port x",
+        ),
+        *("report x.pcap -o x.html --against", "report x.pcap -o x.html", "decode x.pcap --format jsonl -o"),
+        *("export --otlp y.jsonl", "export x.pcap --otlp", "decode x.pcap --columns"),
+    ],
+)
+def test_no_command_says_or_writes_the_credentials_of_a_uri(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.pcap").write_bytes(pcap(exchange().packets))
+    for uri in URIS.values():
+        with contextlib.suppress(SystemExit):
+            assert cli.main([*command.split(), uri]) in (0, 2)
+        said = capsys.readouterr()
+        shown = said.out + said.err + "".join(one.read_text("utf-8", "replace") for one in tmp_path.glob("*.html"))
+        assert "CANARY" not in shown
+        assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("planted", ["pipe", "device"])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("t-0/00000000000000000000.log", "segments {root}"),
+        ("t-0/00000000000000000000.log", "decode {root}"),
+        ("t-0/partition.metadata", "decode {capture} --topic-ids {root}"),
+        ("x.json", "schema import {root}"),
+        ("x.jar", "schema import {root}/x.jar"),
+        ("ids.csv", "decode {capture} --topic-ids {root}/ids.csv"),
+        ("x.kwire", "schema --schemas {root}"),
+    ],
+)
+def test_what_is_no_file_is_neither_waited_for_nor_read(planted: str, name: str, command: str, tmp_path: Path) -> None:
+    captured = tmp_path / "c.pcap"
+    captured.write_bytes(pcap(exchange().packets))
+    path = tmp_path / "root" / name
+    path.parent.mkdir(parents=True)
+    if planted == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    found = run(*command.format(root=tmp_path / "root", capture=captured).split())
+    assert found.returncode in (1, 2)
+    assert "not a file" in found.stdout + found.stderr
+    assert "Traceback" not in found.stderr

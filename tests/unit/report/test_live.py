@@ -61,6 +61,34 @@ def test_keys_are_bounded_and_old_seconds_forgotten(monkeypatch: Any) -> None:
     assert sum(one.requests for _, one in seen.rates("client")) == 150
 
 
+def test_keys_of_all_seconds_together_are_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(live, "MOST_OF_ALL", 40)
+    seen = Live(10)
+    for second in range(30):
+        for client in range(30):
+            seen.add("frames", frames(second, client=f"{second} {client}"))
+        assert sum(map(len, seen._of.values())) == seen._held <= 40 + 3 * 10
+        assert sum(one.requests for _, one in seen.rates("client")) == seen.all().requests == 30 * min(10, second + 1)
+
+
+def test_rules_that_remember_too_much_begin_anew(monkeypatch: Any) -> None:
+    monkeypatch.setattr(live, "MOST_KEPT", 500)
+    seen = Live(10)
+    most = renewed = 0
+    wrong = {"direction": "response", "errors": ["UNKNOWN_SERVER_ERROR"], "latency_ms": 1.0}
+    for second in range(40):
+        clients = [frames(second, client=f"{second} {client}", **wrong) for client in range(100)]
+        (batch,) = pa.Table.from_batches(clients).combine_chunks().to_batches()
+        before = seen._finder
+        seen.add("frames", batch)
+        most = max(most, before.kept())
+        seen.look()
+        renewed += seen._finder is not before
+    assert renewed >= 5
+    assert 500 < most < 2_000
+    assert len(seen._known) < 2_000
+
+
 def test_a_golden_capture_as_a_whole() -> None:
     path = GOLDEN / "kafka-4.3-kraft-java" / "share.pcap"
     made = []

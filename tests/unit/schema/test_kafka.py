@@ -219,3 +219,33 @@ def test_30000_versions_that_are_alike_are_compared_once() -> None:
     assert lines(lambda: found.extend(map(str, kafka.compare(theirs, ours))), 2000) < 2000
     assert found == ["AData v7-8 $.b: not among our fields"]
     assert [str(one) for one in kafka.compare(ours, theirs)] == ["AData v7-8 $.b: only among our fields"]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_jar_is_compressed_as_jars_are(method: int, tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "x.jar", "w", method) as jar:
+        jar.writestr("X.json", '{"validVersions": "0"}' * 50)
+    with pytest.raises(SchemaError, match=f"method {method}, as no jar is"):
+        list(kafka.definitions(tmp_path / "x.jar"))
+
+
+def test_a_damaged_jar_is_an_error(tmp_path: Path):
+    path = tmp_path / "x.jar"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.writestr("X.json", "{}" + " " * 300)
+        jar.writestr("Y.json", "{}" + " " * 300)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for value in (0, 1, 0x7F, 0xFF, whole[at] ^ 1):
+            path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+            with pytest.raises(SchemaError):
+                list(kafka.definitions(path))
+
+
+def test_what_is_in_a_jar_several_times_is_not_read_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kafka, "MOST_OF_A_JAR", 10_000)
+    with zipfile.ZipFile(tmp_path / "x.jar", "w", zipfile.ZIP_DEFLATED) as jar:
+        for number in range(20):
+            jar.writestr(f"{number}.json", "{}" + " " * 1_000)
+    with pytest.raises(SchemaError, match="definitions of more than 10000 bytes"):
+        list(kafka.definitions(tmp_path / "x.jar"))

@@ -104,3 +104,27 @@ def test_rows_before_a_capture_names_a_topic_have_the_name_that_was_given() -> N
     assert topics(topic_ids={NAMED: "orders"}, topics=["orders"]) == [("orders", NAMED)] * 2
     with pytest.raises(ValueError, match="badly formed"):
         topics(topic_ids={"x": "orders"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.json", "[" * 100_000),
+        ("x.json", "{}\n" + "[" * 100_000),
+        ("x.json", f'[{{"id": "{NAMED}", "name": {{"a": [1]}}}}]'),
+        ("x.json", f'{{"{NAMED}": true}}'),
+        ("x.json", f'{{"{NAMED}": 1e999}}'),
+        ("x.json", '{"id": ' + "1" * 5_000 + ', "name": "x"}'),
+        ("x.csv", f"topic_id,name\n{NAMED},{'x' * 200_000}\n"),
+        ("x.csv", f"topic_id,name\r\n{NAMED},a\rb\0c\n"),
+    ],
+)
+def test_tables_that_are_damaged_are_errors(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(KwireError, match=r"x\.(json|csv): ") as caught:
+        topic_names([write(tmp_path, name, text)])
+    assert len(str(caught.value)) < len(str(tmp_path)) + 200
+
+
+def test_half_of_a_surrogate_pair_is_shown_as_none(tmp_path: Path) -> None:
+    names = topic_names([write(tmp_path, "x.json", f'{{"{NAMED}": "\\ud800x"}}')])
+    assert names == {NAMED: "\ufffdx"}
