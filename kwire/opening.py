@@ -103,6 +103,7 @@ def place(source: str, root: str, below: str) -> None:
         Path(source).replace(Path(root, below))
         return
     with _public_errors():
+        Path(root).mkdir(parents=True, exist_ok=True)
         folder = os.open(root, os.O_RDONLY | _FOLDER)
         try:
             for number, one in enumerate(folders, 1):

@@ -89,7 +89,7 @@ def _only_topics(kind: type[WireStruct]) -> bool:
 
 def hides_tags(kind: type[WireStruct]) -> bool:
     """Whether tagged fields that are not known are secret in a ``kind``."""
-    return not _only_topics(kind)
+    return bool(kind.SECRET_FIELDS)
 
 
 def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
@@ -107,7 +107,7 @@ def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object,
         elif isinstance(value, (bytes, str)) and is_secret(secret, value, inside):
             values[name] = redacted(value)
     unknown = values.get(UNKNOWN)
-    if unknown and kind.SECRET_FIELDS and hides_tags(kind):
+    if unknown and hides_tags(kind):
         values[UNKNOWN] = {tag: redacted(content) if content else content for tag, content in unknown.items()}
 
 

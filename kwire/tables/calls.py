@@ -2,11 +2,12 @@
 
 Strategy: which fields those are is a list of names (``_FIELDS``); a program for each kind of message
 (``kwire.kernels.programs``) finds those that its version has at the top of its body, and stops behind the last of them.
-There are no message objects, and what follows is not looked at.
+There are no message objects. What follows is looked at by ``Frames.left_over``, once for all tables.
 
 Rules kept here:
 
 - A message without any of these fields has no row. A field that a version does not have is null.
+- A body that is not what its version says to its last byte has no fields: in every table it is ``malformed``.
 - Numbers are those of the wire. Tagged fields are not looked for.
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.frames import Frames
+from kwire.kernels.judging import UNREADABLE
 from kwire.kernels.layouts import Status
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.portions import portions
@@ -91,7 +93,8 @@ class CallStatus(IntEnum):
 
 STATUSES: Final = {
     CallStatus.OK: "what a message says of itself",
-    CallStatus.MALFORMED: "the body is not what its version says, before the last of these fields; `error` says where",
+    CallStatus.MALFORMED: "the body is not what its version says; `error` says where, if that is before the last of "
+    "these fields",
 }
 """What each ``status`` means."""
 
@@ -141,9 +144,12 @@ class _Maker(Maker):
         }
         frame = rows[job_column(found)]
         bad = {one.row: one.sentence(frames) for one in failures}
+        # Where the rest of a body is not what its version says, these fields may be something else too.
+        whole = ~np.isin(frame, frames.odd[frames.left_over[frames.odd] == UNREADABLE])
+        bad |= dict(frames.errors(frame[~whole]))
         # What failed has nothing else: rows come in the order of frames.
-        all_rows = np.concatenate([frame, np.array(list(bad), np.int64)])
-        which = np.concatenate([np.arange(len(frame)), np.full(len(bad), -1)])
+        all_rows = np.concatenate([frame[whole], np.array(list(bad), np.int64)])
+        which = np.concatenate([np.flatnonzero(whole), np.full(len(bad), -1)])
         order = np.argsort(all_rows, kind="stable")
         all_rows, which = all_rows[order], which[order]
         costs = text_sizes(self._capture, frames)[all_rows]

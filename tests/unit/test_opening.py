@@ -138,8 +138,7 @@ def test_no_link_on_the_way_is_followed(planted: str, to: str, tmp_path: Path) -
 
 
 def test_a_file_takes_its_place(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    root.mkdir()
+    root = tmp_path / "new" / "root"
     (tmp_path / "treasure").write_text("gold")
     for number in range(2):
         (tmp_path / "rows").write_text(str(number))

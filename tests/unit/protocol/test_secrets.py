@@ -175,7 +175,7 @@ def test_a_canary_in_an_error_would_be_found():
         (messages.SaslAuthenticateRequest(auth_bytes=b""), True),
         (messages.DescribeConfigsResponse(results=[]), True),
         (messages.AlterUserScramCredentialsRequest(), True),
-        (messages.ProduceRequest(), False),
+        (messages.ProduceRequest(), True),
         (messages.HeartbeatRequest(), False),
     ],
 )

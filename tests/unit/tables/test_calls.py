@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,28 @@ def test_clusters_and_brokers_are_columns_that_are_asked_for() -> None:
     of_partitions = capture.read(io.BytesIO(data), "partitions", columns=columns[:-1])
     for found in (more, [row for batch in of_partitions for row in batch.to_pylist()]):
         assert all(of_frames[row["frame"]] == (row["broker_host"], row["broker_port"]) for row in found)
+
+
+def test_a_body_that_is_damaged_behind_its_fields_has_the_verdict_of_frames() -> None:
+    secret = b"Wq7zHUNTER2pwXk9" * 30
+    connection = Connection().open().send(metadata(1)).answer(metadata_answer(1))
+    # The length of the transactional id reaches into the record set.
+    good = b"\xff\xff" + struct.pack(">hii", 1, 1000, 1) + b"\x00\x01t" + struct.pack(">iii", 1, 0, 60 + len(secret))
+    good += bytes(60) + secret
+    damaged = b"\x01\xff" + good[2:]
+    connection.send(request(0, 3, 2, good)).send(request(0, 3, 3, damaged)).send(produce(4, -1))
+    data = pcap(connection.packets)
+    for window in (None, 4096):
+        found = {row["correlation_id"]: row for row in rows(data, window=window)}
+        assert [(number, row["status"], row["acks"]) for number, row in found.items()] == [
+            (2, "ok", 1),
+            (3, "malformed", None),
+            (4, "ok", -1),
+        ]
+        assert found[3]["transactional_id"] is None
+        assert found[3]["error"] == "the body is not what version 3 says"
+        assert "HUNTER" not in repr(found)
+        of_frames = [row for batch in capture.read(io.BytesIO(data), window=window) for row in batch.to_pylist()]
+        assert {row["correlation_id"]: row["status"] for row in of_frames if row["correlation_id"] in found} == {
+            number: row["status"] for number, row in found.items()
+        }
