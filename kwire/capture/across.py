@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.capture.parts import Part, ends, latest
-from kwire.capture.reading import UNREADABLE, Reading, said_of
+from kwire.capture.reading import UNREADABLE, Reading, is_damage, said_of
 from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, PACKET, Role, Status
@@ -110,13 +110,13 @@ class Scan:
     """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end.
 
     ``over``: of a split, those behind it are none (``Reading.over``). ``broken``: by the numbers of those files that
-    could not be read, or not to their end, behind how many bytes, why, and ``errno``: whoever reads them again is to
+    could not be read, or not to their end, behind how many bytes, and why: whoever reads them again is to
     have no more, or connections would go on from what nobody knows here."""
 
     edges: pa.Table
     common: Mapping[str, Any]
     over: bool = False
-    broken: Mapping[int, tuple[int, str, int | None]] = field(default_factory=dict)
+    broken: Mapping[int, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ def scan(
     heads = _Heads()
     tracker: Tracker | None = None
     over = False
-    broken: dict[int, tuple[int, str, int | None]] = {}
+    broken: dict[int, tuple[int, str]] = {}
     how: dict[str, Any] = {"ports": ports, "vxlan_ports": vxlan_ports, "keys": keys, "window": window}
     for number, reading in enumerate(_readings(sources, Part(left=None, split=split), how)):
         tracker = reading.tracker
@@ -165,12 +165,14 @@ def scan(
                 heads.note(tracker, frames)
                 # Nothing of a window has to be kept: then the work of each is worth more bytes.
                 reading.window = window if heads.open else LATER_WINDOWS * window
-        except CaptureError:
-            pass  # whoever reads it again finds the same
-        except UNREADABLE as error:
-            broken[number] = 0, said_of(error), getattr(error, "errno", None)
+        except (CaptureError, *UNREADABLE) as error:
+            if not is_damage(error):
+                raise
+            # Whoever reads a capture that is none, or damaged, again finds the same.
+            if not isinstance(error, CaptureError):
+                broken[number] = 0, said_of(error)
         if reading.broken is not None:
-            broken[number] = (*reading.broken, None)
+            broken[number] = reading.broken
         over = reading.over
     if tracker is None:
         return Scan(EDGES.empty_table(), {})
@@ -597,8 +599,9 @@ class Chain:
             try:
                 for frames in reading:
                     self._heard(frames)
-            except (CaptureError, *UNREADABLE):
-                pass
+            except (CaptureError, *UNREADABLE) as error:
+                if not is_damage(error):
+                    raise
         states = _latest_states(tracker)
         return {key: states[key] for key in doubtful}
 

@@ -6,11 +6,12 @@ Imports pyarrow only for a file that is compressed.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any, Final
 
 from kwire.capture.magics import compression
 
-__all__ = ["Around", "decompressed"]
+__all__ = ["Around", "DamagedError", "Decompressed", "decompressed"]
 
 _HEAD: Final = 4
 _NOT_HERE: Final = "xz"
@@ -33,9 +34,12 @@ def decompressed(source: Any) -> Any:
     codec = compression(head)
     if codec is None or codec == _NOT_HERE:
         return ahead
-    import pyarrow as pa
+    return Decompressed(ahead, codec)
 
-    return pa.CompressedInputStream(ahead, codec)
+
+class DamagedError(OSError):
+    """The bytes of a file are to blame: what is compressed is damaged, or the file has become shorter. Any other
+    ``OSError`` of a source speaks of the machine, or of the store that has the file."""
 
 
 class Around(io.RawIOBase):
@@ -57,6 +61,32 @@ class Around(io.RawIOBase):
         if not self.closed:
             self._source.close()
         super().close()
+
+
+class Decompressed(Around):
+    """What ``source`` holds, decompressed. Reading raises ``DamagedError``, and what ``source`` raises as it is."""
+
+    def __init__(self, source: Any, codec: str) -> None:
+        import pyarrow as pa
+
+        super().__init__(pa.CompressedInputStream(source, codec))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to ``size`` bytes (-1 or None: all); none at the end only."""
+        return bytes(self._of_source(self._source.read, None if size is None or size < 0 else size))
+
+    def readinto(self, buffer: Any) -> int:
+        return int(self._of_source(self._source.readinto, buffer))
+
+    @staticmethod
+    def _of_source(read: Callable[[Any], Any], how_much: Any) -> Any:
+        try:
+            return read(how_much)
+        except OSError as error:
+            # Arrow's own errors are plain ones without a number. Those of a source come through it as they are.
+            if type(error) is not OSError or error.errno is not None:
+                raise
+            raise DamagedError(*error.args) from None
 
 
 class _Ahead(Around):

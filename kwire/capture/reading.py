@@ -19,15 +19,16 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from kwire.capture.compressed import DamagedError, Decompressed
 from kwire.capture.frames import Frames
 from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
-from kwire.errors import CaptureError
+from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.kernels import engine
 from kwire.records.rooms import ROOMS
 from kwire.tls import KeyLog
 
-__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "said_of"]
+__all__ = ["UNREADABLE", "WINDOW", "Reading", "Source", "is_damage", "said_of"]
 
 WINDOW: Final = 8 << 20
 """Bytes read at once, at most. Less costs calls, more costs cache misses and memory."""
@@ -47,7 +48,7 @@ COMPRESSED_PIECE: Final = 4 << 10
 UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
 """What a source may raise where it cannot be read."""
 
-_IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, pa.CompressedInputStream)
+_IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, Decompressed, pa.CompressedInputStream)
 """Sources that are asked to write where the tracker reads: new memory for each window would cost as much as reading
 its packets, and a copy half of that."""
 
@@ -58,6 +59,15 @@ _MOST_IN_PLACE: Final = 64 << 20
 def said_of(error: BaseException) -> str:
     """What an error says, in one line."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether the bytes of a file are to blame for ``error``, and neither the machine nor the store that has them.
+
+    What reading, decoding and ``Reading`` raise is asked about; of anything else the bytes are not to blame."""
+    if isinstance(error, CaptureError) and error.__cause__ is not None:
+        error = error.__cause__
+    return isinstance(error, KwireError | DamagedError | EOFError) and not isinstance(error, MissingExtraError)
 
 
 class Source(Protocol):
@@ -80,7 +90,7 @@ class Reading:
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
-    the damage.
+    the damage. Where the source could not be read any further, what it raised is the ``__cause__``.
     """
 
     def __init__(
@@ -115,9 +125,9 @@ class Reading:
         self._progress = progress
         self._name = name
         self._bytes_read = 0
-        self._broken: str | None = None
+        self._broken: BaseException | None = None
         # A decompressor gives nothing of a read in which it fails. Other sources are read a window at a time.
-        self._piece = COMPRESSED_PIECE if isinstance(source, pa.CompressedInputStream) else WINDOW
+        self._piece = COMPRESSED_PIECE if isinstance(source, Decompressed | pa.CompressedInputStream) else WINDOW
         # Not what derives from these: its ``read`` may be another one.
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
@@ -134,9 +144,10 @@ class Reading:
             fresh = self._read(wanted)
             final = not fresh if self._live else len(fresh) < wanted
             try:
-                frames = tracker.feed(fresh, final=final, broken=self._broken)
+                broken = None if self._broken is None else said_of(self._broken)
+                frames = tracker.feed(fresh, final=final, broken=broken)
             except CaptureError as error:
-                raise self._named(error) from None
+                raise self._named(error) from self._broken
             if self._measures and len(fresh):
                 per_frame = len(fresh) // max(1, len(frames))
                 self.window = min(max(LEAST_WINDOW, FRAMES_AT_ONCE * per_frame), WINDOW)
@@ -151,7 +162,7 @@ class Reading:
         if self._part is not None and self._part.left is not None:
             yield tracker.finish(self._part.going_on(tracker))
         if tracker.error is not None:
-            raise self._named(tracker.error)
+            raise self._named(tracker.error) from self._broken
 
     def _named(self, error: CaptureError) -> CaptureError:
         return CaptureError(error.message, file=self._name or None, offset=error.offset)
@@ -159,7 +170,7 @@ class Reading:
     @property
     def broken(self) -> tuple[int, str] | None:
         """Behind how many bytes the source could not be read any further, and why; None where it could."""
-        return None if self._broken is None else (self._bytes_read, self._broken)
+        return None if self._broken is None else (self._bytes_read, said_of(self._broken))
 
     def notes(self) -> list[str]:
         """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
@@ -186,7 +197,7 @@ class Reading:
             except UNREADABLE as error:
                 if not self._bytes_read:
                     raise
-                self._broken = said_of(error)
+                self._broken = error
                 break
             if not got:
                 break

@@ -17,10 +17,10 @@ its files one after the other (``one_by_one``).
 
 Rules kept here:
 
-- Captures are put in order by the time of their first packet, then by their name. What is none, or cannot be read, is
-  a row with ``status`` ``bad_file``; the connections of the others go on as if its packets had been lost.
-- What could not be read once is not read by a later stage either (``File.broken``), perhaps with more luck: the others
-  go on from what was known of it.
+- Captures are put in order by the time of their first packet, then by their name. What is none, or damaged, is a row
+  with ``status`` ``bad_file``; the connections of the others go on as if its packets had been lost.
+- Where a file was found damaged is the same in all stages (``File.broken``): the others go on from what was known of
+  it. What cannot be read for another reason fails the task, or the query.
 - Captures of several sensors that see the same connection are kept apart: ``sensor`` says which file is whose.
 - Every task gives the same again when it is run again: nothing depends on which comes first, or on how many there are.
 """
@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwire.errors import KwireError
-from kwire.spark.workers import begin_task
+from kwire.spark.workers import begin_task, of_file, sentence_first
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -163,20 +163,21 @@ def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], i
 
 def begin_of(file: File) -> tuple[int, Broken | None]:
     """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
-    wrong with a file of which nothing can be read: where it belongs is not known then."""
+    wrong with a file that is damaged from its beginning on: where it belongs is not known then. Raises ``KwireError``
+    where it cannot be read for another reason."""
+    from kwire.capture.compressed import DamagedError
     from kwire.capture.containers import first_time
-    from kwire.capture.reading import UNREADABLE, said_of
     from kwire.spark.files import Broken
 
     head, broken = b"", None
     try:
-        with file.open() as stream:
+        with of_file(file.name), file.open() as stream:
             # A stream may give less than it is asked for.
             while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
                 head += more
-    except UNREADABLE as error:
+    except DamagedError as error:
         if not head:
-            broken = Broken(0, said_of(error), getattr(error, "errno", None))
+            broken = Broken(0, str(error))
     begin = first_time(head)
     return -(1 << 63) if begin is None else begin, broken
 
@@ -256,18 +257,20 @@ def read(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from kwire.spark.files import find
-    from kwire.spark.source import TOGETHER, Options, spark_schema
+    from kwire.spark.source import READ, Options, spark_schema, texts
 
     spark = spark or Session.active()
-    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
     named = [paths] if isinstance(paths, str) else list(paths)
-    if TOGETHER.lower() in map(str.lower, given):
-        raise KwireError(f"the option {TOGETHER!r} is for spark.read: here it is part_bytes")
-    checked = Options.of({**given, "table": table, "paths": json.dumps(named)})
+    checked = Options.of({**texts(options, READ), "table": table, "paths": json.dumps(named)})
     definition = checked.definition
     check(definition)
+    schema = spark_schema(definition, asked=True)
+    names = (definition.schema if columns is None else definition.chosen(columns)).names
+    schema = type(schema)([schema[name] for name in names])
     files = find(checked.paths, checked.wanted, checked.choice, stores=checked.stores)
-    checked.check_beside()
+    checked.beside()
+    if not files:
+        return spark.createDataFrame([], schema)
     total, first = sum(file.size or 0 for file in files), _at_once(spark, _first_parallelism)
     most = checked.most or _split_bytes(total, first)
     some = wholes(files, sensor, most)
@@ -276,11 +279,6 @@ def read(
     parts = parts_of(some, part_bytes)
     count = len(parts)
     shares = buckets or max(1, min(BUCKETS, count, _at_once(spark)))
-    schema = spark_schema(definition, asked=True)
-    if columns is not None:
-        schema = type(schema)([schema[name] for name in definition.chosen(columns).names])
-    else:
-        schema = type(schema)([schema[name] for name in definition.schema.names])
     work = _Work(checked, _Files.of(parts), shares, COMMITTED in schema.names)
     edges = mapped(spark.range(0, count, 1, count), work.scanned, from_arrow_schema(_EDGES))
     # By their numbers: of a few tasks, hashing would often leave one to do the work of two.
@@ -362,8 +360,9 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
 
 
 def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
-    begin_task()
-    yield from function(batches)
+    with sentence_first():
+        begin_task()
+        yield from function(batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,11 +395,13 @@ class _Files:
         return files
 
     def opened(self, place: int, said: Sequence[Sequence[Any]] = ()) -> Iterator[Any]:
-        """``broken``, open one after the other. Reading one that cannot be opened raises what opening it did."""
+        """``broken``, open one after the other. Reading one that is damaged at its beginning raises so."""
+        from kwire.capture.compressed import DamagedError
+
         for file in self.broken(place, said):
             try:
                 stream = file.open()
-            except (OSError, EOFError, pa.ArrowException) as error:
+            except DamagedError as error:
                 yield _Unopened(error)
                 continue
             with stream:
@@ -439,10 +440,8 @@ class _Work:
     """Whether parts are to know what later ones answer to their Produce requests."""
 
     def _how(self) -> dict[str, Any]:
-        from kwire.spark.source import keys_of
-
         one = self.options
-        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": keys_of(one.keylog, one.stores)}
+        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": one.beside()["keys"]}
 
     def scanned(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The edges of each part, in buckets."""
@@ -461,7 +460,8 @@ class _Work:
         def seen(frames: Any) -> None:
             names.extend((id_.hex(), name) for id_, name in topics.learn(frames))
 
-        found = scan(self.files.opened(place), seen=seen, split=self.files.split(place), **how)
+        with of_file(self.files[place][0].name, self.options.stores.hidden):
+            found = scan(self.files.opened(place), seen=seen, split=self.files.split(place), **how)
         of = [zlib.crc32(key) % self.shares for key in found.edges.column("ends").to_pylist()]
         in_buckets = found.edges.take(pa.array(sorted(range(len(of)), key=of.__getitem__), pa.int64()))
         broken = [(number, *one) for number, one in found.broken.items()]
@@ -498,7 +498,8 @@ class _Work:
             place = row["place"]
             edges = EDGES.empty_table() if row["edges"] is None else unpacked(row["edges"])
             again = partial(self.files.opened, place, said["broken"])
-            link = chain.add(place, edges, common, again, self.files.split(place))
+            with of_file(self.files[place][0].name, self.options.stores.hidden):
+                link = chain.add(place, edges, common, again, self.files.split(place))
             left: dict[int, list[bytes]] = {}
             for key, one in link.gone_on.items():
                 left.setdefault(one, []).append(key)

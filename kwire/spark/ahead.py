@@ -7,7 +7,8 @@ Rules kept here:
 
 - Memory is bounded: the piece that is read, and ``AT_ONCE`` more.
 - A file of which the beginning alone is read, to see what it is, is asked for ``FIRST`` bytes and no more.
-- What fails, fails in the read that it belongs to. Arrow tries again by itself what is worth trying again.
+- What fails, fails in the read that it belongs to, as a ``StoreError``: that of a store says nothing of the bytes that
+  it has. Arrow tries again by itself what is worth trying again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
-__all__ = ["AT_ONCE", "FIRST", "PIECE", "Ahead"]
+import pyarrow as pa
+
+__all__ = ["AT_ONCE", "FIRST", "PIECE", "Ahead", "StoreError"]
 
 FIRST: Final = 64 << 10
 """Bytes of the first request."""
@@ -25,6 +28,10 @@ PIECE: Final = 8 << 20
 """Bytes of the others."""
 AT_ONCE: Final = 2
 """Requests that are out while a piece is read."""
+
+
+class StoreError(OSError):
+    """A store has not given what it was asked for."""
 
 
 class Ahead(io.RawIOBase):
@@ -68,9 +75,12 @@ class Ahead(io.RawIOBase):
         return self._out.popleft().result() if self._out else b""
 
     def _read_at(self, begin: int, count: int) -> bytes:
-        found = bytes(self._file.read_at(count, begin)) if count > 0 else b""
+        try:
+            found = bytes(self._file.read_at(count, begin)) if count > 0 else b""
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(str(error)) from error
         if len(found) < count:
-            raise OSError(f"the file has become shorter: {len(found)} of {count} bytes from byte {begin} on")
+            raise StoreError(f"the file has become shorter: {len(found)} of {count} bytes from byte {begin} on")
         return found
 
     def close(self) -> None:

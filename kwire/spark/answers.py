@@ -152,7 +152,7 @@ def findings(
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
-            one = tables[table].select(*wanted)
+            one = _with_all(tables, table).select(*wanted)
             if key is _by_topic and table == "calls":
                 one = _of_transactions(one, _by_topic(tables["partitions"].where("api_name = 'TxnOffsetCommit'")))
             else:
@@ -170,6 +170,24 @@ def findings(
         made = found if made is None else made.unionByName(found)
     assert made is not None
     return made
+
+
+def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
+    """A table with the columns that are there only where they are asked for by name: brokers as other tables say them,
+    and no clusters."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = tables[name]
+    of = ["capture", "connection"]
+    brokers = [one for one in ("broker_host", "broker_port") if one not in rows.columns]
+    others = [tables[one] for one in ("connections", "frames") if one in tables]
+    if brokers and others:
+        rows = rows.join(others[0].select(*of, *brokers).dropDuplicates(of), of, "left")
+    elif brokers:
+        rows = rows.withColumns({"broker_host": F.lit(None).cast("string"), "broker_port": F.lit(None).cast("int")})
+    if name == "calls" and "cluster_id" not in rows.columns:
+        rows = rows.withColumn("cluster_id", F.lit(None).cast("string"))
+    return rows
 
 
 def _by_client(rows: DataFrame) -> DataFrame:

@@ -37,6 +37,8 @@ __all__ = ["decode_frames"]
 
 MADE_UP: Final = ("capture", "client_host", "client_port", "broker_host", "broker_port")
 """Columns of tables that say nothing of chunks."""
+UNITS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+"""Nanoseconds of each ``time_unit``."""
 
 
 def decode_frames(
@@ -45,6 +47,7 @@ def decode_frames(
     connection: ColumnOrName | Sequence[ColumnOrName] = "connection",
     direction: ColumnOrName = "direction",
     time: ColumnOrName = "time",
+    time_unit: str | None = None,
     payload: ColumnOrName = "payload",
     position: ColumnOrName | None = None,
     order: ColumnOrName | None = None,
@@ -58,9 +61,10 @@ def decode_frames(
     ``df`` has a row for each chunk. ``connection``: what is the same for all chunks of a connection, both directions
     (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
     ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
-    is the client is found out by what they send. ``time``: a timestamp, or nanoseconds since 1970; null ones come
-    first, and count as 1970. ``payload``: the bytes; null and empty ones are passed over. ``position``: which byte of
-    its direction is the first of the chunk, where the tracer counts them: bytes that it has lost are ``gap`` rows then.
+    is the client is found out by what they send. ``time``: a timestamp, or a number since 1970 with its ``time_unit``
+    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and count as 1970. ``payload``: the bytes; null and
+    empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the tracer
+    counts them: bytes that it has lost are ``gap`` rows then.
     ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
     data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
 
@@ -68,15 +72,14 @@ def decode_frames(
     column or option that there is not, ``CaptureError`` for a ``keylog`` or ``topic_ids`` that is not there.
     """
     from pyspark.sql import functions as sql
-    from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+    from pyspark.sql.types import StructField, StructType
 
-    from kwire.spark.source import Options, spark_schema
+    from kwire.spark.source import CHUNKS, Options, spark_schema, texts
 
-    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
-    checked = Options.of({**given, "table": table, "paths": json.dumps(["chunks"])})
+    checked = Options.of({**texts(options, CHUNKS), "table": table, "paths": json.dumps(["chunks"])})
     definition = checked.definition
     check(definition)
-    checked.check_beside()
+    checked.beside()
     try:
         names = definition.chosen(columns).names
     except ValueError as wrong:
@@ -91,9 +94,7 @@ def decode_frames(
 
     of = [connection] if not isinstance(connection, Sequence) or isinstance(connection, str) else list(connection)
     key = column(of[0]) if len(of) == 1 else sql.struct(*map(column, of))
-    when = column(time)
-    if isinstance(df.select(when).schema.fields[0].dataType, TimestampType | TimestampNTZType):
-        when = sql.unix_micros(when.cast("timestamp")) * 1000
+    when = _nanoseconds(column(time), df.select(column(time)).schema.fields[0].dataType, time_unit)
     chunks = df.select(
         key.alias("connection"),
         column(direction).cast("string").alias("side"),
@@ -110,6 +111,27 @@ def decode_frames(
     ]
     schema = StructType(fields)
     return mapped(placed, _Work(checked, tuple(names), schema, requests).rows, schema)
+
+
+def _nanoseconds(when: Column, type_: Any, unit: str | None) -> Column:
+    """A column of times as nanoseconds since 1970. Raises ``KwireError`` for one that does not say which they are."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import NullType, NumericType, TimestampNTZType, TimestampType
+
+    if unit is not None and unit not in UNITS:
+        raise KwireError(f"no unit {unit!r}: time_unit is one of {', '.join(UNITS)}")
+    if isinstance(type_, TimestampType | TimestampNTZType | NullType):
+        if unit is not None:
+            raise KwireError("time_unit is for times that are numbers: this column is a timestamp")
+        return sql.unix_micros(when.cast("timestamp")) * 1000
+    if not isinstance(type_, NumericType):
+        raise KwireError(f"the column time is {type_.simpleString()}: give a timestamp, or a number and its time_unit")
+    if unit is None:
+        raise KwireError(
+            f"the column time is {type_.simpleString()}, which may be seconds or nanoseconds: give its time_unit "
+            f"({', '.join(UNITS)}), or a timestamp"
+        )
+    return when.cast("decimal(38,9)") * sql.lit(UNITS[unit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +151,6 @@ class _Work:
         from kwire.capture.chunks import BROKER_PORT, Chunks
         from kwire.capture.parts import Part
         from kwire.capture.tracker import PART_BITS
-        from kwire.spark.source import keys_of, names_of
         from kwire.tables.reading import read
 
         context = TaskContext.get()
@@ -145,10 +166,11 @@ class _Work:
             limits=one.limits,
             secrets=one.secrets,
             payloads=one.payloads,
-            keys=keys_of(one.keylog, one.stores),
+            api=one.api,
+            direction=one.direction,
             only=one.only,
             part=Part(place=place),
-            topic_ids=names_of(one.topic_ids, one.stores),
+            **one.beside(),
         )
         for _, batch in found:
             arrays = []

@@ -32,7 +32,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
 from kwire.spark.files import filesystem_of
-from kwire.spark.source import BAD_FILE, PATHS, TABLE, FileReader, KwireDataSource
+from kwire.spark.source import BAD_FILE, EXPORT, PATHS, TABLE, FileReader, KwireDataSource, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -104,11 +104,13 @@ def export(
 
     Raises ``KwireError`` for what cannot be asked for, and for an ``output`` that is not empty.
     """
-    source = KwireDataSource(
-        {**{name: str(value) for name, value in (options or {}).items()}, TABLE: table, PATHS: _as_json(paths)}
-    )
+    if not output.strip() and form != "iceberg":
+        raise KwireError("no output: give export() a folder")
+    source = KwireDataSource({**texts(options or {}, EXPORT), TABLE: table, PATHS: _as_json(paths)})
     schema = source.schema()
+    partition_by = [partition_by] if isinstance(partition_by, str) else partition_by
     if columns is not None:
+        columns = [columns] if isinstance(columns, str) else columns
         missing = [name for name in columns if name not in schema.names]
         if missing:
             raise KwireError(f"the table {table} has no column {missing[0]!r}: {', '.join(schema.names)}")
@@ -127,7 +129,7 @@ def export(
     filesystem.create_dir(temporary, recursive=True)
     try:
         count = len(plan.parts)
-        tasks = spark.range(0, count, 1, count).select(sql.explode(_udf(plan.write)("id")).alias("made"))
+        tasks = spark.range(0, count, 1, max(1, count)).select(sql.explode(_udf(plan.write)("id")).alias("made"))
         written: list[Any] = tasks.select("made.*").collect()
         if not written:
             written = list(plan.write_empty())

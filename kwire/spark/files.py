@@ -34,10 +34,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyarrow import fs
 
-from kwire.capture.compressed import Around, decompressed
+from kwire.capture.compressed import Around, DamagedError, decompressed
 from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
-from kwire.spark.ahead import Ahead
+from kwire.spark.ahead import Ahead, StoreError
 from kwire.spark.stores import NONE, Stores
 
 if TYPE_CHECKING:
@@ -52,22 +52,14 @@ CAPTURE_NAME = re.compile(
 
 
 class Broken(NamedTuple):
-    """How a file could not be read: behind so many of its bytes, decompressed, and why."""
+    """How a file is damaged: behind so many of its bytes, decompressed, and why."""
 
     at: int
     why: str
-    number: int | None = None
-    """``errno``, where the error has one."""
-
-    def error(self) -> OSError:
-        """The error that it was, again."""
-        made = OSError(self.why)
-        made.errno = self.number
-        return made
 
 
 class UpTo(Around):
-    """A stream that ends with the error of ``broken`` where that says, though there may be more now."""
+    """A stream that ends in ``DamagedError`` where ``broken`` says, though there may be more now."""
 
     def __init__(self, source: Any, broken: Broken) -> None:
         super().__init__(source)
@@ -75,11 +67,11 @@ class UpTo(Around):
         self._left = broken.at
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Up to ``size`` bytes (-1 or None: all). Raises ``OSError`` behind the last."""
+        """Up to ``size`` bytes (-1 or None: all). Raises ``DamagedError`` behind the last."""
         wanted = self._left if size is None or size < 0 else min(size, self._left)
         data = bytes(self._source.read(wanted) or b"") if self._left else b""
         if not data and size != 0:
-            raise self._broken.error()
+            raise DamagedError(self._broken.why)
         self._left -= len(data)
         return data
 
@@ -100,22 +92,26 @@ class File:
     """When it was last written, UTC; None where the file system does not say."""
     split: Split | None = field(default=None, kw_only=True)
     broken: Broken | None = field(default=None, kw_only=True)
-    """It could not be read, or not to its end. Others go on from there, so it is not tried again."""
+    """It is damaged. Others go on from there, so it is not tried again."""
 
     def open(self) -> Any:
-        """A stream of the file's bytes, from where its split begins on. Raises ``OSError``.
+        """A stream of the file's bytes, from where its split begins on. Raises ``OSError``, of bytes that are to blame
+        ``DamagedError``.
 
         What is compressed with gzip, zstd, bzip2 or lz4 is decompressed while it is read, whatever its name is.
         """
         if self.broken is not None and not self.broken.at:
-            raise self.broken.error()
+            raise DamagedError(self.broken.why)
         stream = self.raw(self.split.begin) if self.split is not None else decompressed(self.raw())
         return stream if self.broken is None else UpTo(stream, self.broken)
 
     def raw(self, begin: int = 0) -> Any:
-        """A stream of the bytes that are stored, from ``begin`` on. Raises ``OSError``."""
+        """A stream of the bytes that are stored, from ``begin`` on. Raises ``OSError``, which says nothing of them."""
         if not isinstance(self.filesystem, fs.LocalFileSystem):
-            return Ahead(self.filesystem.open_input_file(self.path), begin)
+            try:
+                return Ahead(self.filesystem.open_input_file(self.path), begin)
+            except (OSError, pa.ArrowException) as error:
+                raise StoreError(str(error)) from error
         # Python's own: captures are read from it to where they are worked on, without a copy.
         stream = Path(self.path).open("rb")  # noqa: SIM115 - whoever asked for it closes it
         if begin:
@@ -130,13 +126,8 @@ class File:
         try:
             with self.open() as stream:
                 return not is_capture(stream.read(4))
-        except (pa.ArrowException, EOFError):
-            return True
-        except OSError as error:
-            # What cannot be decompressed is no capture; what cannot be opened may be one.
-            if error.errno is None:
-                return True
-            raise
+        except DamagedError:
+            return True  # what cannot be decompressed is no capture; what cannot be opened may be one
 
     def splits(self, most: int) -> list[File]:
         """The parts of some ``most`` bytes in which the capture can be read; itself where that is one. Reads no more of
@@ -153,11 +144,11 @@ class File:
         return [replace(self, split=one) for one in found] or [self]
 
     def beside(self, name: str) -> bytes | None:
-        """What the file ``name`` in the same folder holds; None where there is none that can be read."""
+        """What the file ``name`` in the same folder holds; None where there is none. Raises ``OSError``."""
         try:
             with self.filesystem.open_input_stream(f"{self.path.rpartition('/')[0]}/{name}") as stream:
                 return bytes(stream.read())
-        except (OSError, pa.ArrowException):
+        except FileNotFoundError:
             return None
 
 

@@ -37,7 +37,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kwire.capture.compressed import Around, decompressed
+from kwire.capture.compressed import Around, DamagedError, decompressed
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.across import sensor_of
 from kwire.spark.files import File
@@ -90,14 +90,12 @@ class Terms:
     """The folder in which connections are kept from batch to batch (``kwire.spark.carried``)."""
     timeout: float = 900.0
     """Seconds without a packet after which a connection is not kept any more."""
-    given: tuple[str, ...] = ()
-    """The options that were given."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Terms:
         """From options by their names in small letters. Raises ``KwireError`` for a value that is none."""
         found = {name: options[name.lower()] for name in OPTIONS if name.lower() in options}
-        terms: dict[str, Any] = {"given": tuple(found)}
+        terms: dict[str, Any] = {}
         for name, into in ((MAX_FILES, "files"), (REMEMBER, "remember")):
             if name in found:
                 text = found[name].strip()
@@ -329,7 +327,7 @@ def _taken(file: File | None, name: str, size: int | None, trouble: str | None) 
 
 
 class _FirstBytes(Around):
-    """The first ``size`` bytes of a stream; fewer are an ``OSError``."""
+    """The first ``size`` bytes of a stream; fewer are a ``DamagedError``."""
 
     def __init__(self, source: Any, size: int) -> None:
         super().__init__(source)
@@ -344,6 +342,6 @@ class _FirstBytes(Around):
             return b""
         data = bytes(self._source.read(wanted))
         if not data:
-            raise OSError(f"it has {self._size - self._left} bytes, and had {self._size} when the stream took it")
+            raise DamagedError(f"it has {self._size - self._left} bytes, and had {self._size} when the stream took it")
         self._left -= len(data)
         return data

@@ -11,9 +11,10 @@ Rules kept here:
 
 - The tables are those of the registry (``kwire.tables``), with every column but the file's name (``capture`` or
   ``segment``) and ``status`` nullable, because of the next rule.
-- A file that cannot be read, or not to its end, is a last row with ``status`` ``bad_file``, ``error`` that says why,
-  and nothing else but the file's name. What was read before it stays. A bug, or a worker without the ``capture`` extra,
-  fails the job: neither is bad input.
+- A file that is damaged, or none that kwire reads, is a last row with ``status`` ``bad_file``, ``error`` that says why,
+  and nothing else but the file's name. What was read before it stays. With ``badFiles=fail`` it fails the job.
+- What the machine lacks fails the job always (``workers.lack``), as a bug does: neither is bad input, and what could
+  not be read must not count as read.
 - Batches have exactly the Arrow schema that Spark derives from its own (order, nullability, ``timestamp[us, UTC]``),
   since Spark compares. A schema that the user gives chooses columns by name, and what no chosen column needs is not
   worked out; it is the only way to leave columns out, because Spark does not prune the columns of a Python data source.
@@ -31,11 +32,10 @@ import contextlib
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
@@ -45,12 +45,10 @@ from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.spark import growing
 from kwire.spark import stores as object_stores
-from kwire.spark.workers import begin_task, prefer_drivers_python
+from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python, sentence_first, told
 from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
     from pyspark.sql.datasource import Filter as Condition
 
@@ -87,6 +85,7 @@ ACROSS, SENSOR, MOST = "across", "sensor", "maxSplitBytes"
 TOGETHER: Final = "maxPartitionBytes"
 PUSH: Final = "pushFilters"
 PATH, PATHS, KEYLOG, TOPIC_IDS = "path", "paths", "keylog", "topic_ids"
+BAD_FILES, ROW, FAIL = "badFiles", "row", "fail"
 GLOB, RECURSIVE, AFTER, BEFORE = "pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "modifiedBefore"
 
 LEAST_SPLIT: Final = 1 << 20
@@ -99,14 +98,57 @@ OPENING: Final = 64 << 10
 KEYLOG_PIECE: Final = 1 << 20
 """Bytes of a key log that are read at once."""
 
-KNOWN: Final = (
-    *(FORMAT, TABLE, PORTS, VXLAN_PORTS, DEEP, LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS),
-    *(ACROSS, SENSOR, MOST, TOGETHER, COLUMNS, *FILTERS, PUSH),
-    *(GLOB, RECURSIVE, AFTER, BEFORE),
-    *(*growing.OPTIONS, PATH),
-)
+LOAD, STREAM, READ = "spark.read", "streams: spark.readStream", "kwire.spark.read"
+EXPORT, CHUNKS = "kwire.spark.export", "kwire.spark.decode_frames"
+
+_BY_LOAD: Final = (LOAD, STREAM)
+_OF_FILES: Final = (LOAD, STREAM, READ, EXPORT)
+ACTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys((TABLE, PATH), _BY_LOAD),
+    **dict.fromkeys((FORMAT, DEEP, COLUMNS, ACROSS, SENSOR, TOGETHER), (*_BY_LOAD, EXPORT)),
+    **dict.fromkeys((PORTS, VXLAN_PORTS, BAD_FILES, GLOB, RECURSIVE, AFTER, BEFORE), _OF_FILES),
+    **dict.fromkeys((LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS, *FILTERS), (*_OF_FILES, CHUNKS)),
+    PUSH: (LOAD,),
+    MOST: (READ,),
+    **dict.fromkeys(growing.OPTIONS, (STREAM,)),
+}
+"""Each option, and where it acts; those of object stores (``stores.NAMES``) act everywhere. The rest are refused there:
+an option that is accepted and does nothing is a wrong answer. docs/spark.md has this table too."""
+_NAMED: Final = {name.lower(): name for name in (*ACTS, *object_stores.NAMES)}
 
 prefer_drivers_python()
+
+
+def texts(options: Mapping[str, Any], at: str) -> dict[str, str]:
+    """Options as texts, as Spark gives them to a data source. None is an option that was not given.
+
+    Raises ``KwireError`` for one that does not act ``at`` that place, one of those in ``ACTS``.
+    """
+    found = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        several = isinstance(value, list | tuple | set | frozenset)
+        text = ",".join(map(str, value)) if several else str(value)
+        found[name] = text.lower() if isinstance(value, bool) else text
+    check_place(found, at)
+    return found
+
+
+def check_place(names: Iterable[str], at: str) -> None:
+    """Raises ``KwireError`` for an option that is not known, or does not act ``at`` that place."""
+    for one in names:
+        name = _NAMED.get(one.lower())
+        if name is None:
+            first = (FORMAT, TABLE, PORTS)
+            known = [*first, *(one for one in ACTS if one not in (*first, PATH)), PATH]
+            raise KwireError(
+                f"no option {one!r}: the data source kwire has {', '.join(map(repr, known[:-1]))} and {known[-1]!r}; "
+                "of object stores those of docs/spark.md"
+            )
+        where = ACTS.get(name, (at,))
+        if at not in where:
+            raise KwireError(f"the option {name!r} is for {', '.join(where)}: {at} has no use for it")
 
 
 def table_schema(table: str, form: str = CAPTURE, *, deep: bool = False) -> StructType:
@@ -185,22 +227,23 @@ class Options:
     most: int | None
     together: int
     stores: Stores
+    bad_files: str
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
         """Raises ``KwireError`` for an option that is not known or has no such value."""
         options = {name.lower(): value for name, value in options.items()}
-        for name in options:
-            if name not in {one.lower() for one in (*KNOWN, PATH, PATHS, *object_stores.NAMES)}:
-                said = f"{', '.join(map(repr, KNOWN[:-1]))} and {KNOWN[-1]!r}"
-                raise KwireError(
-                    f"no option {name!r}: the data source kwire has {said}; of object stores those of docs/spark.md"
-                )
+        for one in options:
+            if one != PATHS and one not in _NAMED:
+                check_place((one,), LOAD)
+        for one in (PATH, KEYLOG, TOPIC_IDS, growing.STATE):
+            if one.lower() in options and not options[one.lower()].strip():
+                raise KwireError(f"the option {one!r} is empty: it is a path, and an empty one stands for nothing")
         paths = _paths(options[PATHS]) if PATHS in options else [options[PATH]] if PATH in options else []
-        if not paths:
+        if not paths or not all(one.strip() for one in paths):
             raise KwireError(
-                "nothing to read: give load() a file, a folder, a pattern, or a list of them, and CREATE TABLE no "
-                "columns and OPTIONS (path '...')"
+                "nothing to read: give load() a file, a folder, a pattern, or a list of them, none of which is empty; "
+                "and CREATE TABLE no columns and OPTIONS (path '...')"
             )
         form, deep = options.get(FORMAT, CAPTURE), _flag(options.get(DEEP, "false"), DEEP)
         table = options.get(TABLE, tables.names(FORMATS[form])[0] if form in FORMATS else "")
@@ -270,6 +313,7 @@ class Options:
             sensor=None if sensor is None else growing.level_or_pattern(sensor),
             stream=growing.Terms.of(options),
             stores=object_stores.Stores.of(options),
+            bad_files=_word(options.get(BAD_FILES.lower(), ROW), BAD_FILES, (ROW, FAIL)),
         )
         try:
             found.definition.chosen(found.columns)
@@ -284,22 +328,25 @@ class Options:
             return _of_capture(self.table, self.api, self.direction, self.payloads)
         return _table(self.table, self.form, deep=self.deep)
 
-    def check_beside(self) -> None:
-        """Reads what stands beside the captures once, on the driver: what is wrong with it is no fault of a capture.
+    def beside(self) -> dict[str, Any]:
+        """What stands beside the captures: ``keys`` and ``topic_ids``. The driver reads it as well, before any task
+        does: what is wrong with it is no fault of a capture.
 
         Raises ``CaptureError`` for a path that stands for no file, or whose file cannot be read; ``KwireError``.
         """
         import pyarrow as pa
 
-        for option, path, read in ((KEYLOG, self.keylog, keys_of), (TOPIC_IDS, self.topic_ids, names_of)):
+        found: dict[str, Any] = {}
+        for option, path, read in (("keys", self.keylog, keys_of), (TOPIC_IDS, self.topic_ids, names_of)):
             try:
-                read(path, self.stores)
+                found[option] = read(path, self.stores)
             except CaptureError as error:
-                said = f"{error.message} (the option {option!r})"
+                said = f"{error.message} (the option {KEYLOG if option == 'keys' else option!r})"
                 raise CaptureError(said, file=error.file, offset=error.offset) from None
             except (OSError, EOFError, pa.ArrowException) as error:
                 said = self.stores.hidden(" ".join(str(error).split()))
-                raise CaptureError(f"the option {option!r}: {said}") from None
+                raise CaptureError(f"the option {KEYLOG if option == 'keys' else option!r}: {said}") from None
+        return found
 
     @property
     def wanted(self) -> Callable[[str], bool]:
@@ -335,6 +382,12 @@ def _flag(text: str, option: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise KwireError(f"not {text!r}: the option {option!r} is true or false")
     return text.lower() == "true"
+
+
+def _word(text: str, option: str, words: Sequence[str]) -> str:
+    if text.lower() not in words:
+        raise KwireError(f"not {text!r}: the option {option!r} is {' or '.join(words)}")
+    return text.lower()
 
 
 def _bytes(text: str | None, option: str, usual: int, least: int, such: str) -> int:
@@ -433,6 +486,7 @@ class KwireDataSource(DataSource):
         """The word for ``format``."""
         return "kwire"
 
+    @told
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
@@ -449,11 +503,10 @@ class KwireDataSource(DataSource):
             return StructType([kept, *others])
         return schema
 
+    @told
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
-        options, schema = self._checked(schema)
-        if options.push:
-            raise KwireError(f"the option {PUSH!r} is for spark.read: streams have the options {', '.join(FILTERS)}")
+        options, schema = self._checked(schema, STREAM)
         if options.across and options.stream.state is None:
             raise KwireError(
                 f"the option 'across' is for spark.read, and for streams with the option {growing.STATE!r}: a folder "
@@ -467,19 +520,18 @@ class KwireDataSource(DataSource):
             ) from None
         return StreamReader(options, schema)
 
+    @told
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
-        options, schema = self._checked(schema)
-        if options.stream.given:
-            raise KwireError(f"the option {options.stream.given[0]!r} is for streams: spark.readStream")
+        options, schema = self._checked(schema, LOAD)
         return PushingReader(options, schema) if options.push else FileReader(options, schema)
 
-    def _checked(self, schema: StructType) -> tuple[Options, StructType]:
-        """The options, and the columns that are wanted. Raises ``KwireError``."""
+    def _checked(self, schema: StructType, at: str) -> tuple[Options, StructType]:
+        """The options, and the columns that are wanted. Raises ``KwireError``, for options that do not act ``at`` this
+        place too."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
         given = {**json.loads(kept), **_given(self.options)[0]}
-        if MOST.lower() in given:
-            raise KwireError(f"the option {MOST!r} is for kwire.spark.read: the data source reads whole files")
+        check_place((one for one in given if one != PATHS), at)
         options = Options.of(given)
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
         whole = spark_schema(options.definition, asked=True)
@@ -508,35 +560,14 @@ def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:
 
 
 def _read(
-    stream: Any,
-    table: Table,
-    file: File,
-    columns: list[str],
-    options: Options,
-    part: Part | None,
-    ended: Callable[[Tracker], None] | None,
+    stream: Any, table: Table, columns: list[str], part: Part | None, terms: Mapping[str, Any]
 ) -> Iterator[pa.RecordBatch]:
-    terms: dict[str, Any] = {"limits": options.limits, "secrets": options.secrets, "name": file.name}
     if isinstance(table, LogTable):
-        metadata = (file.beside("partition.metadata") or b"").decode("ascii", "replace")
-        yield from table.read(stream, columns=columns, metadata=metadata, **terms)
-        return
-    terms |= {"ports": options.ports, "vxlan_ports": options.vxlan_ports, "payloads": options.payloads}
-    terms |= {"api": options.api, "direction": options.direction}
-    if part is None:
-        from kwire import capture
-
-        if options.only is not None:
-            terms |= options.only.arguments()
-        names = {UUID(bytes=id_).hex: name for id_, name in names_of(options.topic_ids, options.stores).items()}
-        terms |= {"keylog": keys_of(options.keylog, options.stores), "topic_ids": names}
-        yield from capture.read(stream, table.name, columns=columns, **terms)
+        yield from table.read(stream, columns=columns, **terms)
         return
     from kwire.tables.reading import read
 
-    terms |= {"keys": keys_of(options.keylog, options.stores), "part": part, "on_end": ended, "only": options.only}
-    terms["topic_ids"] = names_of(options.topic_ids, options.stores)
-    for _, batch in read(stream, {table.name: columns}, **terms):
+    for _, batch in read(stream, {table.name: columns}, part=part, **terms):
         yield batch
 
 
@@ -594,6 +625,8 @@ class FileReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
         self.schema = schema
+        self._beside: dict[str, Any] | None = None
+        """The key log and the names of topics, read once by a task."""
 
     def grouped(self, files: Iterable[File]) -> list[FilePartition]:
         """``files`` as partitions, in order."""
@@ -601,25 +634,30 @@ class FileReader(DataSourceReader):
 
         return [FilePartition(group) for group in in_groups(files, self.options.together, OPENING)]
 
+    @told
     def partitions(self) -> list[FilePartition | SensorPartition]:
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
 
         files = find(self.options.paths, self.options.wanted, self.options.choice, stores=self.options.stores)
-        self.options.check_beside()
+        self.options.beside()
         if not self.options.across:
             return [*self.grouped(files)]
         from kwire.spark.across import wholes
 
         return [SensorPartition(whole) for whole in wholes(files, self.options.sensor)]
 
-    def read(self, partition: FilePartition | SensorPartition) -> Iterator[Any]:  # type: ignore[override]
-        """Batches of the rows of some files, or of the captures of a sensor."""
-        if isinstance(partition, FilePartition):
-            return (batch for file in partition.files for batch in self.rows_of(file))
-        from kwire.spark.across import one_by_one
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
+        one of its own."""
+        with sentence_first():
+            if isinstance(partition, FilePartition):
+                for file in partition.files:
+                    yield from self.rows_of(file)
+            elif isinstance(partition, SensorPartition):
+                from kwire.spark.across import one_by_one
 
-        return one_by_one(partition.whole, self.rows_of)
+                yield from one_by_one(partition.whole, self.rows_of)
 
     def rows_of(
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None
@@ -628,8 +666,10 @@ class FileReader(DataSourceReader):
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        from kwire.capture.compressed import DamagedError
+
         begin_task()
-        table = self.options.definition
+        options, table = self.options, self.options.definition
         schema = to_arrow_schema(self.schema, timezone="UTC")
         names = schema.names
 
@@ -637,23 +677,40 @@ class FileReader(DataSourceReader):
             columns = batch.columns if batch.schema.names == names else [batch.column(name) for name in names]
             return pa.RecordBatch.from_arrays(columns, schema=schema)
 
+        with of_file(file.name, options.stores.hidden):
+            terms = self._terms(table, file)
         try:
-            if self.options.form == CAPTURE and file.is_foreign():
-                return
-            with file.open() as stream:
-                for batch in _read(stream, table, file, schema.names, self.options, part, ended):
-                    yield shown(batch)
-        except MissingExtraError:
-            raise
-        except (KwireError, OSError, pa.ArrowException) as error:
+            with of_file(file.name, options.stores.hidden):
+                if options.form == CAPTURE and file.is_foreign():
+                    return
+                with file.open() as stream:
+                    own = terms if ended is None else terms | {"on_end": ended}
+                    for batch in _read(stream, table, names, part, own):
+                        yield shown(batch)
+        except (KwireError, DamagedError, EOFError) as error:
+            if isinstance(error, LackError | MissingExtraError):
+                raise
+            said = options.stores.hidden(" ".join(str(error).split()))
+            if options.bad_files == FAIL:
+                raise KwireError(f"a bad file, which the option {BAD_FILES!r} lets fail the query: {said}") from None
             if part is not None and part.left is not None:
                 # Rows of the files before it may wait for what it says.
                 with contextlib.suppress(KwireError):
-                    for batch in _read(io.BytesIO(), table, file, schema.names, self.options, part, None):
+                    for batch in _read(io.BytesIO(), table, names, part, terms):
                         yield shown(batch)
-            said = self.options.stores.hidden(" ".join(str(error).split()))
             row = {table.file: file.name, "status": BAD_FILE, "error": said}
-            yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)
+            yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in names}], schema=schema)
+
+    def _terms(self, table: Table, file: File) -> dict[str, Any]:
+        """How ``file`` is read."""
+        one = self.options
+        terms: dict[str, Any] = {"limits": one.limits, "secrets": one.secrets, "name": file.name}
+        if isinstance(table, LogTable):
+            return terms | {"metadata": (file.beside("partition.metadata") or b"").decode("ascii", "replace")}
+        if self._beside is None:
+            self._beside = one.beside()
+        terms |= {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "payloads": one.payloads, "only": one.only}
+        return terms | {"api": one.api, "direction": one.direction, **self._beside}
 
 
 class PushingReader(FileReader):

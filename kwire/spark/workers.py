@@ -9,21 +9,51 @@ The one case in which that is too late, a context that was started before the im
 ``use_drivers_python`` for a local master. On a cluster, the executors' Python is the cluster's affair.
 
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
+
+What a worker lacks (memory, a library, room on a disk, a store that answers, permission) is no fault of the files that
+it reads: ``lack`` makes the sentence with which its task fails. ``sentence_first`` puts what is wrong before the
+traceback that Spark shows.
 """
 
 from __future__ import annotations
 
+import copy
+import errno
+import functools
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from kwire.errors import CaptureError, KwireError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["begin_task", "prefer_drivers_python", "use_drivers_python"]
+__all__ = [
+    "LACKS",
+    "LEAST_MEMORY",
+    "LackError",
+    "begin_task",
+    "lack",
+    "of_file",
+    "prefer_drivers_python",
+    "sentence_first",
+    "told",
+    "use_drivers_python",
+]
 
 VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+LEAST_MEMORY: Final = 1 << 30
+"""Bytes of address space that a worker takes at least: numba and Arrow reserve more than they use."""
+LACKS: Final = (OSError, MemoryError, ImportError)
+"""What is raised where a machine or a store lacks something."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def prefer_drivers_python() -> None:
@@ -41,6 +71,93 @@ def use_drivers_python(spark: SparkSession) -> None:
         context.pythonExec = sys.executable
 
 
+class LackError(KwireError):
+    """A file could not be read, and its bytes are not to blame."""
+
+
+# --- what a worker lacks ----------------------------------------------------------------------------------------------
+
+_ENOUGH: Final = (
+    "give each Python worker 1 GiB at least: spark.executor.pyspark.memory is shared by the tasks that run at once"
+)
+
+
+def lack(error: BaseException, name: str, hidden: Callable[[str], str] = str) -> KwireError:
+    """What the machine, or the store, lacks to read the file ``name``, as a sentence; ``error`` is one of ``LACKS``.
+
+    ``hidden`` leaves out of a text what nobody is to be shown."""
+    if isinstance(error, KwireError):
+        return error
+    said = hidden(" ".join(str(error).split())) or type(error).__name__
+    number = getattr(error, "errno", None)
+    if isinstance(error, MemoryError) or number == errno.ENOMEM:
+        return LackError(f"memory is not enough to read {name}: {_ENOUGH} ({said})")
+    if isinstance(error, ImportError) or (type(error) is OSError and number is None):
+        return LackError(
+            f"a library could not be loaded to read {name}; is it there, is memory enough? {_ENOUGH} ({said})"
+        )
+    if isinstance(error, PermissionError):
+        return LackError(f"{name} may not be read by the user that runs Spark's Python workers: allow it ({said})")
+    if isinstance(error, FileNotFoundError):
+        return LackError(f"{name} is gone: it was there when the query began, so run it again ({said})")
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return LackError(f"the disk is full where {name} is read: make room ({said})")
+    return LackError(f"{name} could not be read, and its bytes are not to blame: try again ({said})")
+
+
+@contextmanager
+def of_file(name: str, hidden: Callable[[str], str] = str) -> Iterator[None]:
+    """What is raised within of a lack, as ``lack`` says it. What the bytes are to blame for stays as it is."""
+    from kwire.capture.reading import is_damage
+
+    try:
+        yield
+    except (KwireError, *LACKS) as error:
+        if is_damage(error):
+            raise
+        cause = error.__cause__ if isinstance(error, CaptureError) and error.__cause__ else error
+        raise lack(cause, name, hidden) from error
+
+
+def _check_memory() -> None:
+    """Raises ``KwireError`` where this process may not have ``LEAST_MEMORY``."""
+    try:
+        import resource
+    except ImportError:  # Windows, where there is no such limit
+        return
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < LEAST_MEMORY:
+        raise KwireError(f"{most >> 20} MiB of memory are too few for a Python worker of kwire: {_ENOUGH}")
+
+
+@contextmanager
+def sentence_first() -> Iterator[None]:
+    """Spark shows the traceback of what is raised within, with what is wrong at its end. This puts it in front too:
+    Python shows first what an error was caused by, which is the same one without a traceback."""
+    try:
+        yield
+    except KwireError as error:
+        first: BaseException = error
+        while first.__cause__ is not None:
+            first = first.__cause__
+        if first is error or not isinstance(first, KwireError):
+            first.__cause__ = copy.copy(error).with_traceback(None)
+        raise
+
+
+def told(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with ``sentence_first``."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        with sentence_first():
+            return function(*args, **named)
+
+    return call
+
+
+# --- what is loaded ---------------------------------------------------------------------------------------------------
+
 _modules = 0
 """Modules that were loaded when a task last found new ones."""
 
@@ -51,10 +168,13 @@ def begin_task() -> None:
     PySpark collects garbage after each task. What is loaded by then (numba, Arrow, schemas: 150,000 objects, which live
     as long as the process) takes 70 ms of that each time, more than reading a capture of 50 MB. So it is frozen, as
     often as more was loaded: at the beginning of a task, when nothing of another one is alive.
+
+    Raises ``KwireError`` where the worker may not have enough memory.
     """
     global _modules
     from pyspark import TaskContext
 
     if len(sys.modules) != _modules and TaskContext.get() is not None:
+        _check_memory()
         _modules = len(sys.modules)
         gc.freeze()

@@ -12,8 +12,9 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ from kwire.records.portions import portions
 from kwire.schema.model import PrimitiveLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
-from kwire.tables.frames import OF_FRAME, Capture, FrameColumns, text_sizes
+from kwire.tables.frames import BROKER, OF_FRAME, Capture, FrameColumns, text_sizes
 from kwire.tables.locating import Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import Names
@@ -62,7 +63,12 @@ _FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
 }
 """The columns that are fields of a body, with their names in the schemas: the first that the version has."""
 
-_REGISTERS: Final = {name: number for number, name in enumerate(_FIELDS)}
+CLUSTER: Final = "cluster_id"
+_ASKED: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {CLUSTER: (_TEXT, ((CLUSTER, "string"),))}
+"""The same of columns that are there where they are asked for by name; frames that have nothing else are rows then."""
+
+_ALL: Final = _FIELDS | _ASKED
+_REGISTERS: Final = {name: number for number, name in enumerate(_ALL)}
 
 SCHEMA: Final = pa.schema(
     [
@@ -93,22 +99,22 @@ _WORDS: Final = columns.status_words(CallStatus)
 _OF_FRAME: Final = tuple(one.name for one in SCHEMA if one.name not in (*_FIELDS, "frame_timestamp", "status", "error"))
 
 
-def _paths(api: int, response: int, version: int) -> dict[str, int]:
+def _paths(api: int, response: int, version: int, wanted: Iterable[str]) -> dict[str, int]:
     """The fields at the top of a body that are captured, in their order, with their registers."""
     both = layouts(api, response, version)
     if both is None:
         return {}
     types = {one.name: one.type.name for one in both[-1].fields if isinstance(one.type, PrimitiveLayout)}
     found: dict[str, int] = {}
-    for column, (_, names) in _FIELDS.items():
-        name = next((name for name, type_ in names if types.get(name) == type_), None)
+    for column in wanted:
+        name = next((name for name, type_ in _ALL[column][1] if types.get(name) == type_), None)
         if name is not None:
             found[name] = _REGISTERS[column]
     return {name: found[name] for name in types if name in found}
 
 
-def _program(api: int, response: int, version: int) -> Program | None:
-    paths, both = _paths(api, response, version), layouts(api, response, version)
+def _program(wanted: Iterable[str], api: int, response: int, version: int) -> Program | None:
+    paths, both = _paths(api, response, version, wanted), layouts(api, response, version)
     if not paths or both is None:
         return None
     last = list(paths)[-1]
@@ -119,8 +125,9 @@ class _Maker(Maker):
     def __init__(self, schema_: pa.Schema, run: Run) -> None:
         self._capture = Capture(run.name)
         self._schema = schema_
-        self._programs = Programs(_program, len(_REGISTERS))
-        self._names = {name: Names() for name, (type_, _) in _FIELDS.items() if type_ == _TEXT}
+        wanted = [*_FIELDS, *(name for name in _ASKED if name in schema_.names)]
+        self._programs = Programs(partial(_program, wanted), len(_REGISTERS))
+        self._names = {name: Names() for name, (type_, _) in _ALL.items() if type_ == _TEXT}
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         readable = np.flatnonzero(
@@ -149,8 +156,8 @@ class _Maker(Maker):
             for name in self._schema.names:
                 if name in texts:
                     values[name] = texts[name].column(of)
-                elif name in _FIELDS:
-                    values[name] = _numbers(found, _REGISTERS[name], _FIELDS[name][0], of)
+                elif name in _ALL:
+                    values[name] = _numbers(found, _REGISTERS[name], _ALL[name][0], of)
                 elif name == "status":
                     values[name] = columns.pick(_WORDS, (of < 0).astype(np.int64))
                 elif name == "error":
@@ -174,6 +181,7 @@ TABLE: Final = CaptureTable(
     statuses=words(STATUSES),
     maker=_Maker,
     dictionaries=True,
+    asked=(*BROKER, *(pa.field(name, type_) for name, (type_, _) in _ASKED.items())),
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),

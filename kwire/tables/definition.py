@@ -82,12 +82,13 @@ class Table:
     asked: Sequence[pa.Field] = ()
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
-        """The schema of some columns, in the order given; None: all. Raises ``ValueError`` for one that is none."""
+        """The schema of some columns, in the order given; None: all, a text: one. Raises ``ValueError`` for what is
+        none."""
         import pyarrow as pa
 
         if columns is None:
             return self.schema
-        wanted = list(columns)
+        wanted = [columns] if isinstance(columns, str) else list(columns)
         if not wanted:
             raise ValueError(f"no column of the table {self.name} was chosen: {', '.join(self.schema.names)}")
         known = {one.name: one for one in (*self.schema, *self.asked)}

@@ -29,7 +29,18 @@ from kwire.tables.columns import Text, Words
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.showing import Column
 
-__all__ = ["KEY", "MOST_ROWS", "OF_FRAME", "SCHEMA", "STATUSES", "TABLE", "Capture", "FrameColumns", "text_sizes"]
+__all__ = [
+    "BROKER",
+    "KEY",
+    "MOST_ROWS",
+    "OF_FRAME",
+    "SCHEMA",
+    "STATUSES",
+    "TABLE",
+    "Capture",
+    "FrameColumns",
+    "text_sizes",
+]
 
 Array = Any
 
@@ -52,6 +63,12 @@ OF_FRAME: Final = (
     pa.field("api_version", pa.int16(), nullable=False),
 )
 """What tables say first whose rows are parts of a frame."""
+
+BROKER: Final = (
+    pa.field("broker_host", pa.string(), nullable=False),
+    pa.field("broker_port", pa.int32(), nullable=False),
+)
+"""Columns of such tables that are there where they are asked for by name: the end that answers."""
 
 SCHEMA: Final = pa.schema(
     [

@@ -43,7 +43,7 @@ from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, FieldLayout, PrimitiveLayout, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Maker, Run, words
-from kwire.tables.frames import KEY, OF_FRAME, Capture, FrameColumns, text_sizes
+from kwire.tables.frames import BROKER, KEY, OF_FRAME, Capture, FrameColumns, text_sizes
 from kwire.tables.locating import Failure, Programs, layouts
 from kwire.tables.showing import Column
 from kwire.tables.topics import R_TOPIC, R_TOPIC_ID, Names, Topics
@@ -213,6 +213,7 @@ _OF_FRAME: Final = (
     "api_name",
     "api_version",
     "correlation_id",
+    *(one.name for one in BROKER),
 )
 """Columns that ``FrameColumns`` makes, under the same names."""
 
@@ -592,6 +593,7 @@ TABLE: Final = CaptureTable(
     statuses=words(STATUSES),
     maker=_Maker,
     dictionaries=True,
+    asked=BROKER,
     shown=(
         Column("time", showing.time("frame_timestamp"), shrink=15),
         Column("client_id", showing.plain("client_id"), shrink=8),

@@ -232,6 +232,7 @@ def _batches(
                 yield from _filled(one, maker.batches(frames))
     except CaptureError as problem:
         error = CaptureError(problem.message, file=name or None, offset=problem.offset)
+        error.__cause__ = problem.__cause__
     for one, maker in makers.items():
         yield from _filled(one, maker.rest(reading.tracker))
     # Not where the caller stopped early: what was left out is known at the end only.

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 
 import kwire.spark
 from kwire import capture, tables
+from kwire.capture.compressed import Around, DamagedError
 from kwire.capture.splits import Split
 from kwire.errors import KwireError
 from kwire.spark import across
@@ -311,10 +312,28 @@ class FlakyFile:
         pass
 
 
-def in_stages(files: dict[str, bytes], part_bytes: int) -> list[dict[str, Any]]:
+class Damaged(File):
+    """A file of which that says that its bytes are to blame."""
+
+    def raw(self, begin: int = 0) -> Any:
+        try:
+            return DamagedStream(super().raw(begin))
+        except OSError as error:
+            raise DamagedError(str(error)) from None
+
+
+class DamagedStream(Around):
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            return bytes(self._source.read(size))
+        except OSError as error:
+            raise DamagedError(str(error)) from None
+
+
+def in_stages(files: dict[str, bytes], part_bytes: int, kind: type[File] = Damaged) -> list[dict[str, Any]]:
     """The rows of ``frames``, as the stages of ``kwire.spark.read`` give them, one task after the other."""
     options = Options.of({"table": "frames", "paths": '["x"]'})
-    found = [File(Flaky(files), path, path, len(data), False) for path, data in files.items()]
+    found = [kind(Flaky(files), path, path, len(data), False) for path, data in files.items()]
     parts = across.parts_of(across.wholes(found, None), part_bytes)
     work = across._Work(options, across._Files.of(parts), 2, False)
     places = pa.RecordBatch.from_pydict({"place": list(range(len(parts)))})
@@ -357,6 +376,18 @@ def test_what_a_scan_could_not_read_is_not_read_by_others(part_bytes: int, fails
     columns = COLUMNS["frames"]
     expected = (row for batch in capture.read(io.BytesIO(data), "frames", columns=columns) for row in batch.to_pylist())
     assert plain({name: row[name] for name in columns} for row in rows if row is not bad) == plain(expected)
+
+
+@pytest.mark.parametrize("part_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("fails", [[-1], [None, -1], [None, 0], [None, 65536], [None, None, -1], [None, None, 65536]])
+def test_a_store_that_does_not_answer_fails_each_stage(part_bytes: int, fails: list[int | None]) -> None:
+    """Nothing says that the file was read."""
+    whole = packets.write_pcap(packets.read(SHARE.read_bytes()) * 4, nano=True)
+    assert len(whole) > 200_000
+    FAILS.clear()
+    FAILS["0.pcap"] = list(fails)
+    with pytest.raises(KwireError, match=r"0\.pcap could not be read, and its bytes are not to blame.*luck with 0"):
+        in_stages({"0.pcap": whole}, part_bytes, File)
 
 
 def test_a_worker_unpacks_the_files_once(tmp_path: Path) -> None:

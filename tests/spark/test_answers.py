@@ -91,7 +91,8 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
 def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     def frame(name: str, rows: list[dict[str, Any]]) -> Any:
         schema = table(name).chosen(rules.COLUMNS[name])
-        base = {"capture": "x", "connection": 3, "client_host": "h", "direction": "request", "status": "ok"}
+        base = {"capture": "x", "connection": 3, "client_host": "h", "direction": "request", "status": "ok",
+                "client_port": 5000, "broker_host": "b", "broker_port": 9092}  # fmt: skip
         made = []
         for row in rows:
             values = base | {"frame_timestamp": datetime(2026, 1, 1, 0, 0, row["frame"], tzinfo=UTC)} | row

@@ -39,7 +39,14 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     ]
     rows.reverse()
     df = spark.createDataFrame(rows, "pid int, socket string, way string, n int, ns long, data binary")
-    how = {"connection": ["pid", "socket"], "direction": "way", "time": "ns", "payload": "data", "order": "n"}
+    how = {
+        "connection": ["pid", "socket"],
+        "direction": "way",
+        "time": "ns",
+        "time_unit": "ns",
+        "payload": "data",
+        "order": "n",
+    }
     frames = kwire.spark.decode_frames(df, **how, requests="egress", columns=["connection", "frame", *FRAMES])
     found = frames.toArrow().to_pylist()
     assert plain({name: row[name] for name in FRAMES} for row in found) == expected("frames", FRAMES)
@@ -56,7 +63,7 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     # Who is the client, told by what they send; times as Spark has them; records, their keys out of the same streams.
     frame = kwire.spark.decode_frames(
         df.selectExpr("pid", "way", "timestamp_micros(ns div 1000) as at", "data", "n"),
-        **(how | {"connection": "pid", "time": "at"}),
+        **(how | {"connection": "pid", "time": "at", "time_unit": None}),
         requests=None,
         table="records",
         columns=["connection", *RECORDS],
@@ -69,3 +76,42 @@ def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
         kwire.spark.decode_frames(df, **how, columns=["client_host"])
     with pytest.raises(KwireError, match="no table 'packets'"):
         kwire.spark.decode_frames(df, **how, table="packets")
+
+
+@pytest.mark.parametrize("kind", ["double", "bigint", "boolean", "string", "decimal(18,3)"])
+def test_a_time_says_what_it_is(spark: SparkSession, kind: str) -> None:
+    df = spark.createDataFrame([], f"connection string, direction string, time {kind}, payload binary")
+    with pytest.raises(KwireError, match=r"the column time is .*timestamp"):
+        kwire.spark.decode_frames(df)
+    with pytest.raises(KwireError, match="no unit 'hours'"):
+        kwire.spark.decode_frames(df, time_unit="hours")
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind", "time"),
+    [("s", "double", 1764000000.5), ("ms", "bigint", 1764000000500), ("us", "bigint", 1764000000500000)],
+)
+def test_a_time_has_its_unit(spark: SparkSession, unit: str, kind: str, time: object) -> None:
+    from kwire.spark.chunks import _nanoseconds
+
+    df = spark.createDataFrame([(time,)], f"at {kind}")
+    when = _nanoseconds(sql.col("at"), df.schema["at"].dataType, unit)
+    assert df.select(when.cast("long").alias("at")).collect()[0].at == 1764000000500000000
+
+
+def test_bodies_of_one_message_are_structs(spark: SparkSession) -> None:
+    whole = packets.read(CAPTURE.read_bytes())
+    flows = packets.Flows(whole)
+    rows = [
+        (side.flow, ("request", "response")[side.end], one.packet.time, bytearray(one.payload))
+        for one, side in zip(flows.segments, flows.sides, strict=True)
+        if one is not None and side is not None
+    ]
+    df = spark.createDataFrame(rows, "connection int, direction string, time long, payload binary")
+    how = {"time_unit": "ns", "requests": None, "table": "messages", "api": "Metadata"}
+    typed = kwire.spark.decode_frames(df, columns="body", **how)
+    found = typed.toArrow().to_pylist()
+    with CAPTURE.open("rb") as file:
+        read = capture.read(file, "messages", api="Metadata", direction="request", columns=["body"])
+        assert plain(found) == plain(row for batch in read for row in batch.to_pylist())
+    assert found

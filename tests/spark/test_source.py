@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,9 +21,23 @@ from pyspark.sql.types import StructType
 import kwire.capture
 import kwire.spark
 from kwire import tables
-from kwire.errors import CaptureError
+from kwire.capture.compressed import Around
+from kwire.errors import CaptureError, KwireError
 from kwire.spark import table_schema
 from kwire.spark.files import File, in_groups
+from kwire.spark.source import (
+    ACTS,
+    CHUNKS,
+    COLUMNS,
+    EXPORT,
+    LOAD,
+    READ,
+    SENSOR,
+    STREAM,
+    TABLE,
+    KwireDataSource,
+    Options,
+)
 
 CAPTURE = "first-light.pcap"
 SCHEMAS = {name: tables.table(name).schema for name in ("frames", "messages", "records")}
@@ -326,10 +343,6 @@ def test_a_schema_that_does_not_fit_is_one_clear_error(
 
 
 def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_path: Path) -> None:
-    import os
-    import subprocess
-    import sys
-
     # Another process: this one's session has registered it by hand.
     code = (
         "import sys\n"
@@ -373,3 +386,110 @@ def test_connections_over_tls_are_read_with_a_key_log(spark: SparkSession, tmp_p
         kwire.spark.decode_frames(chunks, keylog=missing)
     with pytest.raises(PySparkException, match="the option 'keylog' is for captures"):
         spark.read.format("kwire").options(format="log", keylog="x").load(capture).collect()
+
+
+def test_filters_that_leave_no_file_give_no_rows(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    later = {"modifiedAfter": "2100-01-01T00:00:00"}
+    assert load(spark, str(captures), **later).count() == 0
+    assert load(spark, str(captures), across=True, **later).count() == 0
+    frame = kwire.spark.read(str(captures), spark=spark, columns="frame", **later)
+    assert (frame.columns, frame.count()) == (["frame"], 0)
+    written = kwire.spark.export(spark, str(captures), str(tmp_path / "out"), options=later)
+    assert written.rows == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"keylog": ""}, {"topic_ids": " "}])
+def test_an_empty_path_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(KwireError, match="empty"):
+        Options.of({"path": "x" if options else "", **options})
+
+
+def test_an_option_is_refused_where_it_does_not_act(spark: SparkSession, captures: Path) -> None:
+    """Each option of the table, at each place that it is not for."""
+    chunks = spark.createDataFrame([], "connection string, direction string, time timestamp, payload binary")
+    source = KwireDataSource({"path": str(captures)})
+
+    def asked(name: str, at: str) -> object:
+        options = {name: "1"}
+        if at == CHUNKS:
+            return kwire.spark.decode_frames(chunks, **options)
+        if at == READ:
+            return kwire.spark.read(str(captures), spark=spark, **options)
+        if at == EXPORT:
+            return kwire.spark.export(spark, str(captures), "out", options=options)
+        made = KwireDataSource({"path": str(captures), **options})
+        return made.streamReader(source.schema()) if at == STREAM else made.reader(source.schema())
+
+    for name, where in ACTS.items():
+        for at in {LOAD, STREAM, READ, EXPORT, CHUNKS}.difference(where):
+            if name in (TABLE, COLUMNS, SENSOR) and at in (READ, CHUNKS):
+                continue  # a parameter there
+            with pytest.raises((KwireError, TypeError), match=f"the option '{name}' is for"):
+                asked(name, at)
+
+
+def test_a_bad_file_may_fail_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.pcap").write_bytes(b"nothing")
+    assert load(spark, str(tmp_path)).collect()[0].status == "bad_file"
+    with pytest.raises(PySparkException, match="a bad file, which the option 'badFiles' lets fail the query"):
+        load(spark, str(tmp_path), badFiles="fail").collect()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "denied"), "may not be read by the user"),
+        (OSError(28, "No space left on device"), "the disk is full"),
+        (MemoryError(), "memory is not enough to read .*1 GiB"),
+        (pa.ArrowMemoryError("malloc"), "memory is not enough"),
+        (OSError("could not load shared object file libllvmlite.so"), "a library could not be loaded"),
+        (FileNotFoundError(2, "gone"), "is gone"),
+        (OSError(5, "Input/output error"), "its bytes are not to blame"),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 5000])
+def test_what_the_machine_lacks_is_no_bad_file(
+    captures: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str, at: int
+) -> None:
+    class Lacking(Around):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self._source.tell() >= at:
+                raise error
+            return bytes(self._source.read(min(size or 0, 4096)))
+
+    source = KwireDataSource({"path": str(captures / CAPTURE)})
+    reader = source.reader(source.schema())
+    (partition,) = reader.partitions()
+    raw = File.raw
+    monkeypatch.setattr(File, "raw", lambda self, begin=0: Lacking(raw(self, begin)))
+    with pytest.raises(KwireError, match=said):
+        list(reader.read(partition))
+
+
+def test_the_page_says_where_each_option_acts() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    before: set[str] = set()
+    words = {"`spark.read`": LOAD, "`spark.readStream`": STREAM, "`decode_frames`": CHUNKS}
+    words |= {"`kwire.spark.read`": READ, "`kwire.spark.export`": EXPORT}
+    found = {}
+    for line in page.partition("| options | act at |")[2].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        names, places = line.strip("| ").split(" | ")
+        those = {words[one] for one in re.findall("`[^`]+`", places)}
+        before = those | (before if "these" in places else set())
+        found |= dict.fromkeys(re.findall("`([^`]+)`", names), before)
+    assert found == {name: set(where) for name, where in ACTS.items()}
+
+
+def test_a_worker_with_too_little_memory_fails_with_a_sentence(captures: Path) -> None:
+    code = (
+        "import sys, kwire.spark\n"
+        "from pyspark.sql import SparkSession\n"
+        "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')\n"
+        "spark = builder.config('spark.executor.pyspark.memory', '512m').getOrCreate()\n"
+        "spark.read.format('kwire').load(sys.argv[1]).count()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(captures / CAPTURE)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "512 MiB of memory are too few for a Python worker of kwire: give each Python worker 1 GiB" in done.stderr

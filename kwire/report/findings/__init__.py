@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import clients, consuming, errors, groups, offsets, producing
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
+from kwire.report.sums import tuples
 from kwire.report.tallies import Rows, rows_of
 from kwire.tables import showing
 from kwire.tables.showing import Column
@@ -79,7 +81,9 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
     producing.Large,
     errors.Fenced,
     errors.Denied,
+    errors.Fatal,
     clients.Sasl,
+    clients.CutOff,
     clients.OutOfOrder,
     groups.Stopped,
     offsets.Lag,
@@ -88,6 +92,10 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
 
 RULES: Final = {rule.name: rule for rule in _ALL}
 """The rules, by name; findings of one severity stand in their order."""
+
+
+_MOST_NAMED: Final = 1 << 16
+"""Connections whose software is remembered."""
 
 
 def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
@@ -114,6 +122,9 @@ class Finder:
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
         limits = thresholds or Thresholds()
         self._rules = [rule(limits) for rule in _chosen(rules)]
+        self._by_process = any(rule.by_process for rule in self._rules)
+        self._software: dict[tuple[str, int], str] = {}
+        """Of connections: what clients call themselves."""
         commits = Committed()
         for rule in self._rules:
             if isinstance(rule, offsets.Offsets):
@@ -136,13 +147,24 @@ class Finder:
 
     def add_rows(self, name: str, rows: Rows) -> None:
         """The same of several batches at once."""
+        if name == "connections" and self._by_process:
+            self._take_software(rows)
         for rule in self._rules:
             if name in rule.tables or name in rule.also:
                 rule.take(name, rows)
 
+    def _take_software(self, rows: Rows) -> None:
+        columns = ("capture", "connection", "software_name", "software_version")
+        for capture, connection, *software in tuples(rows.part(columns, np.flatnonzero(rows.valid("software_name")))):
+            if len(self._software) < _MOST_NAMED:
+                self._software[capture, connection] = " ".join(filter(None, software))
+
     def result(self) -> list[Finding]:
         """What was found so far, the worst first."""
         found = [one for rule in self._rules for one in rule.findings()]
+        for one in found:
+            if one.process is not None:
+                one.software = self._software.get(one.process)
         order = list(RULES)
         found.sort(key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule), -one.count))
         return found
@@ -177,8 +199,10 @@ def _evidence(row: showing.Row) -> str:
 
 
 def _who(row: showing.Row) -> str:
-    names = ("client_host", "client_id", "principal", "group_id")
-    said = [showing.readable(row[name]) for name in names if row[name] is not None]
+    host = row["client_host"]
+    said = [] if host is None else [host if row["client_port"] is None else showing.host("client")(row)]
+    names = ("client_id", "software", "principal", "group_id")
+    said += [showing.readable(row[name]) for name in names if row[name] is not None]
     if row["topic"] is not None:
         said.append(showing.partition(row | {"topic_id": None}))
     return " ".join(said) or "-"

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, Finding, Rule, kafka_connections
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
 from kwire.report.sums import Spans, tuples
-from kwire.report.tallies import Rows
+from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
 
@@ -22,11 +23,13 @@ class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
     metadata_requests: int = 60
-    """Metadata requests of one client in a minute."""
+    """Metadata requests of one process in a minute."""
     connections: int = 100
     """Connections of one client that begin in a minute."""
     single_produces: int = 30
     """Connections of one client on which it sent one Produce request and no more."""
+    cut_off: int = 3
+    """Connections that a broker closed, of one client, although it had not answered."""
     throttled_ms: int = 1
     """Milliseconds for which brokers told one client to wait, those of several responses at once counted once."""
     sasl_failures: int = 1
@@ -40,18 +43,22 @@ class Metadata(Rule[Limits]):
 
     name = "metadata-storm"
     tables = ("frames",)
-    keys = CLIENT
-    advice = "look for topics that do not exist, clients that are made anew, and a metadata.max.age.ms that is too low"
+    also = ("connections",)
+    keys = (*CLIENT, *PROCESS)
+    by_process = True
+    advice = "look for topics that do not exist, and a metadata.max.age.ms that is too low"
 
     def take(self, name: str, rows: Rows) -> None:
-        self.tallies.add(rows, rows.where(api_name="Metadata", direction="request"))
+        if name == "frames":
+            self.tallies.add(rows, rows.where(api_name="Metadata", direction="request"))
 
     def findings(self) -> Iterator[Finding]:
         limit = self.limits.metadata_requests
-        for (host, client), one in self.tallies.items(self.tallies.totals().count >= limit):
+        for (host, client), found in busiest(self.tallies, together(self.tallies)[1] >= limit):
+            one = found.tally
             if one.busiest >= limit:
                 said = f"{one.count} Metadata requests, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client)
+                yield self.found(said, one, client_host=host, client_id=client, **found.who)
 
 
 class Churn(Rule[Limits]):
@@ -83,7 +90,10 @@ class ProducerPerMessage(Rule[Limits]):
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
     def take(self, name: str, rows: Rows) -> None:
+        # A broker that does not know what a client asks closes the connection: then it is not the client that makes
+        # a new one for each message.
         opened = kafka_connections(rows, opened=True)
+        opened = opened[~cut_off(rows)[opened]]
         uses = rows.table["apis"].combine_chunks()
         use = pc.list_flatten(uses)
         produce = pc.fill_null(pc.equal(pc.struct_field(use, "api_name"), "Produce"), False).to_numpy(
@@ -99,6 +109,57 @@ class ProducerPerMessage(Rule[Limits]):
         for (host, client), one in self.tallies.items(self.tallies.totals().count >= self.limits.single_produces):
             said = f"{one.count} connections with one Produce request each"
             yield self.found(said, one, client_host=host, client_id=client)
+
+
+def cut_off(rows: Rows) -> Array:
+    """Which connections a broker closed although it had not answered all."""
+    return rows.mask("ended_by", "broker") & (rows.values("unanswered") > 0)
+
+
+class CutOff(Rule[Limits]):
+    """A broker closes the connections of a client, each time when it asks for the same, and never answers that: it does
+    not serve this version, or does not speak what the client speaks."""
+
+    name = "cut-off-clients"
+    tables = ("connections", "frames")
+    keys = (*CLIENT, "api_name", "api_version")
+    severity = "high"
+    advice = (
+        "the broker does not serve this version of the API (kwire audit says which clients it concerns): upgrade the "
+        "client, or see the broker's log for what it does not like"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._answered = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        if name == "frames":
+            self._answered.add(rows, rows.where(direction="response"))
+            return
+        cut = kafka_connections(rows)
+        cut = cut[cut_off(rows)[cut]]
+        if not len(cut):
+            return
+        uses = rows.table["apis"].combine_chunks().take(pa.array(cut))
+        use = pc.list_flatten(uses)
+        columns = ("capture", "connection", "first_seen", "last_seen", "unanswered", *CLIENT)
+        made = rows.part(columns, cut).take(pc.list_parent_indices(uses))
+        for column in ("api_name", "api_version"):
+            made = made.append_column(column, pc.struct_field(use, column))
+        # Of what nobody answers, no request was answered.
+        open_ = pc.less_equal(pc.struct_field(use, "requests"), made["unanswered"]).to_numpy()
+        self.tallies.add(Rows(made), np.flatnonzero(open_), each=True)
+
+    def findings(self) -> Iterator[Finding]:
+        many = (self.tallies.totals().count >= self.limits.cut_off) & (counts(self.tallies, self._answered) == 0)
+        of_clients: dict[tuple[Any, ...], dict[str, Tally]] = {}
+        for (*client, api, version), one in self.tallies.items(many):
+            of_clients.setdefault(tuple(client), {})[f"{api} v{version}"] = one
+        for (host, client), apis in of_clients.items():
+            most = max(apis.values(), key=lambda one: one.count)
+            said = f"the broker closed {most.count} connections and never answered {', '.join(apis)}"
+            yield self.found(said, most, client_host=host, client_id=client)
 
 
 class Throttled(Rule[Limits]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, Finding, Rule
 from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Rows, Tally
+from kwire.report.tallies import Array, Rows, Tallies, Tally
 
-__all__ = ["Denied", "Errors", "Fenced", "Limits", "Repeated", "StaleLeaders"]
+__all__ = ["Denied", "Errors", "Fatal", "Fenced", "Limits", "Repeated", "StaleLeaders"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,12 @@ class Limits:
     """Errors that tell a producer that another one has taken over, or that it is not known."""
     denials: int = 1
     """Requests that were refused for want of authorization."""
+    fatal_errors: int = 1
+    """The same error, of one client and API, of those that no client can mend."""
     repeated_errors: int = 20
     """The same error, of one client and API."""
+    retried_seconds: float = 60.0
+    """For how long a client got no other answer, where the error is one that it meets in ordinary life."""
 
 
 class Errors(Rule[Limits]):
@@ -91,6 +95,17 @@ class Fenced(Errors):
     def enough(self) -> int:
         return self.limits.fenced
 
+    def findings(self) -> Iterator[Finding]:
+        # What a fenced producer asks then is refused too: that is one finding.
+        together: dict[tuple[Any, ...], tuple[Tally, list[str]]] = {}
+        for (host, client, api, error), one in self.tallies.items():
+            tally, said = together.setdefault((host, client), (Tally(), []))
+            tally.join(one)
+            said.append(f"{error} in {one.count} {api} responses")
+        for (host, client), (tally, said) in together.items():
+            if tally.count >= self.enough():
+                yield self.found(", ".join(said), tally, client_host=host, client_id=client)
+
 
 class Denied(Errors):
     """Requests that were refused for want of authorization, by principal where secrets are shown."""
@@ -132,15 +147,132 @@ class Denied(Errors):
                 yield self.found(said, one, client_host=host, client_id=client, principal=principal)
 
 
+_FATAL: Final[dict[str, tuple[str, str, str]]] = {
+    "NOT_ENOUGH_REPLICAS": (
+        "high", "too few replicas are in sync for acks=all, so nothing is written",
+        "see which brokers are down or behind (under-replicated partitions), and min.insync.replicas of the topic",
+    ),
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": (
+        "high", "written, but too few replicas had it: the producer sends it again, perhaps as a duplicate",
+        "see which brokers are down or behind (under-replicated partitions), and min.insync.replicas of the topic",
+    ),
+    "KAFKA_STORAGE_ERROR": ("high", "a broker cannot use its disk", "see the broker's log: its disk is full or broken"),
+    "CORRUPT_MESSAGE": (
+        "high", "records arrived with a wrong checksum, or none can be read",
+        "see what changes bytes between the client and the disk: network, proxy, memory, disk, or the client itself",
+    ),
+    "INVALID_RECORD": (
+        "high", "the broker refuses these records",
+        "see what the topic asks for: a compacted topic needs keys, and message.timestamp.* allows some times only",
+    ),
+    "INVALID_TIMESTAMP": (
+        "high", "the broker refuses times of these records",
+        "see the clock of the producer, and message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+    ),
+    "INVALID_REQUIRED_ACKS": ("high", "the broker knows no such acks", "use acks=0, 1 or all"),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": (
+        "high", "a batch before this one is missing: it may be lost",
+        "see whether records were lost (retention shorter than the producer's pause, unclean leader election)",
+    ),
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT": (
+        "high", "the topic's message format is too old for what is asked", "upgrade the format of the topic",
+    ),
+    "UNSUPPORTED_COMPRESSION_TYPE": (
+        "high", "the broker does not take this compression", "use a compression.type that both sides know",
+    ),
+    "INVALID_TXN_STATE": (
+        "medium", "the request does not fit the state of the transaction",
+        "see the order in which the program begins, sends and commits; an aborted transaction is to be begun anew",
+    ),
+    "INVALID_TRANSACTION_TIMEOUT": (
+        "high", "the broker allows no transaction of this length",
+        "lower transaction.timeout.ms, or raise transaction.max.timeout.ms of the brokers",
+    ),
+    "FENCED_INSTANCE_ID": (
+        "high", "another member has the same group.instance.id", "give each member a group.instance.id of its own",
+    ),
+    "INCONSISTENT_GROUP_PROTOCOL": (
+        "high", "it has no assignment strategy, or no protocol, in common with the others of its group",
+        "use the same group.id for members of one kind only, and change partition.assignment.strategy in two steps",
+    ),
+    "GROUP_MAX_SIZE_REACHED": (
+        "high", "the group has as many members as brokers allow", "use fewer members, or raise group.max.size",
+    ),
+    "INVALID_SESSION_TIMEOUT": (
+        "high", "the broker does not allow this session timeout",
+        "choose session.timeout.ms between group.min.session.timeout.ms and group.max.session.timeout.ms",
+    ),
+    "INCONSISTENT_CLUSTER_ID": (
+        "high", "it belongs to another cluster", "see the addresses that it was given (bootstrap.servers, quorum)",
+    ),
+}  # fmt: skip
+"""Errors one of which is a finding: its severity, what it means, what to change. Clients do not meet them in ordinary
+life, and cannot mend them."""
+_RETRIED: Final = (
+    "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
+    "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
+    "FETCH_SESSION_TOPIC_ID_ERROR", "SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH", "UNSTABLE_OFFSET_COMMIT",
+    "OFFSET_NOT_AVAILABLE", "THROTTLING_QUOTA_EXCEEDED", "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_ID",
+    "INCONSISTENT_TOPIC_ID", "STALE_MEMBER_EPOCH", "ELECTION_NOT_NEEDED", "BROKER_ID_NOT_REGISTERED",
+)  # fmt: skip
+"""Errors that clients meet in ordinary life and ask again: what is wrong is that it goes on."""
+
+
+class Fatal(Errors):
+    """Errors that are a finding each: nothing that a client does would help."""
+
+    name = "fatal-errors"
+    errors = frozenset(_FATAL)
+
+    def enough(self) -> int:
+        return self.limits.fatal_errors
+
+    def findings(self) -> Iterator[Finding]:
+        for (host, client, api, error), one in self.tallies.items(self.tallies.totals().count >= self.enough()):
+            severity, meaning, advice = _FATAL[error]
+            said = f"{error} in {one.count} {api} responses: {meaning}"
+            made = self.found(said, one, client_host=host, client_id=client)
+            made.severity, made.advice = severity, advice
+            yield made
+
+
 class Repeated(Errors):
-    """The same error over and over, of those that no other rule is about."""
+    """The same error over and over, of those that no other rule is about. What clients retry in ordinary life counts
+    where nothing else came for long."""
 
     name = "repeated-errors"
     advice = "see what the error means for this request, and why the client does not change what it does"
-    _OTHERS = StaleLeaders.errors | Fenced.errors | Denied.errors | {"MESSAGE_TOO_LARGE", "SASL_AUTHENTICATION_FAILED"}
+    _OTHERS = (
+        StaleLeaders.errors | Fenced.errors | Denied.errors | Fatal.errors
+        | {"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "OFFSET_OUT_OF_RANGE", "SASL_AUTHENTICATION_FAILED"}
+    )  # fmt: skip
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._retried = Tallies(*self.keys)
+        self._fine = Tallies(*CLIENT, "api_name")
+
+    def take(self, name: str, rows: Rows) -> None:
+        super().take(name, rows)
+        told = rows.errors
+        if told.table.num_rows:
+            self._retried.add(told, np.flatnonzero(told.mask("error", _RETRIED)))
+        self._fine.add(rows, np.flatnonzero(rows.mask("direction", "response") & ~rows.wrong))
 
     def wanted(self, rows: Rows) -> Array:
-        return ~rows.mask("error", tuple(sorted(self._OTHERS)))
+        return ~rows.mask("error", (*sorted(self._OTHERS), *_RETRIED))
 
     def enough(self) -> int:
         return self.limits.repeated_errors
+
+    def findings(self) -> Iterator[Finding]:
+        yield from super().findings()
+        fine: dict[tuple[Any, ...], Tally] | None = None
+        for (host, client, api, error), one in self._retried.items(self._retried.totals().count >= self.enough()):
+            if fine is None:
+                fine = dict(self._fine.items())
+            since = max(fine.get((host, client, api), Tally()).last or 0, one.first or 0)
+            seconds = ((one.last or 0) - since) / 1e6
+            if seconds >= self.limits.retried_seconds:
+                said = f"{error} in {one.count} {api} responses, and no other answer in {seconds:.0f} s"
+                yield self.found(said, one, client_host=host, client_id=client)

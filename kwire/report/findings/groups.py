@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, keyed
 from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Rows, Tallies, among
+from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["LateHeartbeats", "LatePolls", "Limits", "Rebalances", "Stopped"]
 
@@ -227,27 +227,68 @@ def _times(count: int) -> str:
 
 
 class Stopped(Rule[Limits]):
-    """A member of a group that still sends heartbeats, but fetches no more."""
+    """A member of a group that still sends heartbeats, but fetches no more.
+
+    One that has no partition left does not fetch either: partitions go with a new generation, so it must have fetched
+    in the one that it is in. And a client that was closed is not stuck, if another has its client_id.
+    """
 
     name = "stopped-consumers"
-    tables = ("frames",)
-    keys = CLIENT
+    tables = ("frames", "calls")
+    also = ("connections",)
+    keys = (*CLIENT, "capture", "connection")
     severity = "high"
     advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
+    _BEATS = ("SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._beats = Tallies(*self.keys)
+        self._beats = Tallies(*CLIENT, "group_id", "member_id", "generation")
+        self._closed: dict[tuple[str, int], int] = {}
+        """When clients closed connections, by capture and connection."""
 
     def take(self, name: str, rows: Rows) -> None:
-        self.tallies.add(rows, rows.where(api_name="Fetch", direction="request"))
-        self._beats.add(rows, rows.where(api_name=("Heartbeat", "ConsumerGroupHeartbeat"), direction="request"))
+        if name == "frames":
+            self.tallies.add(rows, rows.where(api_name="Fetch", direction="request"))
+        elif name == "calls":
+            beats = rows.where(api_name=self._BEATS, direction="request", status="ok")
+            # With the epoch 0 a member joins, with -1 it leaves.
+            self._beats.add(rows, beats[rows.values("generation", 1)[beats] > 0])
+        else:
+            closed = rows.where(ended_by="client")
+            columns = ("capture", "connection", "last_seen")
+            times = rows.values("last_seen")[closed].tolist()
+            for time, (capture, connection, _) in zip(times, tuples(rows.part(columns, closed)), strict=True):
+                if len(self._closed) < _MOST_CLOSED:
+                    self._closed[capture, connection] = time
 
     def findings(self) -> Iterator[Finding]:
-        fetches, beats = self.tallies.totals(), self._beats.totals()
-        known = among(fetches.keys, beats.keys)
-        quiet = (np.append(beats.last, 0)[known] - fetches.last) / 1e6
-        stopped = (known >= 0) & (quiet >= self.limits.stopped_seconds)
-        for seconds, ((host, client), one) in zip(quiet[stopped].tolist(), self.tallies.items(stopped), strict=True):
-            said = f"no Fetch request in the {seconds:.0f} s before its last heartbeat"
-            yield self.found(said, one, client_host=host, client_id=client)
+        # The last that was fetched, on which connection.
+        fetched: dict[tuple[Any, ...], Tally] = {}
+        where: dict[tuple[Any, ...], tuple[str, int]] = {}
+        for (host, client, capture, connection), one in self.tallies.items():
+            mine = fetched.setdefault((host, client), Tally())
+            if mine.last is None or (one.last or 0) >= mine.last:
+                where[host, client] = capture, connection
+            mine.join(one)
+        members: dict[tuple[Any, ...], Tally] = {}
+        for (host, client, group, member, _), one in self._beats.items():
+            latest = members.get((host, client, group, member))
+            if latest is None or (one.last or 0) > (latest.last or 0):
+                members[host, client, group, member] = one
+        told: set[tuple[Any, ...]] = set()
+        for (host, client, group, _), beat in members.items():
+            one = fetched.get((host, client), Tally())
+            if one.last is None or beat.last is None or beat.first is None or (host, client, group) in told:
+                continue
+            quiet = (beat.last - one.last) / 1e6
+            closed = self._closed.get(where[host, client])
+            gone = closed is not None and closed - one.last < self.limits.stopped_seconds * 1e6
+            if quiet >= self.limits.stopped_seconds and one.last >= beat.first and not gone:
+                told.add((host, client, group))
+                said = f"no Fetch request in the {quiet:.0f} s before its last heartbeat"
+                yield self.found(said, one, client_host=host, client_id=client, group_id=group)
+
+
+_MOST_CLOSED: Final = 1 << 16
+"""Connections of which it is known when they were closed."""

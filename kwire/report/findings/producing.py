@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, Finding, Rule, counts
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, together
 from kwire.report.sums import runs, tuples
-from kwire.report.tallies import Rows, Tallies, firsts, numbers
+from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
 __all__ = ["Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
 
@@ -21,7 +22,7 @@ class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
     tiny_batches: int = 1000
-    """Batches of one client and topic in a minute,"""
+    """Batches of one process and topic in a minute,"""
     tiny_batch_records: float = 2.0
     """if they have fewer records than this on average."""
     uncompressed_bytes: int = 10_000_000
@@ -43,19 +44,25 @@ class TinyBatches(Rule[Limits]):
 
     name = "tiny-batches"
     tables = ("partitions",)
-    keys = (*CLIENT, "topic")
+    also = ("connections",)
+    keys = (*CLIENT, "topic", *PROCESS)
+    by_process = True
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
 
     def take(self, name: str, rows: Rows) -> None:
+        if name == "connections":
+            return
         sent = rows.where(api_name="Produce", direction="request", status="ok")
         sent = sent[rows.valid("batches", "records")[sent]]
         self.tallies.add(rows, sent, count=rows.values("batches")[sent], amount=rows.values("records")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        for (host, client, topic), one in self.tallies.items(self.tallies.totals().count >= self.limits.tiny_batches):
+        much = together(self.tallies)[1] >= self.limits.tiny_batches
+        for (host, client, topic), found in busiest(self.tallies, much):
+            one = found.tally
             if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
                 said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, topic=topic)
+                yield self.found(said, one, client_host=host, client_id=client, topic=topic, **found.who)
 
 
 class Uncompressed(Rule[Limits]):
@@ -159,10 +166,18 @@ class Retried(Rule[Limits]):
         self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
 
     def findings(self) -> Iterator[Finding]:
-        many = self.tallies.totals().count >= self.limits.retried_batches
-        for (producer, topic, partition), one in self.tallies.items(many):
-            said = f"producer {producer} sent {one.count} batches again"
-            yield self.found(said, one, topic=topic, partition=partition)
+        # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
+        producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
+        for (producer, topic, partition), one in self.tallies.items():
+            tally, partitions = producers.setdefault((producer, topic), (Tally(), []))
+            tally.join(one)
+            partitions.append(partition)
+        for (producer, topic), (one, partitions) in producers.items():
+            if one.count >= self.limits.retried_batches:
+                said = f"producer {producer} sent {one.count} batches again"
+                if len(partitions) > 1:
+                    said += f", to {len(partitions)} partitions"
+                yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
 
 
 class Skew(Rule[Limits]):
@@ -235,8 +250,13 @@ class Large(Rule[Limits]):
         self._refused.add(wrong, wrong.where(error=self._REFUSED))
 
     def findings(self) -> Iterator[Finding]:
+        refused = dict(self._refused.items())
         for (host, client), one in self.tallies.items():
             said = f"{one.count} Produce requests of {one.amount / one.count / 1e6:.2f} MB on average"
+            wrong = refused.pop((host, client), None)
+            if wrong is not None:
+                said += f"; {wrong.count} requests were refused as too large"
+                one.join(wrong)
             yield self.found(said, one, client_host=host, client_id=client)
-        for (host, client), one in self._refused.items():
+        for (host, client), one in refused.items():
             yield self.found(f"{one.count} requests were refused as too large", one, client_host=host, client_id=client)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
@@ -11,19 +12,23 @@ import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Rows, Tallies, Tally, Where, among, firsts
+from kwire.report.tallies import Array, Rows, Tallies, Tally, Where, among, firsts, numbers
 
 __all__ = [
+    "BROKER",
     "CLIENT",
     "COLUMNS",
     "FRAME",
+    "PROCESS",
     "SCHEMA",
     "SEVERITIES",
     "Finding",
     "Rule",
+    "busiest",
     "counts",
     "kafka_connections",
     "keyed",
+    "together",
 ]
 
 SEVERITIES: Final = ("high", "medium", "low")
@@ -34,7 +39,9 @@ SCHEMA: Final = pa.schema(
         pa.field("severity", pa.string(), nullable=False),
         pa.field("summary", pa.string(), nullable=False),
         pa.field("client_host", pa.string()),
+        pa.field("client_port", pa.int32()),
         pa.field("client_id", pa.string()),
+        pa.field("software", pa.string()),
         pa.field("principal", pa.string()),
         pa.field("group_id", pa.string()),
         pa.field("topic", pa.string()),
@@ -61,8 +68,9 @@ SCHEMA: Final = pa.schema(
         pa.field("advice", pa.string(), nullable=False),
     ]
 )
-"""One row per finding. ``principal``: only where secrets are shown. ``evidence``: some of the frames, by capture,
-connection and frame (null: the connection)."""
+"""One row per finding. ``client_port`` and ``software``: where several processes have this client_id, which it is.
+``principal``: only where secrets are shown. ``evidence``: some of the frames, by capture, connection and frame (null:
+the connection)."""
 
 
 @dataclass(slots=True)
@@ -75,7 +83,9 @@ class Finding:
     advice: str
     count: int
     client_host: str | None = None
+    client_port: int | None = None
     client_id: str | None = None
+    software: str | None = None
     principal: str | None = None
     group_id: str | None = None
     topic: str | None = None
@@ -83,10 +93,12 @@ class Finding:
     first_seen: int | None = None
     last_seen: int | None = None
     evidence: list[Where] = field(default_factory=list)
+    process: tuple[str, int] | None = None
+    """Capture and connection of one process, where several have this client_id."""
 
     def row(self) -> dict[str, Any]:
         """As a row of ``SCHEMA``."""
-        made = {one.name: getattr(self, one.name) for one in fields(self)}
+        made = {name: getattr(self, name) for name in SCHEMA.names}
         made["evidence"] = [
             {"capture": capture, "connection": connection, "frame": frame}
             for capture, connection, frame in self.evidence
@@ -96,20 +108,26 @@ class Finding:
 
 FRAME: Final = ("capture", "connection", "frame")
 CLIENT: Final = ("client_host", "client_id")
-_FRAMES: Final = (*FRAME, "timestamp", "direction", *CLIENT, "api_name", "size", "errors")
+BROKER: Final = ("broker_host", "broker_port")
+_FRAMES: Final = (
+    *FRAME, "timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "api_version", "size", "latency_ms",
+    "errors",
+)  # fmt: skip
 _PARTITIONS: Final = (
-    *FRAME, "frame_timestamp", "direction", *CLIENT, "api_name", "correlation_id", "path", "group_id", "topic",
-    "topic_id", "partition", "offset", "high_watermark", "record_bytes", "batches", "records", "compression", "error",
-    "status",
+    *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id", "path",
+    "group_id", "topic", "topic_id", "partition", "offset", "high_watermark", "log_start_offset", "record_bytes",
+    "batches", "records", "compression", "error", "status",
 )  # fmt: skip
 _CALLS: Final = (
-    *FRAME, "frame_timestamp", "direction", *CLIENT, "api_name", "correlation_id", "group_id", "member_id",
-    "generation", "session_timeout_ms", "rebalance_timeout_ms", "transactional_id", "committed", "acks", "throttle_ms",
-    "status",
+    *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id",
+    "cluster_id", "group_id", "member_id", "generation", "session_timeout_ms", "rebalance_timeout_ms",
+    "transactional_id", "committed", "acks", "throttle_ms", "status",
 )  # fmt: skip
 _CONNECTIONS: Final = (
-    "capture", "connection", "first_seen", "last_seen", "client_host", "broker_host", "broker_port", "opened_by",
-    "client_ids", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error", "principal", "out_of_order", "status",
+    "capture", "connection", "first_seen", "last_seen", "client_host", "client_port", *BROKER, "opened_by",
+    "client_ids", "software_name", "software_version", "apis", "sasl_mechanism", "sasl_outcome", "sasl_error",
+    "principal", "ended", "ended_by", "unanswered", "out_of_order",
+    "status",
 )  # fmt: skip
 _RECORDS: Final = (
     *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
@@ -143,6 +161,8 @@ class Rule(Generic[_Limits]):
     """Whether amounts are the largest of all and not their sum."""
     severity = "medium"
     advice = ""
+    by_process = False
+    """Whether a finding may be about one of several processes with the same client_id."""
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
@@ -167,6 +187,53 @@ class Rule(Generic[_Limits]):
             **who,
             **tally.seen(),
         )
+
+
+PROCESS: Final = ("capture", "connection", "client_port", *BROKER)
+"""What tells processes apart, as the last keys of tallies: each has one connection to a broker, or few."""
+
+
+@dataclass(slots=True)
+class Busiest:
+    """What a process with some client_id did at most: of each broker the busiest connection."""
+
+    tally: Tally
+    who: dict[str, Any]
+    """Its port, if others have the same client_id at the same time."""
+
+
+def busiest(tallies: Tallies, which: Array) -> Iterator[tuple[tuple[Any, ...], Busiest]]:
+    """Keys without those of ``PROCESS``, which come last, and what the busiest process did. ``which``: of the keys
+    without these, as ``together`` numbers them, those that are looked at."""
+    of = together(tallies)[0]
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[tuple[tuple[Any, ...], Tally]]]] = {}
+    for key, one in tallies.items(which[of] if len(of) else None):
+        own, (capture, connection, port, *broker) = key[: -len(PROCESS)], key[-len(PROCESS) :]
+        found.setdefault(own, {}).setdefault(tuple(broker), []).append(((capture, connection, port), one))
+    for own, brokers in found.items():
+        made, shared = Tally(), False
+        most: tuple[int, tuple[Any, ...]] = (-1, ())
+        for connections in brokers.values():
+            shared |= _at_once(connections)
+            process, best = max(connections, key=lambda one: one[1].busiest)
+            most = max(most, (best.busiest, process))
+            made.join(best)
+        capture, connection, port = most[1]
+        yield own, Busiest(made, {"client_port": port, "process": (capture, connection)} if shared else {})
+
+
+def _at_once(connections: list[tuple[tuple[Any, ...], Tally]]) -> bool:
+    """Whether two connections of one client to one broker are in use at the same time."""
+    spans = sorted((one.first or 0, one.last or 0) for _, one in connections)
+    return any(later[0] < before[1] for before, later in pairwise(spans))
+
+
+def together(tallies: Tallies) -> tuple[Array, Array]:
+    """For each key the number of what it is without those of ``PROCESS``, and how often each number was seen."""
+    totals = tallies.totals()
+    names = totals.keys.column_names[: -len(PROCESS)]
+    of = numbers(totals.keys, names) if len(totals.count) else totals.count
+    return of, np.bincount(of, weights=totals.count) if len(of) else totals.count
 
 
 def counts(tallies: Tallies, others: Tallies) -> Array:

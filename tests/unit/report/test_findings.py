@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from kwire import capture
+from kwire.protocol.error_codes import ErrorCode
 from kwire.report import findings
-from kwire.report.findings import RULES, Finder, Finding, Thresholds, needed
+from kwire.report.findings import RULES, Finder, Finding, Thresholds, errors, needed
 from kwire.tables import table
 from kwire.tables.columns import with_dictionaries
 
@@ -27,10 +28,13 @@ def rows(name: str, made: Iterable[Row]) -> tuple[str, pa.RecordBatch]:
         "capture": "x",
         "connection": 3,
         "client_host": "10.0.0.1",
+        "client_port": 50_000,
         "broker_host": "10.0.0.9",
         "broker_port": 9092,
         "out_of_order": 0,
         "opened_by": "client",
+        "ended": "open",
+        "unanswered": 0,
         "client_id": "one",
         "direction": "request",
         "status": "ok",
@@ -123,9 +127,22 @@ def spread(*sizes: int) -> list[Row]:
     return [produce(1, partition=k, record_bytes=size)[0] for k, size in enumerate(sizes)]
 
 
-def fetching(*times: float) -> list[Row]:
-    beats_ = [{"api_name": "Heartbeat", "at": float(at)} for at in range(0, 200, 3)]
-    return [*({"api_name": "Fetch", "at": at} for at in times), *beats_]
+def fetching(*times: float) -> tuple[str, list[Row]]:
+    return "frames", [{"api_name": "Fetch", "at": at} for at in times]
+
+
+def beating(*generations: tuple[int, range]) -> tuple[str, list[Row]]:
+    return "calls", [
+        of_group("Heartbeat", at=float(at), generation=generation) for generation, times in generations for at in times
+    ]
+
+
+def cut(count: int, api: str = "Produce", version: int = 2, **more: Any) -> list[Row]:
+    """Connections that the broker closed without an answer."""
+    use = {"api_name": api, "api_version": version, "requests": 1}
+    return [
+        {"at": k, "apis": [use], "ended": "fin", "ended_by": "broker", "unanswered": 1} | more for k in range(count)
+    ]
 
 
 Case = list[tuple[str, list[Row]]]
@@ -155,7 +172,7 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     ),
     "producer-per-message": (
         lambda: [("connections", single(30))],
-        lambda: [("connections", [*single(29), *single(50, requests=2),
+        lambda: [("connections", [*single(29), *single(50, requests=2), *cut(50),
                                   *({**one, "opened_by": None} for one in single(50))])],
     ),
     "rebalance-loop": (
@@ -221,23 +238,35 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("connections", [{"sasl_outcome": "failed", "sasl_mechanism": "PLAIN", "sasl_error": "SASL…: no"}])],
         lambda: [("connections", [{"sasl_outcome": "unfinished", "sasl_mechanism": "PLAIN"}, {"sasl_outcome": "ok"}])],
     ),
+    "cut-off-clients": (
+        lambda: [("connections", cut(3)), ("frames", answers(9, "ApiVersions", api_version=2))],
+        lambda: [("connections", [*cut(2), *cut(9, version=9), *cut(9, version=5, ended_by="client"),
+                                  *cut(9, version=6, unanswered=0)]),
+                 ("frames", answers(1, "Produce", api_version=9))],
+    ),
     "out-of-order-responses": (
         lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": n} for n in (0, 2, 1)])],
         lambda: [("connections", [{"broker_host": "b", "broker_port": 9092, "out_of_order": 0},
                                   {"broker_host": "b", "broker_port": 9092, "out_of_order": 3, "status": "other"}])],
     ),
     "stopped-consumers": (
-        lambda: [("frames", fetching(0, 50, 130))],
-        lambda: [("frames", fetching(0, 50, 140))],
+        lambda: [fetching(0, 50, 130), beating((4, range(0, 200, 3)))],
+        lambda: [fetching(0, 50, 140), beating((4, range(0, 200, 3)))],
     ),
     "lag": (
         lambda: [("partitions", [*commits(5, 100), watermark(10_100)])],
         lambda: [("partitions", [*commits(5, 101), watermark(10_100), {**watermark(99_999), "topic": "other"}])],
     ),
+    "fatal-errors": (
+        lambda: [("frames", answers(1, "Produce", ["NOT_ENOUGH_REPLICAS"]))],
+        lambda: [("frames", answers(9, "Produce", ["REQUEST_TIMED_OUT"]))],
+    ),
     "repeated-errors": (
         lambda: [("frames", answers(20, "OffsetCommit", ["ILLEGAL_GENERATION"]))],
         lambda: [("frames", [*answers(19, "OffsetCommit", ["ILLEGAL_GENERATION"]),
-                             *answers(30, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"])])],
+                             *answers(30, "Fetch", ["TOPIC_AUTHORIZATION_FAILED"]),
+                             # For less than a minute.
+                             *answers(500, "EndTxn", ["CONCURRENT_TRANSACTIONS"])])],
     ),
 }  # fmt: skip
 """For each rule: rows that are one finding, and rows that nearly are one."""
@@ -381,6 +410,99 @@ def test_partitions_that_get_nothing_count() -> None:
     assert found("skewed-partitions", rows("partitions", [*map(known, range(3)), *sent_])) == []
     (one,) = found("skewed-partitions", rows("partitions", [*map(known, range(6)), *sent_]))
     assert "one of 6 partitions" in one.summary
+
+
+def test_a_member_that_has_no_partition_left_is_not_stuck() -> None:
+    # Fetched in one generation, and no more when the next one gave its partitions to others.
+    last = fetching(0, 50, 130)
+    for beats_ in (beating((4, range(0, 131, 3)), (5, range(132, 200, 3))), beating((4, range(133, 200, 3)))):
+        assert found("stopped-consumers", *(rows(*one) for one in (last, beats_))) == []
+    # Another process with the same id is closed.
+    closed = rows("connections", [{"at": 131, "ended": "fin", "ended_by": "client"}])
+    beats_ = beating((4, range(0, 200, 3)))
+    assert found("stopped-consumers", rows(*last), rows(*beats_), closed) == []
+    much_later = rows("connections", [{"at": 191, "ended": "fin", "ended_by": "client"}])
+    (one,) = found("stopped-consumers", rows(*last), rows(*beats_), much_later)
+    assert (one.client_id, one.group_id) == ("one", "g")
+    # By epochs, as the newer protocol has them.
+    newer = ("calls", [{**row, "api_name": "ConsumerGroupHeartbeat"} for row in beats_[1]])
+    assert len(found("stopped-consumers", rows(*last), rows(*newer))) == 1
+
+
+def test_what_clients_retry_in_ordinary_life_is_wrong_when_it_goes_on() -> None:
+    busy = answers(500, "AddPartitionsToTxn", ["CONCURRENT_TRANSACTIONS"])
+    late = [{**row, "at": row["at"] * 4} for row in busy]
+    (one,) = found("repeated-errors", rows("frames", late))
+    assert one.summary == "CONCURRENT_TRANSACTIONS in 500 AddPartitionsToTxn responses, and no other answer in 200 s"
+    fine = answers(1, "AddPartitionsToTxn")[0]
+    for last, count in ((130, 1), (150, 0)):
+        mixed = sorted([*late, *({**fine, "at": at} for at in range(0, last + 1, 10))], key=lambda row: row["at"])
+        assert len(found("repeated-errors", rows("frames", mixed))) == count
+
+
+def test_each_fatal_error_has_a_severity_and_an_advice_of_its_own() -> None:
+    told = [*answers(3, "Produce", ["NOT_ENOUGH_REPLICAS"]), *answers(1, "EndTxn", ["INVALID_TXN_STATE"])]
+    replicas, state = found("fatal-errors", rows("frames", told))
+    assert (replicas.severity, replicas.count, state.severity) == ("high", 3, "medium")
+    assert "min.insync.replicas" in replicas.advice
+    assert "too few replicas are in sync" in replicas.summary
+    assert found("repeated-errors", rows("frames", answers(99, "Produce", ["NOT_ENOUGH_REPLICAS"]))) == []
+    for error in errors._FATAL:
+        assert error in ErrorCode.__members__
+    assert set(errors._RETRIED) <= set(ErrorCode.__members__)
+
+
+def test_one_cause_is_one_finding() -> None:
+    fenced = [*answers(2, "Produce", ["INVALID_PRODUCER_EPOCH"]), *answers(1, "EndTxn", ["PRODUCER_FENCED"])]
+    (one,) = found("fenced-producers", rows("frames", fenced))
+    assert (one.count, one.summary) == (
+        3, "INVALID_PRODUCER_EPOCH in 2 Produce responses, PRODUCER_FENCED in 1 EndTxn responses",
+    )  # fmt: skip
+    large = [{"api_name": "Produce", "size": 1_200_000}, *answers(1, "Produce", ["MESSAGE_TOO_LARGE"])]
+    (one,) = found("large-messages", rows("frames", large))
+    assert one.summary.endswith("1 requests were refused as too large")
+    (one,) = found(
+        "retried-batches", rows("records", [{**row, "partition": k} for k in range(3) for row in sent(0, 1, 1)])
+    )
+    assert (one.count, one.topic, one.partition) == (3, "t", None)
+
+
+def one_of_many(k: int, **more: Any) -> Row:
+    """A row of a process, of several with the same client_id."""
+    return {"connection": k, "client_port": 50_000 + k, **more}
+
+
+def named(k: int) -> Row:
+    return one_of_many(k, software_name="librdkafka", software_version=f"2.{k}")
+
+
+def test_many_slow_processes_with_the_same_id_are_not_one_that_is_fast() -> None:
+    beats_ = {"api_name": "OffsetCommit", "group_id": "g"}
+    slow: dict[str, list[Case]] = {
+        "tiny-batches": [[("partitions", [row for k in range(20) for row in produce(100, **one_of_many(k))])]],
+        "metadata-storm": [
+            [("frames", [one_of_many(k, api_name="Metadata", at=at) for at in range(10) for k in range(9)])]
+        ],
+        "over-committing": [[("calls", [one_of_many(k, at=at / 2, **beats_) for at in range(99) for k in range(9)])]],
+        "empty-fetches": [[("frames", [row for k in range(9) for row in answers(120, "Fetch", **one_of_many(k))])]],
+    }
+    for rule, (case,) in slow.items():
+        assert found(rule, *(rows(name, sorted(made, key=lambda row: row["at"])) for name, made in case)) == []
+
+
+def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
+    made = [row for k in range(5) for row in produce(1200 if k == 3 else 100, **one_of_many(k))]
+    batches = rows("partitions", sorted(made, key=lambda row: row["at"]))
+    (one,) = found("tiny-batches", batches, rows("connections", map(named, range(5))))
+    assert (one.client_host, one.client_port, one.software, one.count) == ("10.0.0.1", 50_003, "librdkafka 2.3", 1200)
+    assert "10.0.0.1:50003 one librdkafka 2.3" in findings.SHOWN[2].text(one.row())
+    # On several brokers it is one process.
+    of_brokers = [row for k in range(3) for row in produce(400, **one_of_many(k, broker_port=9092 + k))]
+    (one,) = found("tiny-batches", rows("partitions", sorted(of_brokers, key=lambda row: row["at"])))
+    assert (one.count, one.client_port, one.software) == (1200, None, None)
+    # An idle consumer asks each of several brokers for itself.
+    idle = [row for k in range(5) for row in answers(100, "Fetch", **one_of_many(k, broker_port=9092 + k))]
+    assert found("empty-fetches", rows("frames", sorted(idle, key=lambda row: row["at"]))) == []
 
 
 def test_denials_have_principals_where_connections_do() -> None:

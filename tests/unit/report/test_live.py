@@ -23,7 +23,9 @@ def frames(*seconds: float, api: str = "Fetch", client: str = "c", **more: Any) 
     rows = [
         {
             "capture": "x", "connection": 0, "frame": k, "timestamp": int(at * SECOND), "direction": "request",
-            "client_host": "h", "client_id": client, "api_name": api, "size": 10, "latency_ms": None, "errors": [],
+            "client_host": "h", "client_id": client,
+            "client_port": 5000, "broker_host": "b", "broker_port": 9092,
+            "api_name": api, "size": 10, "latency_ms": None, "errors": [],
         } | more
         for k, at in enumerate(seconds)
     ]  # fmt: skip
@@ -93,9 +95,15 @@ def test_findings_are_told_once() -> None:
     # As many as there are by now, and no longer what is over.
     assert [one.count for one in seen.found] == [3]
     seen = Live(10, Thresholds(stopped_seconds=5.0))
-    beat = {"api": "Heartbeat"}
-    seen.add("frames", frames(0))
-    seen.add("frames", frames(1, 9, **beat))
+    beat = {
+        "capture": "x", "connection": 1, "frame": 7, "direction": "request", "status": "ok", "client_host": "h",
+        "client_id": "c", "client_port": 5000, "broker_host": "b", "broker_port": 9092, "api_name": "Heartbeat",
+        "group_id": "g", "member_id": "m", "generation": 3,
+    }  # fmt: skip
+    calls = table("calls").chosen(TABLES["calls"])
+    beats = [{name: (beat | {"frame_timestamp": at * SECOND}).get(name) for name in calls.names} for at in (0, 9)]
+    seen.add("frames", frames(0.5))
+    seen.add("calls", pa.RecordBatch.from_pylist(beats, schema=calls))
     assert [one.rule for one in seen.look()] == ["stopped-consumers"]
     seen.add("frames", frames(10))
     assert seen.look() == []

@@ -81,3 +81,24 @@ def test_columns_can_be_chosen_and_windows_do_not_matter() -> None:
     assert rows(data, window=4096) == whole
     for name in table("calls").schema.names:
         assert [row[name] for row in rows(data, columns=[name])] == [row[name] for row in whole]
+
+
+def test_clusters_and_brokers_are_columns_that_are_asked_for() -> None:
+    data = (GOLDEN / CAPTURES[0]).read_bytes()
+    usual = rows(data)
+    columns = ["frame", "api_name", "direction", "broker_host", "broker_port", "cluster_id"]
+    more = rows(data, columns=columns)
+    assert "cluster_id" not in usual[0]
+    # A response that says nothing but its cluster is a row then.
+    assert {row["frame"] for row in usual} <= {row["frame"] for row in more}
+    named = [row for row in more if row["cluster_id"] is not None]
+    assert {row["cluster_id"] for row in named} == {"le8tBi_NTs6lclBjV4vrCQ"}
+    assert {(row["api_name"], row["direction"]) for row in named} >= {("Metadata", "response")}
+    of_frames = {
+        row["frame"]: (row["broker_host"], row["broker_port"])
+        for batch in capture.read(io.BytesIO(data), columns=["frame", "broker_host", "broker_port"])
+        for row in batch.to_pylist()
+    }
+    of_partitions = capture.read(io.BytesIO(data), "partitions", columns=columns[:-1])
+    for found in (more, [row for batch in of_partitions for row in batch.to_pylist()]):
+        assert all(of_frames[row["frame"]] == (row["broker_host"], row["broker_port"]) for row in found)
