@@ -201,10 +201,12 @@ _SLOTS_AT_ONCE: Final = 1 << 12
 """Connections of which Python has the numbers at a time."""
 FRAMES_BY_PYTHON: Final = 512
 """Frames that Python reads before it is asked whether machine code reads on."""
-BYTES_OF_A_PLACE: Final = 5
-"""What a place counts for, besides, where the size of a frame may begin: it may have to be looked at by itself."""
-PLACES_OF_A_PACKET: Final = 40
-"""What packets have, and are counted with."""
+SMALL_BYTE: Final = 8
+"""Bytes below it stand in sizes, counts and ids, and each may have to be looked at by itself."""
+OF_A_SMALL_BYTE: Final = 8
+"""Bytes that each of them counts for, besides."""
+SMALL_BYTES_OF_A_PACKET: Final = 40
+"""So many are counted with the packet."""
 MANY_FRAMES: Final = 1 << 16
 """Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
 
@@ -482,7 +484,8 @@ class Tracker:
             self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
         if engine is PYTHON:
-            engine = choose(BYTES_OF_A_PLACE * max(0, _places(data) - PLACES_OF_A_PACKET * len(packets)))
+            small = int(np.count_nonzero(data < SMALL_BYTE))
+            engine = choose(OF_A_SMALL_BYTE * max(0, small - SMALL_BYTES_OF_A_PACKET * len(packets)))
         rows, read = self._read(window, engine)
         engine = choose(0)
         if self._encrypted is not None:
@@ -1000,12 +1003,6 @@ class Tracker:
         self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
         # A copy: its memory is written to when it is used again.
         self._held = np.frombuffer(b"".join(parts), np.uint8).copy()
-
-
-def _places(data: Array) -> int:
-    """At how many places two bytes of zero stand, as in front of a size below 64 KiB."""
-    zero = data == 0
-    return int(np.count_nonzero(zero[:-1] & zero[1:]))
 
 
 def _distinct(numbers: Array) -> Array:

@@ -122,7 +122,7 @@ def test_work_decides_and_not_bytes(count: int, mss: int, after: int | None, mon
     assert first is None if after is None else first is not None and first <= after
 
 
-def test_bytes_in_which_frames_are_looked_for_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_that_may_be_sizes_and_counts_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
     def counted(size: int, **work: int) -> Engine:
