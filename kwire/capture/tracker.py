@@ -201,6 +201,12 @@ _SLOTS_AT_ONCE: Final = 1 << 12
 """Connections of which Python has the numbers at a time."""
 FRAMES_BY_PYTHON: Final = 512
 """Frames that Python reads before it is asked whether machine code reads on."""
+SMALL_BYTE: Final = 8
+"""Bytes below it stand in sizes, counts and ids, and each may have to be looked at by itself."""
+OF_A_SMALL_BYTE: Final = 8
+"""Bytes that each of them counts for, besides."""
+SMALL_BYTES_OF_A_PACKET: Final = 40
+"""So many are counted with the packet."""
 MANY_FRAMES: Final = 1 << 16
 """Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
 
@@ -477,6 +483,9 @@ class Tracker:
         if self._encrypted is not None:
             self._encrypted.note_holes(self._known)
         window = roles.Window(data, pieces, active, clock, first_order, ration, bool(len(self._ports)), final)
+        if engine is PYTHON:
+            small = int(np.count_nonzero(data < SMALL_BYTE))
+            engine = choose(OF_A_SMALL_BYTE * max(0, small - SMALL_BYTES_OF_A_PACKET * len(packets)))
         rows, read = self._read(window, engine)
         engine = choose(0)
         if self._encrypted is not None:

@@ -122,6 +122,23 @@ def test_work_decides_and_not_bytes(count: int, mss: int, after: int | None, mon
     assert first is None if after is None else first is not None and first <= after
 
 
+def test_bytes_that_may_be_sizes_and_counts_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def counted(size: int, **work: int) -> Engine:
+        sizes.append(size)
+        return PYTHON
+
+    monkeypatch.setattr(tracker, "choose", counted)
+    for payload, more in ((b"\0\0\1\0" * 2000, True), (b"abcd" * 2000, False)):
+        sizes.clear()
+        one = Connection(mss=1 << 14).open().send(request(18, 0, 1))
+        one._next[0] += 1000
+        data = pcap(one.send_raw(payload).packets)
+        list(Tracker().feed(data, final=True))
+        assert (sum(sizes) > 3 * len(data)) is more
+
+
 def test_packets_and_frames_count_as_many_bytes(tmp_path: Path) -> None:
     few = engine.SMALL_WARM // engine.OF_A_PACKET // 2
     made = SIZES.replace("engine.choose(int(size))", f"engine.choose(int(size), packets={few}, frames={few})")
