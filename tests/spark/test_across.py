@@ -35,6 +35,7 @@ from kwire.errors import KwireError
 from kwire.spark import across
 from kwire.spark.files import File, find
 from kwire.spark.source import FileReader, Options, spark_schema
+from kwire.spark.workers import LackError
 from kwire.testing import packets
 
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
@@ -194,7 +195,9 @@ def test_64_connections_one_after_the_other(spark: SparkSession, tmp_path: Path)
     assert rows_in_order(frame.toArrow().to_pylist()) == shopped()
 
 
-def test_a_last_file_that_is_gone_loses_no_rows_of_those_before(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_last_file_that_is_gone_fails_the_task_after_all_rows_of_those_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Some of them wait for what it says."""
     names = cut_into(tmp_path, 7)
     given = {"table": "records", "across": "true", "columns": ",".join(RECORDS), "paths": json.dumps([str(tmp_path)])}
@@ -204,8 +207,9 @@ def test_a_last_file_that_is_gone_loses_no_rows_of_those_before(spark: SparkSess
     reader = FileReader(options, schema)
     (partition,) = reader.partitions()
     (tmp_path / names[-1]).unlink()
-    rows = [row for batch in reader.read(partition) for row in batch.to_pylist()]
-    assert rows.pop()["status"] == "bad_file"
+    rows: list[dict[str, Any]] = []
+    with pytest.raises(LackError, match="is gone: it was there when the query began"):
+        rows.extend(row for batch in reader.read(partition) for row in batch.to_pylist())
     files = [io.BytesIO((tmp_path / name).read_bytes()) for name in names[:-1]]
     alone = [row for batch in capture.read(files, "records", columns=COMPARED) for row in batch.to_pylist()]
     found = Counter(repr({name: row[name] for name in COMPARED}) for row in rows if row["status"] == "ok")

@@ -16,6 +16,7 @@ from packets import Connection, metadata, metadata_answer, pcap, produce, produc
 from parted import Row, compared, parts_of, rows_of
 
 from kwire.capture.across import LATER_WINDOWS, scan
+from kwire.capture.compressed import DamagedError
 from kwire.capture.parts import Part
 from kwire.errors import CaptureError
 from kwire.tables.reading import read
@@ -136,18 +137,21 @@ def test_a_scan_says_of_which_files_it_had_only_a_part() -> None:
         Failing(data[:200], "gone"),
         io.BytesIO(b"no capture at all"),
     ]
-    assert scan(sources).broken == {1: (0, "not today", None), 2: (200, "gone", None)}
+    assert scan(sources).broken == {1: (0, "not today"), 2: (200, "gone")}
+    # What the store says of itself is no damage: nothing is taken as read.
+    with pytest.raises(pa.ArrowInvalid, match="not there"):
+        scan([io.BytesIO(data), Failing(b"", "not there", pa.ArrowInvalid)])
 
 
 class Failing:
-    """A source that fails with an error of Arrow behind some bytes."""
+    """A source that fails after some bytes."""
 
-    def __init__(self, data: bytes, why: str) -> None:
-        self.data, self.why = data, why
+    def __init__(self, data: bytes, why: str, kind: type[Exception] = DamagedError) -> None:
+        self.data, self.why, self.kind = data, why, kind
 
     def read(self, size: int) -> bytes:
         if not self.data:
-            raise pa.ArrowInvalid(self.why)
+            raise self.kind(self.why)
         given, self.data = self.data[:size], self.data[size:]
         return given
 
