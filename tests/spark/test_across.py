@@ -195,10 +195,8 @@ def test_64_connections_one_after_the_other(spark: SparkSession, tmp_path: Path)
     assert rows_in_order(frame.toArrow().to_pylist()) == shopped()
 
 
-def test_a_last_file_that_is_gone_fails_the_task_after_all_rows_of_those_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Some of them wait for what it says."""
+def test_a_last_file_that_is_gone_fails_the_task(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of the files before may wait for what it says: none is given as if that were known."""
     names = cut_into(tmp_path, 7)
     given = {"table": "records", "across": "true", "columns": ",".join(RECORDS), "paths": json.dumps([str(tmp_path)])}
     options = Options.of(given)
@@ -207,13 +205,9 @@ def test_a_last_file_that_is_gone_fails_the_task_after_all_rows_of_those_before(
     reader = FileReader(options, schema)
     (partition,) = reader.partitions()
     (tmp_path / names[-1]).unlink()
-    rows: list[dict[str, Any]] = []
     with pytest.raises(LackError, match="is gone: it was there when the query began"):
-        rows.extend(row for batch in reader.read(partition) for row in batch.to_pylist())
-    files = [io.BytesIO((tmp_path / name).read_bytes()) for name in names[:-1]]
-    alone = [row for batch in capture.read(files, "records", columns=COMPARED) for row in batch.to_pylist()]
-    found = Counter(repr({name: row[name] for name in COMPARED}) for row in rows if row["status"] == "ok")
-    assert found == Counter(repr(row) for row in alone if row["status"] == "ok")
+        for _ in reader.read(partition):
+            pass
 
 
 COMPARED = ["partition", "value", "status", "committed_offset"]
