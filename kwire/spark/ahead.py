@@ -8,7 +8,8 @@ Rules kept here:
 - Memory is bounded: the piece that is read, and ``AT_ONCE`` more.
 - A file of which the beginning alone is read, to see what it is, is asked for ``FIRST`` bytes and no more.
 - What fails, fails in the read that it belongs to, as a ``StoreError``: that of a store says nothing of the bytes that
-  it has. Arrow tries again by itself what is worth trying again.
+  it has. Arrow asks again by itself where a store refuses. It does not where a connection ends within an answer: a
+  piece is asked for ``ATTEMPTS`` times.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-__all__ = ["AT_ONCE", "FIRST", "PIECE", "Ahead", "StoreError"]
+__all__ = ["ATTEMPTS", "AT_ONCE", "FIRST", "PIECE", "Ahead", "StoreError"]
 
 FIRST: Final = 64 << 10
 """Bytes of the first request."""
@@ -28,6 +29,8 @@ PIECE: Final = 8 << 20
 """Bytes of the others."""
 AT_ONCE: Final = 2
 """Requests that are out while a piece is read."""
+ATTEMPTS: Final = 3
+"""Times that a piece is asked for until its failure is that of the read."""
 
 
 class StoreError(OSError):
@@ -75,10 +78,13 @@ class Ahead(io.RawIOBase):
         return self._out.popleft().result() if self._out else b""
 
     def _read_at(self, begin: int, count: int) -> bytes:
-        try:
-            found = bytes(self._file.read_at(count, begin)) if count > 0 else b""
-        except (OSError, pa.ArrowException) as error:
-            raise StoreError(str(error)) from error
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                found = bytes(self._file.read_at(count, begin)) if count > 0 else b""
+                break
+            except (OSError, pa.ArrowException) as error:
+                if not left or isinstance(error, PermissionError | FileNotFoundError):
+                    raise StoreError(str(error)) from error
         if len(found) < count:
             raise StoreError(f"the file has become shorter: {len(found)} of {count} bytes from byte {begin} on")
         return found

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import kwire.spark
 from kwire import capture
 from kwire.errors import CaptureError, KwireError
-from kwire.spark.ahead import AT_ONCE, FIRST, PIECE, Ahead
+from kwire.spark.ahead import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
 from kwire.spark.files import File, filesystem_of, find
 from kwire.spark.source import Options
 from kwire.spark.stores import Stores
@@ -374,6 +374,37 @@ def test_what_fails_fails_where_it_is_read() -> None:
     with pytest.raises(OSError, match=f"has become shorter: 3 of 10 bytes from byte {FIRST} on"):
         stream.read(10)
     stream.close()
+
+
+class Moody(Slow):
+    """A file whose first requests fail."""
+
+    def __init__(self, data: bytes, errors: list[OSError]) -> None:
+        super().__init__(data)
+        self._errors = errors
+
+    def read_at(self, count: int, begin: int) -> bytes:
+        found = super().read_at(count, begin)
+        if self._errors:
+            raise self._errors.pop(0)
+        return found
+
+
+def test_a_piece_is_asked_for_again_if_an_answer_was_cut_off() -> None:
+    cut = [OSError("the answer ended early")] * (ATTEMPTS - 1)
+    file = Moody(b"0123456789", cut)
+    with Ahead(file) as stream:
+        assert stream.read(10) == b"0123456789"
+    assert len(file.asked) == ATTEMPTS
+    for errors in (
+        [OSError("the answer ended early")] * ATTEMPTS,
+        [PermissionError("no")],
+        [FileNotFoundError("gone")],
+    ):
+        count, file = len(errors), Moody(b"0123456789", errors)
+        with Ahead(file) as stream, pytest.raises(StoreError):
+            stream.read(10)
+        assert len(file.asked) == count
 
 
 def test_a_split_is_read_from_where_it_begins(store: Store) -> None:
