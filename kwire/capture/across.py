@@ -348,7 +348,7 @@ _POSITIONS: Final = (
     "earlier",
 )
 _HOLES: Final = tuple(f"hole_{k}{end}" for k in range(1, 5) for end in ("", "_end"))
-_WAITS: Final = ("id", "api", "version", "time", "clock", "client_id")
+_WAITS: Final = ("id", "api", "version", "time", "clock", "overtaken", "client_id")
 _HELD: Final = ("len", "time", "clock", "doubt")
 
 
@@ -372,6 +372,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
     if role not in _READABLE and role != Role.UNKNOWN:
         return [*known, connection["told"], *([_wrapped(one["reference"]), _wrapped(one["end"])] for one in streams)]
     known += [connection["raw_tokens"], connection["summed"], connection["first_id"] < 0, connection["latest_id"]]
+    known.append(connection["missed"])
     known += [row["client_id"], row["tls"]]
     if role == Role.UNKNOWN:
         opener = connection["opener"]
@@ -390,9 +391,7 @@ def _essence(row: Mapping[str, Any]) -> Any:
         )
         for one in streams
     ]
-    # Overtaken requests have no answer in nearly every capture, and stay long: states would never agree again where one
-    # was read from a later boundary on. So a response to one from an earlier file may be unpaired.
-    waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"] if not one["overtaken"]]
+    waiting = [tuple(one[name] for name in _WAITS) for one in row["waiting"]]
     held = sorted(
         (one["side"] ^ swap, _wrapped(one["pos"]), *(one[name] for name in _HELD), one["bytes"] or b"")
         for one in row["segments"]

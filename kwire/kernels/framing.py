@@ -828,6 +828,8 @@ def _response(
             row.id = ABSENT
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
+        # Its request may be read later, behind a hole: it must not wait then as one that was overtaken.
+        conn.missed = 1
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
             row.detail = conn.given_up

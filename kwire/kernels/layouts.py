@@ -293,8 +293,8 @@ class Connection(Row):
     disordered: int
     """Responses that came behind that to a later request."""
     missed: int
-    """1 where responses may be missing behind the latest one that was paired: it tells nothing of the requests between
-    its own and that of the next one."""
+    """1 where, after the latest response that was paired, responses may be missing or one had no request: requests
+    before the next one that is answered have no response to come."""
     given_up: int
     """How many more there were, until they were given up to bound memory."""
     raw_tokens: int

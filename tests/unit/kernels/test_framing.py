@@ -25,7 +25,7 @@ from kwire.kernels.framing import (
 from kwire.kernels.layouts import ABSENT, ACTIVE, AT_THE_END, FRAME, Reason, Role, Status
 from kwire.kernels.names import LONGEST_NAME, NameTable
 from kwire.kernels.numbers import grown
-from kwire.kernels.pairing import MOST_OVERTAKEN, move_lookup
+from kwire.kernels.pairing import DISORDER, MOST_OVERTAKEN, move_lookup
 from kwire.protocol.facts import facts
 
 Brief = tuple[int, Status, int]
@@ -94,6 +94,20 @@ def test_a_response_that_is_missing_is_not_waited_for(engine: Engine) -> None:
     found = read(engine, capture, [(0, b"".join(ASKED[:3]))], pieces)
     assert found == [*ok(0, 5100, 5101, 5102), *ok(1, 5100), gap(1, behind), *ok(1, 5102)]
     assert (capture.connections["waiting"][0], capture.connections["unanswered"][0]) == (0, 1)
+
+
+def test_a_request_that_is_read_after_its_response_was_given_up_does_not_wait(engine: Engine) -> None:
+    capture = state(connection(role=Role.A_REQUESTS), directions(synced=1))
+    sizes = [len(one) for one in ASKED]
+    assert read(engine, capture, [(0, ASKED[0])], [(0, ANSWERED[0])], orders=[0, 1]) == [*ok(0, 5100), *ok(1, 5100)]
+    # The response comes first, as behind a hole in the requests, and nothing else for longer than DISORDER.
+    at, late = len(ANSWERED[0]), 2 + DISORDER + 1
+    found = read(engine, capture, [], [(at, ANSWERED[1])], orders=[2], first_order=2, now=late)
+    assert found == [(1, Status.UNPAIRED, 5101)]
+    rest = [(sizes[0], ASKED[1] + ASKED[2])], [(at + len(ANSWERED[1]), ANSWERED[2])]
+    assert read(engine, capture, *rest, orders=[4, 5], first_order=4) == [*ok(0, 5101, 5102), *ok(1, 5102)]
+    conn = capture.connections[0]
+    assert (conn["waiting"], conn["overtaken"], conn["unanswered"]) == (0, 0, 1)
 
 
 # Where the capture begins within a frame
