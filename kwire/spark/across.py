@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwire.errors import KwireError
-from kwire.spark.workers import begin_task, of_file, sentence_first
+from kwire.spark.workers import begin_task, of_file
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -360,9 +360,8 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
 
 
 def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
-    with sentence_first():
-        begin_task()
-        yield from function(batches)
+    begin_task()
+    yield from function(batches)
 
 
 @dataclass(frozen=True, slots=True)

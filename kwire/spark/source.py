@@ -46,7 +46,7 @@ from kwire.limits import Limits, size_of
 from kwire.naming import secrets_of
 from kwire.spark import growing
 from kwire.spark import stores as object_stores
-from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python, sentence_first, told
+from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
@@ -487,7 +487,6 @@ class KwireDataSource(DataSource):
         """The word for ``format``."""
         return "kwire"
 
-    @told
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
@@ -510,7 +509,6 @@ class KwireDataSource(DataSource):
             return StructType([kept, *others])
         return schema
 
-    @told
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
         options, schema = self._checked(schema, STREAM)
@@ -527,7 +525,6 @@ class KwireDataSource(DataSource):
             ) from None
         return StreamReader(options, schema)
 
-    @told
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
         options, schema = self._checked(schema, LOAD)
@@ -641,7 +638,6 @@ class FileReader(DataSourceReader):
 
         return [FilePartition(group) for group in in_groups(files, self.options.together, OPENING)]
 
-    @told
     def partitions(self) -> list[FilePartition | SensorPartition]:
         """The files. Raises ``CaptureError`` where there are none."""
         from kwire.spark.files import find
@@ -657,14 +653,13 @@ class FileReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
         one of its own."""
-        with sentence_first():
-            if isinstance(partition, FilePartition):
-                for file in partition.files:
-                    yield from self.rows_of(file)
-            elif isinstance(partition, SensorPartition):
-                from kwire.spark.across import one_by_one
+        if isinstance(partition, FilePartition):
+            for file in partition.files:
+                yield from self.rows_of(file)
+        elif isinstance(partition, SensorPartition):
+            from kwire.spark.across import one_by_one
 
-                yield from one_by_one(partition.whole, self.rows_of)
+            yield from one_by_one(partition.whole, self.rows_of)
 
     def rows_of(
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None

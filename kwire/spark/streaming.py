@@ -28,7 +28,6 @@ from kwire.spark.carried import Carried, batch_of
 from kwire.spark.files import find
 from kwire.spark.growing import Memory, Waiting, files_of, first_offset
 from kwire.spark.source import FilePartition, FileReader
-from kwire.spark.workers import sentence_first, told
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -69,7 +68,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when: float | None = None
         self._now_only = False
 
-    @told
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark calls it so
         """Nothing was taken. Raises ``CaptureError`` for a path that is not there."""
         self._list()
@@ -79,13 +77,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What ``latestOffset`` is given, unless the trigger asks for everything."""
         return ReadMaxFiles(self.options.stream.files)
 
-    @told
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The files of the query are those that are closed now."""
         self._list()
         self._now_only = True
 
-    @told
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The offset after one more batch; ``start`` where there is nothing to take."""
         self._list()
@@ -97,7 +93,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end[CARRIES] = bool(_pairs(end)) or bool(start.get(CARRIES))
         return end
 
-    @told
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch."""
         there = {one.name for one in self._listed}
@@ -122,10 +117,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from self.files.read(partition)
             return
         assert self._carried is not None
-        with sentence_first():
-            yield from batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
+        yield from batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
 
-    @told
     def commit(self, end: dict[str, Any]) -> None:
         """States that no batch begins with any more are removed."""
         if self._carried is not None:

@@ -11,21 +11,18 @@ The one case in which that is too late, a context that was started before the im
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
 
 What a worker lacks (memory, a library, room on a disk, a store that answers, permission) is no fault of the files that
-it reads: ``lack`` makes the sentence with which its task fails. ``sentence_first`` puts what is wrong before the
-traceback that Spark shows.
+it reads: ``lack`` makes the sentence with which its task fails.
 """
 
 from __future__ import annotations
 
-import copy
 import errno
-import functools
 import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from kwire.errors import CaptureError, KwireError
 
@@ -40,8 +37,6 @@ __all__ = [
     "lack",
     "of_file",
     "prefer_drivers_python",
-    "sentence_first",
-    "told",
     "use_drivers_python",
 ]
 
@@ -51,9 +46,6 @@ LEAST_MEMORY: Final = 1 << 30
 """Bytes of address space that a worker takes at least: numba and Arrow reserve more than they use."""
 LACKS: Final = (OSError, MemoryError, ImportError)
 """What is raised where a machine or a store lacks something."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def prefer_drivers_python() -> None:
@@ -128,32 +120,6 @@ def _check_memory() -> None:
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY and most < LEAST_MEMORY:
         raise KwireError(f"{most >> 20} MiB of memory are too few for a Python worker of kwire: {_ENOUGH}")
-
-
-@contextmanager
-def sentence_first() -> Iterator[None]:
-    """Spark shows the traceback of what is raised within, with what is wrong at its end. This puts it in front too:
-    Python shows first what an error was caused by, which is the same one without a traceback."""
-    try:
-        yield
-    except KwireError as error:
-        first: BaseException = error
-        while first.__cause__ is not None:
-            first = first.__cause__
-        if first is error or not isinstance(first, KwireError):
-            first.__cause__ = copy.copy(error).with_traceback(None)
-        raise
-
-
-def told(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with ``sentence_first``."""
-
-    @functools.wraps(function)
-    def call(*args: P.args, **named: P.kwargs) -> R:
-        with sentence_first():
-            return function(*args, **named)
-
-    return call
 
 
 # --- what is loaded ---------------------------------------------------------------------------------------------------
