@@ -20,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from telemetry_seeds import seeded, too_many_bytes
 
+import kwire.spark
 from kwire import capture
 from kwire.errors import KwireError
 from kwire.spark import carried as carried_
@@ -161,6 +162,30 @@ def test_what_clients_were_told_in_one_batch_is_known_in_the_next(tmp_path: Path
     damaged.write_bytes(damaged.read_bytes().replace(b'"subscriptions": [[', b'"subscriptions": [[7, '))
     with pytest.raises(KwireError, match="is no state of a stream"):
         rows(carried, 3, [tmp_path / "3.pcap"], "client_metrics")
+
+
+def test_deliveries_of_share_groups_are_those_that_the_member_was_told(spark: SparkSession, folder: Path) -> None:
+    told = [json.loads(line) for line in SHARE.with_suffix(".told.jsonl").read_text().splitlines()]
+    places = Counter((one["topic"], one["partition"], one["offset"]) for one in told if one["direction"] == "fetch")
+    names = ["topic", "partition", "offset", "delivery_count", "status", "source"]
+    whole = spark.read.format("kwire").option("table", "records").schema(
+        "topic string, partition int, offset bigint, delivery_count smallint, status string, source string"
+    )  # fmt: skip
+    parts = kwire.spark.read(str(folder), table="records", columns=names)
+    for frame in (whole.load(str(SHARE)), parts):
+        got = [row for row in frame.collect() if row.source == "fetch"]
+        fetched = Counter((row.topic, row.partition, row.offset) for row in got if row.status == "ok")
+        assert fetched == places
+        most = {place: count for place, count in fetched.items() if count > 1}
+        found = {(row.topic, row.partition, row.offset) for row in got if (row.delivery_count or 0) > 1}
+        assert found == set(most)
+        assert {row.delivery_count for row in got if row.status == "not_acquired"} == {None}
+    tables = {
+        name: spark.read.format("kwire").option("table", name).load(str(SHARE)) for name in ("partitions", "calls")
+    }
+    reads = kwire.spark.lineage(tables).where("role = 'reads'").groupBy("topic").sum("records").collect()
+    wanted = Counter(topic for topic, *_ in places.elements())
+    assert {row[0]: row[1] for row in reads} == wanted
 
 
 # --- states that somebody else has written
