@@ -105,7 +105,7 @@ def _records() -> None:
     # A job that is at its end at once.
     locate(nothing, np.zeros(1, JOB), np.zeros(1, ProgramSet({}, 1).code.dtype), 1, MACHINE)
     MACHINE(count_records)(nothing, np.zeros((0, 4), np.int64), none, none.copy(), none.copy())
-    MACHINE(deliveries)(nothing, np.zeros((0, 2), np.int64), np.zeros(0, np.int32), none, none.copy())
+    MACHINE(deliveries)(nothing, np.zeros((0, 2), np.int64), none, none.copy(), none.copy())
     MACHINE(int_lists)(nothing, none, none, none, none.copy(), np.zeros(0, np.int32))
     MACHINE(with_body_of)(np.zeros(0, FRAME), np.zeros(1, np.uint8), np.zeros(0, np.uint8))
     MACHINE(uniform)(np.zeros((1, 1), np.int64), np.zeros(1, np.uint8))

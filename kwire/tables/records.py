@@ -473,7 +473,8 @@ class Place:
 
     def deliveries(self, found: RecordColumns, own: dict[str, pa.Array]) -> dict[str, pa.Array]:
         """The column ``delivery_count`` of some records, and what becomes of the columns ``status`` and ``error``."""
-        offsets = pc.fill_null(found.batch.column("offset"), -1).to_numpy()
+        # A copy, whether Arrow's memory may be written to or not: kernels are compiled for each.
+        offsets = np.array(pc.fill_null(found.batch.column("offset"), -1))
         counts = np.empty(len(offsets), np.int64)
         sets = found.set_index.astype(np.int64)
         choose(8 * len(offsets))(deliveries)(self._frames.data, self.ranges, sets, offsets, counts)
