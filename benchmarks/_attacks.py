@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 import cramjam
 import lz4.frame
 import numpy as np
+import pyarrow as pa
 import zstandard
 from tls_talks import End as Sealing
 from tls_talks import Talk, clear, hello13, made13
@@ -57,6 +58,7 @@ Kind = Literal[
     "metrics",
     "schema",
     "definition",
+    "state",
 ]
 
 MiB: Final = 1 << 20
@@ -386,6 +388,33 @@ def _responses() -> Iterator[Attack]:
         yield add(f"synonyms of an entry of {what}", 32, 4, lambda name=name: entries(1, name, [b"a"] * 60_000))
     yield add("synonyms, all different", 32, 4, lambda: entries(1, b"x", [b"%x" % k for k in range(60_000)]))
     yield add("entries of dots", 32, 4, lambda: entries(1500, b"." * 500, []))
+
+
+def shared(sets: Iterable[tuple[bytes, Iterable[tuple[int, int]]]]) -> bytes:
+    """The body of a ShareFetch v1 response: record sets, each with the ranges of offsets that are acquired of it."""
+    made = []
+    for records, ranges in sets:
+        acquired = [struct.pack(">qqhx", *one, 1) for one in ranges]
+        head = struct.pack(">ihxhxiix", 0, 0, 0, 0, 0) + uvarint(len(records) + 1) + records
+        made.append(head + uvarint(len(acquired) + 1) + b"".join(acquired) + b"\0")
+    topic = b"\1" * 16 + uvarint(len(made) + 1) + b"".join(made) + b"\0"
+    return struct.pack(">ihxi", 0, 0, 0) + b"\2" + topic + b"\1\0"
+
+
+def _shared() -> Iterator[Attack]:
+    def add(name: str, sets: Callable[[], Iterable[tuple[bytes, Iterable[tuple[int, int]]]]]) -> Attack:
+        readers = ("response", "messages", "partitions", "records", "batches", "lineage")
+        made = lambda: response(78, 1, shared(sets()))  # noqa: E731
+        return Attack(f"shared: {name}", "response", made, readers, 78, 1)
+
+    one, count = batch(SMALL, 1), 50_000
+    many = batch(b"".join(record(delta=k) for k in range(count)), count)
+    each = [(k, k) for k in range(count)]
+    yield add("a range for each of many records", lambda: [(many, each)])
+    yield add("ranges in another order", lambda: [(many, each[::-1])])
+    yield add("one range, many batches", lambda: [(one * 15_000, [(0, 1 << 62)])])
+    yield add("many ranges, one record", lambda: [(one, each)])
+    yield add("many sets", lambda: [(one, [(0, 0)])] * 10_000)
 
 
 def entries(count: int, name: bytes, synonyms: list[bytes]) -> bytes:
@@ -1414,6 +1443,45 @@ def _streams() -> Iterator[Attack]:
     yield Attack("index: backwards", "index", lambda: filled(struct.pack(">qiqi", 1, 1, 0, 0), MiB))
 
 
+# --- States of streams ------------------------------------------------------------------------------------------------
+
+
+def state(**more: Any) -> bytes:
+    """What a state says besides connections."""
+    common = {"now": 0, "brokers": [], "fragments": None}
+    said = {"common": common, "topics": {}, "memory": {}, "place": 1, "begun": 0}
+    return json.dumps(said | more).encode() + b"\n"
+
+
+def connections(compression: str | None = None) -> bytes:
+    """The table of a state: of one connection, or of many, with buffers that are compressed."""
+    from kwire.capture.tracker import STATE, Tracker
+
+    made, sink = Tracker(), pa.BufferOutputStream()
+    made.feed(talk(sized(request(3, 0, METADATA))))
+    one = made.save(range(1))
+    how = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, STATE, options=how) as writer:
+        writer.write_table(pa.concat_tables([one] * (20_000 if compression else 1)).combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _states() -> Iterator[Attack]:
+    def add(name: str, make: Callable[[], bytes]) -> Attack:
+        return Attack(f"state: {name}", "state", make)
+
+    memory = {"client_metrics": {"asked": [], "links": [], "instances": [], "subscriptions": []}}
+    wide = {**memory["client_metrics"], "asked": [[0, 0, "0" * 32, 0]] * 20_000}
+    yield add("nested", lambda: filled(b"[", MiB) + b"\n")
+    yield add("empty lists", lambda: state(place=[[]] * 300_000))
+    yield add("topics", lambda: state(topics={f"{k:032x}": "" for k in range(20_000)}))
+    yield add("brokers", lambda: state(common={"now": 0, "brokers": [[0, k, 1] for k in range(50_000)]}))
+    yield add("memory", lambda: state(memory={"client_metrics": wide}))
+    yield add("zeros, compressed", lambda: state() + zstd(bytes(1024 * MiB)))
+    yield add("buffers that are compressed too", lambda: state() + zstd(connections("zstd")))
+    yield add("damaged connections", lambda: state() + zstd(connections()[:-5000] + bytes(5000)))
+
+
 # --- Giants -----------------------------------------------------------------------------------------------------------
 
 
@@ -1428,6 +1496,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *_messages(1),
     *_bodies(MiB, "request", "request"),
     *_responses(),
+    *_shared(),
     *_captures(),
     *_tls(),
     *_fragments(),
@@ -1435,6 +1504,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *_telemetry(),
     *_segments(),
     *_streams(),
+    *_states(),
     *_schemas(),
     *_giants(),
 )
@@ -1485,5 +1555,6 @@ BENIGN: Final[dict[str, Callable[[], bytes]]] = {
     "metrics": lambda: otlp(gauge(proto(1, b""))),
     "schema": lambda: b"data D versions 0-1\n  a int8\n  b [S]\n    c string? 1+\n",
     "definition": lambda: definition([field("a"), field("b", "[]S", fields=[field("c", "string")])]),
+    "state": lambda: state() + zstd(connections()),
 }
 """Small inputs of each kind, for what a process does only once."""

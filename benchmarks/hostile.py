@@ -280,6 +280,20 @@ def _indexes(path: Path, _: What) -> Iterator[Any]:
     yield from ()
 
 
+def _state(path: Path, _: What) -> Iterator[Any]:
+    """A stream that goes on from the state of another batch."""
+    import shutil
+
+    from kwire.spark.carried import Carried
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "sensor=")
+        folder.mkdir()
+        shutil.copy(path, folder / f"{1:012d}.state")
+        Carried(name, 0).load("", 2)
+    yield from ()
+
+
 def _events(path: Path, _: What) -> Iterator[Any]:
     from kwire import records
     from kwire.events import cloudevents
@@ -351,6 +365,7 @@ READERS: Final[dict[str, Reader]] = {
     "schema": Reader(_schema, "schema", 40),
     "definition": Reader(_definition, "definition", 40),
     "folder": Reader(_folder, "segment", 40, tables=4),
+    "state": Reader(_state, "state", 40),
     "chunks": Reader(_chunks, "stream", 20),
     "splits": Reader(_splits, "capture", 20, captured=True),
     "packets": Reader(_packets, "capture", 20, captured=True),
@@ -394,6 +409,7 @@ OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "metrics": ("points", "client_metrics"),
     "schema": ("schema",),
     "definition": ("definition",),
+    "state": ("state",),
 }
 """What an attack of each kind goes through, where it does not say otherwise."""
 

@@ -66,7 +66,7 @@ class Part:
         if self.state is not None:
             made.restore(self.state)
         if self.common:
-            made.take_over(self.common["now"], self.common["brokers"], self.common["fragments"])
+            made.take_over(self.common)
         return made
 
     def of_files(self, count: int) -> Iterator[tuple[Part, Callable[[Tracker], None]]]:

@@ -8,7 +8,6 @@ is where it is made sure that numbers from elsewhere are of the same kind.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,8 +22,9 @@ from kwire.kernels.names import LONGEST_NAME
 from kwire.kernels.packets import BINARY_UNITS, FINE_UNITS, MAX_PACKET, Count
 from kwire.kernels.pairing import MOST_OVERTAKEN, MOST_WAITING
 from kwire.kernels.tracking import BEGINS, ENOUGH_SUMS, MOST_SUMS
+from kwire.stored import parsed
 
-__all__ = ["check_connections", "what_is_stated"]
+__all__ = ["check_common", "check_connections", "what_is_stated"]
 
 _ANY: Final = (-(1 << 63), (1 << 63) - 1)
 _COUNT: Final = (0, 1 << 61)
@@ -114,8 +114,8 @@ def _wrong(what: str) -> CaptureError:
 def what_is_stated(metadata: Mapping[bytes, bytes] | None, version: int) -> dict[str, Any]:
     """What the metadata of a state says. ``rest`` is bytes in it, the rest as ``Tracker.save`` wrote it."""
     try:
-        stated = json.loads((metadata or {}).get(b"kwire", b"{}"))
-    except (ValueError, RecursionError):
+        stated = parsed((metadata or {}).get(b"kwire", b"{}"))
+    except ValueError:
         raise _wrong("its metadata is no JSON") from None
     if not isinstance(stated, dict):
         raise _wrong("its metadata is no JSON object")
@@ -139,6 +139,18 @@ def what_is_stated(metadata: Mapping[bytes, bytes] | None, version: int) -> dict
     if stated["container"] is not None:
         _check_container(stated["container"])
     return stated
+
+
+def check_common(common: Any) -> None:
+    """Looks at what ``Tracker.common`` gave."""
+    if not isinstance(common, Mapping):
+        raise _wrong("what is known besides connections")
+    _number(common, "now", *_ANY)
+    brokers = common.get("brokers")
+    if not isinstance(brokers, list) or not all(_are_numbers(one, _ANY, _ANY, _PORT) for one in brokers):
+        raise _wrong("brokers")
+    if common.get("fragments") is not None:
+        _check_fragments(common["fragments"])
 
 
 def _check_container(container: Any) -> None:
@@ -282,8 +294,8 @@ def check_connections(saved: pa.Table, whole: bool) -> None:
 
 def _check_hello(text: str) -> None:
     try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
+        said = parsed(text)
+    except ValueError:
         raise _wrong("hello is no JSON") from None
     if not isinstance(said, list) or len(said) != 3 or not all(one is None or isinstance(one, str) for one in said):
         raise _wrong("hello")
@@ -292,8 +304,8 @@ def _check_hello(text: str) -> None:
 def _check_tls(text: str) -> None:
     """Looks at what is known of a connection of TLS, but for its ``decryptor``, which is looked at when it is made."""
     try:
-        state = json.loads(text)
-    except (ValueError, RecursionError):
+        state = parsed(text)
+    except ValueError:
         raise _wrong("tls is no JSON") from None
     if not isinstance(state, dict) or not isinstance(state.get("rows"), list) or len(state["rows"]) != 2:
         raise _wrong("tls")

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -45,7 +45,7 @@ from kwire.capture.fragments import Fragments
 from kwire.capture.frames import Endpoint, Frames, text_of
 from kwire.capture.hellos import Hellos
 from kwire.capture.links import named
-from kwire.capture.saved import check_connections, what_is_stated
+from kwire.capture.saved import check_common, check_connections, what_is_stated
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import framing, pairing, roles, streams, tracking
@@ -778,13 +778,15 @@ class Tracker:
         """Whether what was fed so far ends with a packet, and has nothing that packets behind it depend on."""
         return not len(self._rest) and not self._container.told
 
-    def take_over(self, now: int, brokers: Iterable[Sequence[int]], fragments: Any) -> None:
-        """Takes over what earlier parts knew besides connections, as ``common`` gave it there."""
-        self._now = max(self._now, now)
-        for end in brokers:
+    def take_over(self, common: Mapping[str, Any]) -> None:
+        """Takes over what earlier parts knew besides connections, as ``common`` gave it there. Raises ``CaptureError``
+        for what is none of it."""
+        check_common(common)
+        self._now = max(self._now, common["now"])
+        for end in common["brokers"]:
             self._brokers.setdefault(tuple(end), -1)
-        if fragments is not None:
-            self._fragments.restore(fragments)
+        if common.get("fragments") is not None:
+            self._fragments.restore(common["fragments"])
 
     def let_resets_begin(self) -> None:
         """A connection may begin with an RST here, before anything is fed: it may be that of a part before, of which

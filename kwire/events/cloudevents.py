@@ -28,7 +28,8 @@ Decisions where the specification leaves room:
   types are compared without regard to case (RFC 2046). Names of attributes are ``[a-z0-9]+``.
 - A record of message format 0 or 1 has no headers and may only be structured (1.3); without a content type, it is one
   when its value is a JSON object with the member ``specversion``.
-- A record with no ``ce_`` header and no CloudEvents content type is no CloudEvent, and that is not an error.
+- A record with no ``ce_`` header and no CloudEvents content type is no CloudEvent, and that is not an error. Where its
+  headers are those of the HTTP binding (``ce-id``, ``Content-Type``), this is said all the same.
 - In binary mode, data are the bytes of the value. In the JSON format they are bytes (``data_base64``), a string, or a
   JSON value; an explicit ``null`` is the bytes ``null``, because None means no data.
 - A structured event in a format other than JSON is refused, or (``unknown_formats="binary"``) read as binary, which the
@@ -181,6 +182,23 @@ class Reading:
     def error(self) -> str | None:
         """All problems as one sentence each, separated by semicolons; None where there are none."""
         return "; ".join(f"{what} {words}" for what, words in self.problems) or None
+
+
+def http_name(name: str) -> bool:
+    """Whether a header has the name of a mandatory attribute, but not as Kafka's binding spells it: ``ce-id``."""
+    plain = name.lower().replace("-", "_")
+    return name[: len(PREFIX)] != PREFIX and plain.startswith(PREFIX) and plain[len(PREFIX) :] in REQUIRED
+
+
+def http_content_type(name: str, value: bytes | None) -> bool:
+    """Whether this is the content type of an event, but not as Kafka's binding spells the name: ``Content-Type``."""
+    if name == CONTENT_TYPE or name.lower() != CONTENT_TYPE or value is None:
+        return False
+    return value.lstrip(b" \t").lower().startswith(MEDIA.encode())
+
+
+OF_HTTP: Final = "the headers of CloudEvents over HTTP (ce-id, Content-Type): in Kafka they are ce_id and content-type"
+"""What is said of a record that would be an event if its headers were spelled otherwise."""
 
 
 def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2) -> Mode | None:
@@ -413,7 +431,10 @@ def from_record(
     """
     found = read(record.headers, record.value, magic=magic)
     if found.mode is None:
-        raise DecodeError("no ce_ header and no CloudEvents content type", layout="CloudEvent", path="$.headers")
+        said = "no ce_ header and no CloudEvents content type"
+        if any(http_name(name) or http_content_type(name, value) for name, value in record.headers):
+            said = f"it has {OF_HTTP}"
+        raise DecodeError(said, layout="CloudEvent", path="$.headers")
     if found.unknown_format and unknown_formats == "binary":
         content_type = found.attributes["datacontenttype"]
         found = Reading("binary")

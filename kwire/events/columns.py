@@ -40,6 +40,7 @@ __all__ = [
     "cloudevents",
     "each_violation",
     "hono_messages",
+    "http_events",
     "kinds_of",
 ]
 
@@ -246,6 +247,15 @@ def cloudevents(
     made["mode"] = pa.array(np.full(found.rows, "binary", object), pa.string())
     others = pa.array(_each(clean, headers, value, magic, limits), CLOUDEVENT)
     return _together(clean, [made[name] for name in ce.COLUMNS], CLOUDEVENT, others)
+
+
+def http_events(headers: pa.Array) -> int:
+    """How many records have headers of CloudEvents, as the HTTP binding spells them. Give it those that are none."""
+    found = _Headers(headers)
+    spelled = found.which(ce.http_name)
+    for at in np.flatnonzero(found.which(lambda name: name.lower() == ce.CONTENT_TYPE)).tolist():
+        spelled[at] = ce.http_content_type(found.names[found.number[at]] or "", found.values[at].as_py())
+    return len(np.unique(found.row[spelled]))
 
 
 def _plain_name(name: str) -> bool:

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
+from kwire import stored
 from kwire.events.rules import Violation, some_of
 from kwire.protocol.error_codes import ErrorCode
 from kwire.records.compression import CODECS
@@ -80,6 +81,10 @@ MOST_REMEMBERED: Final = 16 << 20
 MOST_CONNECTIONS: Final = 65_536
 LONGEST_REQUESTED: Final = 64 << 10
 """Bytes of the metrics that a subscription asks for: of a longer one nothing is remembered. A broker's has some 100."""
+
+_TIMES: Final = (-(1 << 63), (1 << 63) - 1)
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
+"""The least and the largest, in what is saved."""
 
 _AT_ONCE: Final = (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
 """After these a client asks for its subscription at once."""
@@ -391,14 +396,28 @@ class Sessions:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``save`` gave. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what that is not."""
-        for connection, held, *link in state["links"]:
-            self._links.put(connection, _Link(None if held is None else UUID(held), *link))
-        for instance, *one in state["instances"]:
-            self._instances.put(UUID(instance), _Instance(*one))
-        for instance, number, interval, requested, accepted, *rest in state["subscriptions"]:
-            subscription = Subscription(interval, tuple(requested), tuple(accepted), *rest)
-            self._subscriptions.put((UUID(instance), number), Known(subscription))
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
+        for connection, held, told, interval, at_once in state["links"]:
+            of = None if held is None else stored.instance(held)
+            link = _Link(of, stored.optional(told, *_TIMES), stored.number(interval, *_INT32), stored.truth(at_once))
+            self._links.put(connection, link)
+        for instance, interval, *times, terminated in state["instances"]:
+            subscribed, pushed = (stored.optional(one, *_TIMES) for one in times)
+            one = _Instance(stored.optional(interval, *_INT32), subscribed, pushed, stored.truth(terminated))
+            self._instances.put(stored.instance(instance), one)
+        for instance, number, interval, requested, accepted, most, delta in state["subscriptions"]:
+            wanted = tuple(map(stored.text, requested))
+            if size_of(wanted) > LONGEST_REQUESTED:
+                raise ValueError("a subscription that nobody remembers")
+            subscription = Subscription(
+                stored.number(interval, *_INT32),
+                wanted,
+                tuple(stored.number(one, -128, 127) for one in accepted),
+                stored.number(most, *_INT32),
+                stored.truth(delta),
+            )
+            of_instance = stored.instance(instance), stored.number(number, *_INT32)
+            self._subscriptions.put(of_instance, Known(subscription))
 
 
 def _kept(link: _Link, instance: UUID) -> list[Violation]:

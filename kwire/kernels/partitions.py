@@ -1,4 +1,5 @@
 """What stands within a row of the table ``partitions``: record sets counted by their headers, and lists of integers.
+Which records of a set a ShareFetch response gives to its client, and how often they were delivered.
 
 Rules kept here:
 
@@ -6,9 +7,15 @@ Rules kept here:
   cut off at the end of its set, as brokers do, is not counted, nor what follows bytes that are no batch.
 - Work is linear in the bytes of the sets and lists, which their callers have checked to be there.
 
-    byte   0        8     12      16     17                21          57
-           offset   size  leader  magic  crc               attributes  count      magic 2
-           offset   size  crc     magic  attributes                               magic 0 and 1
+    byte   0        8     12      16     17                21          23          57
+           offset   size  leader  magic  crc               attributes  last delta  count      magic 2
+           offset   size  crc     magic  attributes                                           magic 0 and 1
+
+- A ShareFetch response has whole batches, and behind them ranges of offsets: only these were acquired (KIP-932). Where
+  ranges or batches are not in order, nothing is said of them.
+
+    byte   0             8            16              18
+           first offset  last offset  delivery count  tagged section
 """
 
 from __future__ import annotations
@@ -16,10 +23,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kwire.kernels.engine import kernel
-from kwire.kernels.numbers import i16, i32, int64
+from kwire.kernels.numbers import i16, i32, i64, int64, unsigned_varint
 from kwire.kernels.programs import skip_tags
 
-__all__ = ["MIXED", "count_records", "int_lists"]
+__all__ = ["MIXED", "NOT_ACQUIRED", "RANGE", "UNKNOWN", "count_records", "deliveries", "int_lists"]
 
 Array = Any
 
@@ -37,11 +44,34 @@ _LEAST_BATCH: Final = 49
 """The least size of a batch of magic 2: its header."""
 
 
+RANGE: Final = 18
+"""Bytes of a range of offsets that were acquired, without its tagged section."""
+NOT_ACQUIRED: Final = -1
+UNKNOWN: Final = -2
+"""In place of how often a record was delivered."""
+
+
 @kernel
-def _count_set(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
+def _in_order(buf: Array, at: int, count: int) -> bool:
+    """Whether each of some ranges begins behind the one before it."""
+    last = int64(-1)
+    for _ in range(count):
+        first = i64(buf, at)
+        if first <= last or i64(buf, at + 8) < first:
+            return False
+        last = i64(buf, at + 8)
+        at = skip_tags(buf, at + RANGE)
+    return True
+
+
+@kernel
+def _count_set(buf: Array, pos: int, end: int, at: int, left: int) -> tuple[int, int, int]:
     """(batches, records, codec) of one record set; records are -1 where they cannot be known, codec where there is no
-    batch."""
+    batch. ``left``: ranges that stand from ``at`` on, of which each batch has no more records than they cover; -1:
+    records are counted as they are."""
     batches, records, codec = int64(0), int64(0), int64(-1)
+    limited, loaded, in_order = left >= 0, False, _in_order(buf, at, left)
+    first = last = high = int64(-1)
     while end - pos >= _SIZED + _LEAST_MESSAGE:
         size = i32(buf, pos + _SIZE_AT)
         if size < _LEAST_MESSAGE or size > end - pos - _SIZED:
@@ -57,6 +87,22 @@ def _count_set(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
             own = int64(buf[pos + 17]) & _CODEC
             if own != 0:
                 count = int64(-1)
+        if limited:
+            covered, low = int64(0), i64(buf, pos)
+            in_order = in_order and low > high
+            high = low + i32(buf, pos + 23) if magic == 2 else low
+            while loaded or left > 0:
+                if not loaded:
+                    first, last = i64(buf, at), i64(buf, at + 8)
+                    at, left, loaded = skip_tags(buf, at + RANGE), left - 1, True
+                if first > high:
+                    break
+                if last >= low:
+                    covered += min(last, high) - max(first, low) + 1
+                if last > high:
+                    break
+                loaded = False
+            count = min(count, covered) if in_order else int64(-1)
         if count < 0 or records < 0:
             records = int64(-1)
         else:
@@ -68,12 +114,66 @@ def _count_set(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
 
 
 @kernel
-def count_records(buf: Array, starts: Array, lengths: Array, batches: Array, records: Array, codecs: Array) -> None:
-    """Writes ``_count_set`` of each set ``buf[start : start + length]``; -1 thrice where the length is negative."""
-    for k in range(starts.shape[0]):
+def count_records(buf: Array, sets: Array, batches: Array, records: Array, codecs: Array) -> None:
+    """Writes ``_count_set`` of each of some sets; -1 thrice where the length is negative.
+
+    ``sets``: of each where it begins, its length, where its ranges begin and how many there are (negative: it has
+    none)."""
+    for k in range(sets.shape[0]):
         batches[k] = records[k] = codecs[k] = -1
-        if lengths[k] >= 0:
-            batches[k], records[k], codecs[k] = _count_set(buf, starts[k], starts[k] + lengths[k])
+        start, length = sets[k, 0], sets[k, 1]
+        if length >= 0:
+            batches[k], records[k], codecs[k] = _count_set(buf, start, start + length, sets[k, 2], sets[k, 3])
+
+
+@kernel
+def _ranges(buf: Array, at: int, end: int) -> tuple[int, int]:
+    """Where an array of ranges begins, and how many it has; -1 where it is not there whole, not in order, or has tagged
+    fields, which no version knows."""
+    count, at = unsigned_varint(buf, at, end)
+    if at < 0 or count < 1 or (count - 1) * (RANGE + 1) > end - at:
+        return int64(0), int64(-1)
+    last, pos = int64(-1), at
+    for _ in range(count - 1):
+        first = i64(buf, pos)
+        if first <= last or i64(buf, pos + 8) < first or buf[pos + RANGE] != 0:
+            return int64(0), int64(-1)
+        last = i64(buf, pos + 8)
+        pos += RANGE + 1
+    return at, count - 1
+
+
+@kernel
+def deliveries(buf: Array, places: Array, sets: Array, offsets: Array, found: Array) -> None:
+    """How often each of some records was delivered with this response: ``NOT_ACQUIRED`` where the response does not
+    give it to the client, ``UNKNOWN`` where that is not known.
+
+    ``places``: of each set where its array of ranges begins (-1: it has none) and where its frame ends. ``sets`` and
+    ``offsets`` are those of the records; those of a set stand together."""
+    before = int64(-1)
+    at, count = int64(0), int64(-1)
+    for k in range(sets.shape[0]):
+        of = int64(sets[k])
+        if of != before:
+            before, at, count = of, int64(0), int64(-1)
+            if places[of, 0] >= 0:
+                at, count = _ranges(buf, places[of, 0], places[of, 1])
+        found[k] = UNKNOWN
+        if count < 0:
+            continue
+        # The last range that begins at this offset or before it.
+        low, high = int64(0), count
+        while low < high:
+            middle = (low + high) // 2
+            if i64(buf, at + middle * (RANGE + 1)) <= offsets[k]:
+                low = middle + 1
+            else:
+                high = middle
+        pos = at + (low - 1) * (RANGE + 1)
+        if low == 0 or i64(buf, pos + 8) < offsets[k]:
+            found[k] = NOT_ACQUIRED
+        elif i16(buf, pos + 16) >= 0:
+            found[k] = i16(buf, pos + 16)
 
 
 @kernel

@@ -48,14 +48,16 @@ from typing import Any, Final, Literal
 from kwire import schema, versions
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage
-from kwire.errors import KwireError, ProtocolError, UnsupportedVersionError
+from kwire.errors import DecodeError, KwireError, ProtocolError, UnsupportedVersionError
 from kwire.protocol.headers import (
+    Response,
     decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
 )
+from kwire.protocol.sasl import refusal
 from kwire.protocol.splitter import DEFAULT_LIMIT, FrameSplitter
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import NO_VERSIONS
@@ -384,7 +386,7 @@ class Connection:
             yield Token(frame)
             yield from self._token_taken(frame)
             return
-        made = decode_response(frame, api_key=waiting.api_key, api_version=waiting.api_version)
+        made = _read(frame, waiting.api_key, waiting.api_version)
         number = made.header.correlation_id
         # A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0.
         if number != waiting.correlation_id and (number or waiting.api_key != ApiKey.FIND_COORDINATOR):
@@ -523,6 +525,17 @@ class Connection:
 
 def _sized(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
+
+
+def _read(frame: bytes, key: int, version: int) -> Response:
+    """A response. One that refuses SASL may be damaged after its error. Raises ``DecodeError``."""
+    try:
+        return decode_response(frame, api_key=key, api_version=version)
+    except DecodeError:
+        refused = refusal(frame, key, version) if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE) else None
+        if refused is None:
+            raise
+        return refused
 
 
 def _newest(key: int, pin: str | None) -> int:

@@ -10,6 +10,8 @@ An exchange raises ``ProtocolError`` for a challenge that is not what the mechan
 that does not know the password. ``kwire.protocol.connection`` carries the tokens; those of GSSAPI come from a library
 that has Kerberos. Nothing here is shown by ``repr``.
 
+``refusal`` and ``refused_by`` say whether a broker refuses a client: by a response, or by a token.
+
 Sources: RFC 4616 (PLAIN), RFC 5802 and 7677 (SCRAM), RFC 7628 (OAUTHBEARER), KIP-84, KIP-255, KIP-342.
 """
 
@@ -19,13 +21,19 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
-from kwire.errors import ProtocolError
+from kwire import schema
+from kwire.codec import registry, tracked
+from kwire.errors import DecodeError, ProtocolError, UnsupportedVersionError
+from kwire.protocol.error_codes import error_name
+from kwire.protocol.headers import Response, decode_response, response_header_version
 
-__all__ = ["Exchange", "OAuthBearer", "Plain", "Scram"]
+__all__ = ["Exchange", "OAuthBearer", "Plain", "Scram", "refusal", "refused_by"]
 
 MOST_ITERATIONS: Final = 1 << 20
 """Iterations that a broker may ask for; Kafka's own have 4096 to 16384, and each takes time here."""
@@ -151,3 +159,49 @@ class Scram:
             return base64.b64decode(fields[name], validate=True)
         except (KeyError, ValueError, binascii.Error):
             raise ProtocolError(f"{self.mechanism}: the challenge has no {name}= that is base64") from None
+
+
+def refusal(frame: bytes, api_key: int, api_version: int) -> Response | None:
+    """A response to SaslHandshake or SaslAuthenticate, where it refuses; else None.
+
+    Brokers that are not Apache Kafka refuse with a null token, which no version allows, and a capture may have only
+    the beginning of the response. So where the body cannot be read to its end, an error code that has a name counts,
+    and an error message that can be read. All that follows has its defaults.
+
+    Raises ``DecodeError`` where not even the error code can be read.
+    """
+    try:
+        made = decode_response(frame, api_key=api_key, api_version=api_version, trailing=True)
+    except UnsupportedVersionError:
+        raise
+    except DecodeError:
+        made = _beginning(frame, api_key, api_version)
+        if error_name(made.body.error_code) is None:
+            return None
+    return made if made.body.error_code else None
+
+
+def _beginning(frame: bytes, api_key: int, api_version: int) -> Response:
+    """A response with the first two fields of its body, or with the first alone."""
+    codec = registry.response_codec(api_key, api_version)
+    version = response_header_version(api_key, api_version)
+    header, pos = registry.codec(schema.message("ResponseHeader"), version).decode_prefix(frame)
+    structs: Any = {codec.message.name: registry.message_class(codec.message)}
+    two = replace(codec.layout, fields=codec.layout.fields[:2], tagged=(), flexible=False)
+    try:
+        body, _ = tracked.decode(two, codec.label, structs, frame, pos, whole=False)
+    except DecodeError:
+        one = replace(two, fields=two.fields[:1])
+        body, _ = tracked.decode(one, codec.label, structs, frame, pos, whole=False)
+    return Response(header, body, api_version)
+
+
+_SCRAM_ERROR: Final = re.compile(rb"e=([a-z-]{1,64})(?:,|\Z)")
+_BEARER_ERROR: Final = re.compile(rb'\{[^\0]{0,1024}?"status"\s{0,9}:\s{0,9}"([\w.-]{1,64})"')
+
+
+def refused_by(mechanism: str | None, token: bytes) -> str | None:
+    """The error in a broker's token of SCRAM (RFC 5802) or OAUTHBEARER (RFC 7628); None where it has none."""
+    known = {"SCRAM": _SCRAM_ERROR, "OAUTHBEARER": _BEARER_ERROR}.get((mechanism or "").partition("-")[0])
+    found = None if known is None else known.match(token)
+    return None if found is None else found[1].decode("ascii", "replace")

@@ -284,7 +284,8 @@ class Overview:
         for wrote, topic, bucket, _, size, many in rows.totals(at, (written, "topic", buckets), sizes, records):
             self.flow.add((_WAYS[wrote], _known(topic)), bucket, size, many)
         self._batches(written, sizes, batches, self.sizes)
-        known = rows.valid("records")[at]
+        # Of a batch in a ShareFetch response, only what was acquired is counted.
+        known = (rows.valid("records") & ~rows.mask("api_name", "ShareFetch"))[at]
         self._batches(written[known], records[known], batches[known], self.fills)
 
     def _batches(self, written: Array, amounts: Array, batches: Array, counted: Counter[tuple[str, int]]) -> None:
@@ -357,7 +358,7 @@ class Overview:
                 )  # fmt: skip
 
     def _records(self, rows: Rows) -> None:
-        self.totals["records"] += rows.table.num_rows
+        self.totals["records"] += int(rows.mask("status", ("ok", "corrupt")).sum())
 
     # -- what follows from it
 

@@ -63,7 +63,7 @@ class Frame(NamedTuple):
 
 
 TABLES: Final[dict[str, Sequence[str]]] = {
-    "records": ("capture", "frame", "source", "topic", "topic_id", "partition", "offset", "headers"),
+    "records": ("capture", "frame", "source", "topic", "topic_id", "partition", "offset", "headers", "status"),
     "partitions": ("capture", "frame", "topic", "topic_id", "records", "status"),
     "frames": Frame._fields,
 }
@@ -151,6 +151,7 @@ class Spans:
         return about
 
     def _records(self, table: pa.Table) -> None:
+        table = table.filter(pc.not_equal(table["status"], "not_acquired"))
         headers = table["headers"].combine_chunks()
         keys = pc.struct_field(pc.list_flatten(headers), "key")
         named = pc.equal(keys, "traceparent")

@@ -12,11 +12,15 @@ Rules kept here:
   what is unfinished of it becomes rows, as at the end of a capture.
 - A capture that begins before one that was read in an earlier batch came too late to be joined. It is decoded alone.
 - Of committed batches the last ``KEPT`` files of a sensor stay.
+- A file is looked at as a whole before anything of it is used. What is no state is a ``KwireError`` that names the
+  file, and never a row of a capture that goes on from it.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,13 +30,16 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyarrow import fs
 
+from kwire import stored
 from kwire.capture.across import still_open
 from kwire.capture.parts import Part
-from kwire.errors import KwireError
+from kwire.capture.tracker import STATE
+from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
-from kwire.spark.across import Whole, begin_of, packed, unpacked
+from kwire.spark.across import Whole, begin_of, packed
 from kwire.spark.files import filesystem_of, opened, put
 from kwire.spark.stores import NONE, Stores
+from kwire.spark.workers import LackError
 from kwire.tables.subscribed import Judge
 
 if TYPE_CHECKING:
@@ -45,7 +52,20 @@ KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
 REMEMBERED: Final = {"client_metrics": Judge}
 """What has the memory of a table, by its name: has ``save`` and ``restore``."""
+MOST_STATE: Final = 1 << 30
+"""Bytes of a state, as it is stored and as it is in memory."""
+MOST_HEAD: Final = 128 << 20
+"""Bytes of what a state says besides connections."""
+GROWTH: Final = 1024
+"""How many times its stored size the table of connections may have, besides ``MOST_SMALL``. Idle connections are much
+alike: those of Kafka have up to 150 times."""
+MOST_SMALL: Final = 4 << 20
+_MARGIN: Final = 1 << 20
+"""Bytes that a table may have as a stream of messages, more than its columns have."""
+_PIECE: Final = 1 << 20
+_LAST_PLACE: Final = (1 << 29) - 1
 _SUFFIX: Final = ".state"
+_NUMBER: Final = re.compile(r"\d{12}", re.ASCII)
 _NONE: Final = -(1 << 63)
 
 Decode = Callable[["File", Part | None, Callable[["Tracker"], None] | None], Iterator[pa.RecordBatch]]
@@ -97,19 +117,16 @@ class Carried:
         if not before:
             return _State()
         path = _path(folder, max(before))
+        if (filesystem.get_file_info(path).size or 0) > MOST_STATE:
+            raise _no_state(path, f"a file of more than {MOST_STATE >> 20} MiB")
         with opened(filesystem, path) as stream:
-            head, _, rest = bytes(stream.read()).partition(b"\n")
+            data = bytes(stream.read())
         try:
-            said = json.loads(head)
-            topics = {bytes.fromhex(id_): name for id_, name in said["topics"].items()}
-            connections = unpacked(rest) if rest else None
-            memory: dict[str, Any] = {}
-            for name, state in said.get("memory", {}).items():
-                memory[name] = REMEMBERED[name]()
-                memory[name].restore(state)
-            return _State(connections, said["common"], topics, memory, int(said["place"]), int(said["begun"]))
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            raise KwireError(f"{path} is no state of a stream: begin it anew, with new folders for both") from None
+            return _read(data)
+        except (LackError, MissingExtraError):
+            raise
+        except (*stored.UNFIT, KwireError, pa.ArrowException, struct.error) as error:
+            raise _no_state(path, "" if not isinstance(error, CaptureError) else str(error)) from None
 
     def save(self, sensor: str, batch: int, state: _State) -> None:
         """Writes the state behind a batch, in one step."""
@@ -124,9 +141,17 @@ class Carried:
             "begun": state.begun,
         }
         half = f"{root}/.{uuid.uuid4().hex}"
+        head, rest, size = json.dumps(said).encode(), b"", 0
+        if state.connections is not None:
+            rest, size = packed(state.connections), state.connections.nbytes
+        if len(head) > MOST_HEAD or len(rest) > MOST_STATE - MOST_HEAD or size > _most(len(rest)) - _MARGIN:
+            raise KwireError(
+                "the connections that are open at the end of this batch are too many for a state: the option "
+                "'stateTimeout' gives them up sooner"
+            )
         with filesystem.open_output_stream(half, compression=None) as stream:
-            stream.write(json.dumps(said).encode() + b"\n")
-            stream.write(b"" if state.connections is None else packed(state.connections))
+            stream.write(head + b"\n")
+            stream.write(rest)
         put(filesystem, half, root, _path(name, batch), set())
 
     def forget(self, batch: int) -> None:
@@ -139,6 +164,85 @@ class Carried:
                     filesystem.delete_file(_path(info.path, number))
 
 
+def _read(data: bytes) -> _State:
+    """The state that a file holds. Raises ``KwireError``, one of ``stored.UNFIT``, ``struct.error`` or
+    ``pyarrow.ArrowException`` for what is none."""
+    end = data.find(b"\n", 0, MOST_HEAD + 1)
+    if end < 0:
+        raise CaptureError("not the state of a stream")
+    said = stored.parsed(data[:end])
+    topics = {bytes.fromhex(id_): stored.text(name) for id_, name in said["topics"].items()}
+    common, memory = said["common"], dict[str, Any]()
+    if not isinstance(common, dict) or any(len(id_) != _ID for id_ in topics):
+        raise CaptureError("not the state of a stream")
+    for name, one in said.get("memory", {}).items():
+        memory[name] = REMEMBERED[name]()
+        memory[name].restore(one)
+    connections = _connections(memoryview(data)[end + 1 :]) if len(data) > end + 1 else None
+    place, begun = stored.number(said["place"], 0, _LAST_PLACE), stored.number(said["begun"], _NONE, (1 << 63) - 1)
+    # What cannot be restored must not be found out by the capture that goes on from it: that would be a bad file.
+    Part(place=place, state=connections, common=common).tracker()
+    return _State(connections, common, topics, memory, place, begun)
+
+
+def _most(size: int) -> int:
+    """The most bytes that ``size`` bytes of a stored table may have when they are decompressed."""
+    return min(MOST_STATE, MOST_SMALL + GROWTH * size)
+
+
+def _connections(data: memoryview) -> pa.Table:
+    """The table that ``packed`` made bytes of, without room for what it does not have."""
+    most, parts, size = _most(len(data)), list[bytes](), 0
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            while piece := stream.read(_PIECE):
+                size += len(piece)
+                if size > most:
+                    raise CaptureError(f"not the state of a stream: more than {most >> 20} MiB, decompressed")
+                parts.append(piece)
+    except OSError:
+        raise CaptureError("not the state of a stream: what is compressed is damaged") from None
+    messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(b"".join(parts)))
+    schema = pa.ipc.read_schema(messages.read_next_message())
+    if not schema.equals(STATE):
+        raise CaptureError("not the state of a stream: connections of another form")
+    batches = []
+    for message in messages:
+        if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
+            raise CaptureError("not the state of a stream: connections of another form")
+        batches.append(pa.ipc.read_record_batch(message, schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _is_compressed(metadata: bytes) -> bool:
+    """Whether the buffers of a record batch are compressed: Arrow makes room for what they say that they have.
+
+    ``metadata``: a flatbuffer of the type ``Message`` of Arrow's ``Message.fbs``."""
+
+    def field(table: int, number: int) -> int:
+        names = table - struct.unpack_from("<i", metadata, table)[0]
+        (size,) = struct.unpack_from("<H", metadata, names)
+        place = 4 + 2 * number
+        at = struct.unpack_from("<H", metadata, names + place)[0] if place < size else 0
+        return table + at if at else 0
+
+    header = field(struct.unpack_from("<I", metadata, 0)[0], _HEADER)
+    batch = header + struct.unpack_from("<I", metadata, header)[0]
+    return field(batch, _COMPRESSION) != 0
+
+
+_ID: Final = 16
+_HEADER: Final = 2
+"""Of ``Message``: what it is about."""
+_COMPRESSION: Final = 3
+"""Of ``RecordBatch``."""
+
+
+def _no_state(path: str, why: str) -> KwireError:
+    said = f" ({why})" if why else ""
+    return KwireError(f"{public(path)} is no state of a stream{said}: begin it anew, with new folders for both")
+
+
 def _path(folder: str, batch: int) -> str:
     return f"{folder}/{batch:012d}{_SUFFIX}"
 
@@ -146,7 +250,8 @@ def _path(folder: str, batch: int) -> str:
 def _batches(filesystem: Any, folder: str) -> list[int]:
     names = [info.base_name for info in filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))]
     found = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-    return [int(name) for name in found if name.isdecimal()]
+    # Others are named otherwise, and would not be found again by their number.
+    return [int(name) for name in found if _NUMBER.fullmatch(name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,6 @@ Rules kept here:
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 import time
@@ -37,12 +36,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from kwire import stored
 from kwire.capture.compressed import Around, DamagedError, decompressed
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.across import sensor_of
 from kwire.spark.files import File
 
-__all__ = ["OPTIONS", "Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset"]
+__all__ = ["OPTIONS", "Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset", "names_of"]
 
 MAX_FILES, MAX_BYTES, IDLE, SERIES, REMEMBER, STATE, TIMEOUT = OPTIONS = (
     *("maxFilesPerTrigger", "maxBytesPerTrigger", "idle", "series", "remember", "stateLocation", "stateTimeout"),
@@ -149,15 +149,17 @@ class Memory:
         try:
             if offset["kwire"] != FORM:
                 raise ValueError
-            packed = zlib.decompressobj()
-            data = packed.decompress(base64.b64decode(offset["known"], validate=True), MOST_MEMORY)
+            packed, known = zlib.decompressobj(), stored.as_bytes(offset["known"])
+            # Hashes cannot be compressed, so these bytes become at most little more than twice as many.
+            data = packed.decompress(known, min(MOST_MEMORY, 4 * len(known)) or 1)
             count = len(data) // 16
             if len(data) % 16 or not packed.eof:
                 raise ValueError
             names = np.frombuffer(data, "<u8", count).tolist()
             times = np.cumsum(np.frombuffer(data, "<i8", count, 8 * count)).tolist()
-            return cls(int(offset["batch"]), int(offset["floor"]), dict(zip(names, times, strict=True)))
-        except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
+            batch, floor = stored.number(offset["batch"], 0), stored.number(offset["floor"], NEVER, (1 << 63) - 1)
+            return cls(batch, floor, dict(zip(names, times, strict=True)))
+        except (*stored.UNFIT, zlib.error):
             raise KwireError(
                 "the checkpoint is of another source, or of another version of kwire: begin the stream with a new one"
             ) from None
@@ -308,16 +310,20 @@ def files_of(start: Mapping[str, Any], end: Mapping[str, Any], files: Iterable[F
     if after.batch != before.batch + 1:
         raise KwireError(f"the checkpoint has lost a batch: {after.batch} follows {before.batch}")
     there = {one.name: one for one in files}
-    found = []
+    taken, changed = names_of(end)
+    said = "it was written to after it was read: what came later is in no row, and the option 'idle' too short"
+    found = [_taken(there.get(name), name, size, None) for name, size in taken]
+    return found + [_taken(there.get(name), name, None, said) for name in changed]
+
+
+def names_of(end: Mapping[str, Any]) -> tuple[list[tuple[str, int | None]], list[str]]:
+    """What an offset says of its batch: the files with their sizes, and those that were written to after they had been
+    read. Raises ``KwireError`` for one that kwire has not written."""
     try:
-        for name, size in end["files"]:
-            found.append(_taken(there.get(name), str(name), int(size), None))
-        for name in end["changed"]:
-            said = "it was written to after it was read: what came later is in no row, and the option 'idle' too short"
-            found.append(_taken(there.get(name), str(name), None, said))
-    except (KeyError, TypeError, ValueError):
+        files = [(stored.text(name), stored.optional(size, 0)) for name, size in end["files"]]
+        return files, [stored.text(name) for name in end["changed"]]
+    except stored.UNFIT:
         raise KwireError("the checkpoint has an offset that kwire has not written") from None
-    return found
 
 
 def _taken(file: File | None, name: str, size: int | None, trouble: str | None) -> Taken:

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
-from kwire import tables
+from kwire import stored, tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.naming import secrets_of
@@ -359,11 +359,19 @@ class Options:
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
 
 
+def _kept(text: Any) -> dict[str, str]:
+    """The options that a table of the catalog was created with."""
+    try:
+        return {name: stored.text(value) for name, value in stored.parsed(text).items()}
+    except stored.UNFIT:
+        raise KwireError("the table has options that kwire has not written: create it again") from None
+
+
 def _paths(text: str) -> list[str]:
     """Those that ``load`` was given as a list, which Spark hands over as JSON."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = stored.parsed(text)
+    except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise KwireError(f"the option {PATHS!r} is Spark's own: give load() a list of paths")
@@ -534,7 +542,7 @@ class KwireDataSource(DataSource):
         """The options, and the columns that are wanted. Raises ``KwireError``, for options that do not act ``at`` this
         place too."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
-        given = {**json.loads(kept), **_given(self.options)[0]}
+        given = {**_kept(kept), **_given(self.options)[0]}
         check_place((one for one in given if one != PATHS), at)
         options = Options.of(given)
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])

@@ -16,7 +16,7 @@ Rules kept here:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kwire.spark.across import Whole, sensor_of, wholes
 from kwire.spark.carried import Carried, batch_of
 from kwire.spark.files import find
-from kwire.spark.growing import Memory, Waiting, files_of, first_offset
+from kwire.spark.growing import Memory, Waiting, files_of, first_offset, names_of
 from kwire.spark.source import FilePartition, FileReader
 
 if TYPE_CHECKING:
@@ -90,13 +90,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end is None:
             return start
         if self._carried is not None:
-            end[CARRIES] = bool(_pairs(end)) or bool(start.get(CARRIES))
+            end[CARRIES] = bool(end["files"]) or bool(start.get(CARRIES))
         return end
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch."""
         there = {one.name for one in self._listed}
-        if not there.issuperset([*(name for name, _ in _pairs(end)), *end.get("changed", ())]):
+        taken, changed = names_of(end)
+        if not there.issuperset([*(name for name, _ in taken), *changed]):
             # After a restart the batch is read again, before anything was listed.
             self._listed = self._found()
         files = files_of(start, end, self._listed)
@@ -135,7 +136,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return find(
             self.options.paths, self.options.wanted, self.options.choice, growing=True, stores=self.options.stores
         )
-
-
-def _pairs(end: Mapping[str, Any]) -> list[Any]:
-    return [one for one in end.get("files", ()) if len(one) == 2]

@@ -39,6 +39,8 @@ __all__ = ["SCHEMA", "STATUSES", "TABLE", "CallStatus"]
 Array = Any
 
 _TEXT: Final = pa.string()
+_BELOW_4: Final = "v3_and_below_"
+"""So begin the fields that AddPartitionsToTxn has up to version 3: later ones have them for each transaction."""
 
 _FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
     "group_id": (_TEXT, (("group_id", "string"),)),
@@ -52,9 +54,9 @@ _FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
     "session_timeout_ms": (pa.int32(), (("session_timeout_ms", "int32"),)),
     "rebalance_timeout_ms": (pa.int32(), (("rebalance_timeout_ms", "int32"),)),
     "heartbeat_interval_ms": (pa.int32(), (("heartbeat_interval_ms", "int32"),)),
-    "transactional_id": (_TEXT, (("transactional_id", "string"),)),
-    "producer_id": (pa.int64(), (("producer_id", "int64"),)),
-    "producer_epoch": (pa.int16(), (("producer_epoch", "int16"),)),
+    "transactional_id": (_TEXT, (("transactional_id", "string"), (f"{_BELOW_4}transactional_id", "string"))),
+    "producer_id": (pa.int64(), (("producer_id", "int64"), (f"{_BELOW_4}producer_id", "int64"))),
+    "producer_epoch": (pa.int16(), (("producer_epoch", "int16"), (f"{_BELOW_4}producer_epoch", "int16"))),
     "committed": (pa.bool_(), (("committed", "bool"),)),
     "acks": (pa.int16(), (("acks", "int16"),)),
     "max_wait_ms": (pa.int32(), (("max_wait_ms", "int32"),)),

@@ -1,8 +1,8 @@
 """The table ``cloudevents``: the records of a capture that are CloudEvents, valid or not, one row per event.
 
 Records are taken apart by the column (``kwire.events.columns``); ``kwire.spark.cloudevents`` has the same columns, for
-captures that are too large for one machine. Records that are no event are left out. A bad event is a row with
-``error``; so is one in a record whose ``status`` is not ``ok``.
+captures that are too large for one machine. Records that are no event are left out; of those with the headers of the
+HTTP binding there is a note. A bad event is a row with ``error``; so is one in a record whose ``status`` is not ``ok``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kwire.events import cloudevents as ce
 from kwire.events import columns as events
 from kwire.tables import columns, showing
 from kwire.tables.definition import CaptureTable, Run
@@ -30,12 +31,19 @@ class _Maker(OfRecords):
         needed += ["key"] if "key" in schema.names else []
         needed += ["status", "error"] if "error" in schema.names else []
         super().__init__(schema, run, needed)
+        self._of_http = 0
+
+    def notes(self) -> list[str]:
+        count = "1 record has" if self._of_http == 1 else f"{self._of_http:,} records have"
+        return [f"{count} {ce.OF_HTTP}, so there are no events in them"] if self._of_http else []
 
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         headers, value, magic = (records.column(one) for one in ("headers", "value", "magic"))
         found = events.cloudevents(headers, value, magic, self.limits)
         kept = found.is_valid()
-        records, found = records.filter(kept), found.filter(kept)
+        if found.null_count:
+            self._of_http += events.http_events(headers.filter(pc.invert(kept)))
+            records, found = records.filter(kept), found.filter(kept)
         made = {renamed(name): records.column(name) for name in records.schema.names}
         made |= dict(zip((field.name for field in events.CLOUDEVENT), found.flatten(), strict=True))
         if "error" in self.schema.names and pc.any(pc.not_equal(records.column("status"), "ok")).as_py():

@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from kwire import schema
-from kwire.capture.frames import Frames, sentence
+from kwire.capture.frames import Frame, Frames, sentence
 from kwire.errors import KwireError
 from kwire.kernels.layers import Layer
 from kwire.kernels.layouts import ABSENT, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
+from kwire.protocol.sasl import refusal, refused_by
 from kwire.protocol.secrets import sasl_user
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.portions import portions, text_size
@@ -371,7 +372,9 @@ class _Maker(Maker):
         status, api, request = frames["status"], frames["api"], frames["response"] == 0
         good = status == Status.OK
         hello = good & request & (api == ApiKey.API_VERSIONS) & (frames["version"] >= _SOFTWARE)
-        sasl = good & ((api == ApiKey.SASL_HANDSHAKE) | (api == ApiKey.SASL_AUTHENTICATE))
+        # A refusal stands at the beginning of a response: it counts also where the rest was not captured.
+        begun = good | (~request & ((status == Status.CUT_OFF) | (status == Status.GAP)))
+        sasl = begun & ((api == ApiKey.SASL_HANDSHAKE) | (api == ApiKey.SASL_AUTHENTICATE))
         answers = good & ~request & (api == ApiKey.API_VERSIONS) & (BROKER_APIS.name in self._schema.names)
         rows = np.flatnonzero(hello | sasl | answers | (status == Status.SASL))
         for row, one in _pairs(rows, number[rows]):
@@ -387,9 +390,9 @@ class _Maker(Maker):
                 elif answers[row]:
                     self._announce(one, frames[row].body)
                 elif sasl[row]:
-                    self._authenticate(one, int(api[row]), frames[row].body, request=bool(request[row]))
-                elif request[row]:
-                    self._token(one, frames.bytes_of(row))
+                    self._authenticate(one, frames[row])
+                else:
+                    self._token(one, frames.bytes_of(row), request=bool(request[row]))
             except KwireError:
                 continue
         if self._sasl:
@@ -404,23 +407,30 @@ class _Maker(Maker):
         if said:
             self._announced[number] = self._announcements.setdefault(said, said)
 
-    def _authenticate(self, number: int, api: int, body: Any, *, request: bool) -> None:
+    def _authenticate(self, number: int, frame: Frame) -> None:
+        """Takes a message of SASL. Raises ``KwireError`` where it cannot be read, and is no refusal."""
         one = self._sasl.setdefault(number, _Sasl())
-        if api == ApiKey.SASL_HANDSHAKE:
-            if request:
-                one.mechanism = printable(body.mechanism[:_MOST_TEXT])
-                one.outcome, one.error = "unfinished", None
-            elif body.error_code:
-                one.fail(body.error_code)
-        elif request:
-            one.principal = sasl_user(body.auth_bytes) or one.principal
-        elif body.error_code:
-            one.fail(body.error_code, body.error_message)
+        if frame.is_response:
+            assert frame.api_key is not None
+            assert frame.api_version is not None
+            refused = refusal(frame.data, frame.api_key, frame.api_version)
+            if refused is None and frame.api_key == ApiKey.SASL_AUTHENTICATE:
+                self._token(number, frame.body.auth_bytes, request=False)
+            elif refused is not None:
+                one.fail(refused.body.error_code, getattr(refused.body, "error_message", None))
+        elif frame.api_key == ApiKey.SASL_HANDSHAKE:
+            one.mechanism = printable(frame.body.mechanism[:_MOST_TEXT])
+            one.outcome, one.error = "unfinished", None
+        else:
+            one.principal = sasl_user(frame.body.auth_bytes) or one.principal
 
-    def _token(self, number: int, token: bytes) -> None:
-        """A raw token of a client. Where no handshake came before, its mechanism is GSSAPI (Kafka 0.9)."""
+    def _token(self, number: int, token: bytes, *, request: bool) -> None:
+        """A raw token. Where no handshake came before, its mechanism is GSSAPI (Kafka 0.9)."""
         one = self._sasl.setdefault(number, _Sasl("GSSAPI"))
-        one.principal = sasl_user(token) or one.principal
+        if request:
+            one.principal = sasl_user(token) or one.principal
+        elif (said := refused_by(one.mechanism, token)) is not None:
+            one.outcome, one.error = "failed", said
 
     # -- rows
 

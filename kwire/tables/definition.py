@@ -63,6 +63,10 @@ class Maker:
         """The rows that only the end of the capture gives, where a table has such. ``tracker`` has read the capture."""
         return iter(())
 
+    def notes(self) -> list[str]:
+        """Sentences about what is in no row although somebody may look for it."""
+        return []
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:

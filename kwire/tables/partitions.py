@@ -10,7 +10,8 @@ Rules kept here:
 - A row has what the message says of this partition. What stands around the array (the group) is in each of its rows.
 - Numbers are those of the wire: an offset or epoch of -1 is -1. Times that are no time (-1: none; ListOffsets asks for
   the latest offset with -1, which is a word in ``offset_spec``) are null.
-- Record sets are counted by the headers of their batches: nothing is decompressed, no checksum computed.
+- Record sets are counted by the headers of their batches: nothing is decompressed, no checksum computed. Of a
+  ShareFetch response ``records`` are those that were acquired; the batches are there whole.
 - A frame that cannot be read to its end has the rows before that, and behind them one that says why.
 - Rows are made some 30,000 at a time, within a frame too: four bytes of a frame may be a row.
 """
@@ -31,7 +32,7 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import ABSENT, Status
-from kwire.kernels.partitions import MIXED, count_records, int_lists
+from kwire.kernels.partitions import MIXED, RANGE, count_records, int_lists
 from kwire.kernels.programs import Each, Program, compile_program, job_column, length_column, value_column
 from kwire.protocol.error_codes import error_name
 from kwire.records.arrow_types import TIMESTAMP
@@ -121,9 +122,10 @@ MOST_ROWS: Final = 1 << 14
     R_LOG_START_OFFSET,
     R_LEADER,
     R_ISR,
+    R_ACQUIRED,
     R_ARRAY,
     R_GROUP,
-) = range(R_TOPIC_ID + 1, R_TOPIC_ID + 15)
+) = range(R_TOPIC_ID + 1, R_TOPIC_ID + 16)
 REGISTERS: Final = R_GROUP + 1
 KEPT: Final = R_GROUP
 """The registers before it are cleared where a topic begins."""
@@ -163,6 +165,7 @@ _FIELDS: Final[dict[int, tuple[tuple[str, str], ...]]] = {
 _LISTS: Final[dict[int, tuple[tuple[str, str], ...]]] = {
     R_OFFSETS: (("old_style_offsets", "int64"),),
     R_ISR: (("isr_nodes", "int32"), ("isr", "int32"), ("new_isr", "int32"), ("new_isr_with_epochs", "int32")),
+    R_ACQUIRED: (("acquired_records", "int64"),),
 }
 """Arrays of a partition, with the type of their elements, or of the first field of these."""
 
@@ -301,6 +304,8 @@ def _lists(struct: StructLayout, path: str) -> tuple[dict[str, int], int]:
             if isinstance(element, StructLayout):
                 widths = [FIXED_SIZES.get(_type_name(one), 0) for one in element.fields]
                 if not all(widths) or _type_name(element.fields[0]) != type_:
+                    continue
+                if register == R_ACQUIRED and (sum(widths) != RANGE or not element.flexible):
                     continue
                 tagged, size = element.flexible, sum(widths)
             elif element.name == type_:
@@ -481,15 +486,13 @@ class _Part:
             self._count_records()
 
     def _count_records(self) -> None:
-        starts = value_column(self._rows, R_RECORDS).copy()
+        sets = np.stack([get(self._rows, of) for of in (R_RECORDS, R_ACQUIRED) for get in _BOTH], axis=1)
         # A snapshot is sent in pieces of any size: they do not begin with a batch.
-        lengths = np.where(
-            self._frames["api"][self.frame] == ApiKey.FETCH_SNAPSHOT, -1, length_column(self._rows, R_RECORDS)
-        )
+        sets[self._frames["api"][self.frame] == ApiKey.FETCH_SNAPSHOT, 1] = -1
         names = ("batches", "records", "compression")
-        self._counted = {name: np.empty(len(starts), np.int64) for name in names}
-        engine = choose(8 * len(starts))
-        engine(count_records)(self._frames.data, starts, lengths, *(self._counted[name] for name in names))
+        self._counted = {name: np.empty(len(sets), np.int64) for name in names}
+        engine = choose(8 * len(sets))
+        engine(count_records)(self._frames.data, sets, *(self._counted[name] for name in names))
 
     def sizes(self) -> Array:
         """About the bytes of text of each row that are not those of its frame."""
@@ -555,6 +558,9 @@ class _Part:
         return pa.ListArray.from_arrays(
             pa.array(ends.astype(np.int32)), pa.array(found), type=type_, mask=pa.array(~present)
         )
+
+
+_BOTH: Final = (value_column, length_column)
 
 
 def _number(rows: Array, register: int, type_: pa.DataType) -> pa.Array:

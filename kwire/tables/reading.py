@@ -205,6 +205,9 @@ class _Filtered(Maker):
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
         yield from self._rows(self._maker.rest(tracker))
 
+    def notes(self) -> list[str]:
+        return self._maker.notes()
+
     def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -237,7 +240,7 @@ def _batches(
         yield from _filled(one, maker.rest(reading.tracker))
     # Not where the caller stopped early: what was left out is known at the end only.
     if on_note is not None:
-        for note in reading.notes():
+        for note in (*reading.notes(), *(note for maker in makers.values() for note in maker.notes())):
             on_note(note)
     if on_end is not None:
         on_end(reading.tracker)

@@ -30,7 +30,8 @@ from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
 from kwire.kernels.framing import with_body_of
-from kwire.kernels.layouts import Status
+from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.partitions import NOT_ACQUIRED, deliveries
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
@@ -39,7 +40,7 @@ from kwire.records.arrow_types import HEADERS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
-from kwire.schema.model import ByIdentity
+from kwire.schema.model import FIXED_SIZES, ArrayLayout, ByIdentity, StructLayout
 from kwire.tables import columns, showing
 from kwire.tables.committed import COMMITTED, NOTHING, R_ACKS, SET_NUMBER, Committed, Within
 from kwire.tables.definition import CaptureTable, Maker, Run, words
@@ -120,6 +121,7 @@ class RecordStatus(IntEnum):
     MALFORMED = 2
     UNREADABLE = 3
     TOO_LARGE = 4
+    NOT_ACQUIRED = 5
 
 
 STATUSES: Final = {
@@ -130,10 +132,13 @@ STATUSES: Final = {
     RecordStatus.UNREADABLE: "the frame is incomplete: what follows the record sets that are whole is not there",
     RecordStatus.TOO_LARGE: "a batch that would become more than a limit allows, how many more problems there were, or "
     "a record without the name of its topic, which is longer than any and repeated too often",
+    RecordStatus.NOT_ACQUIRED: "a record that a ShareFetch response has, because others of its batch are acquired, and "
+    "that is not for this client",
 }
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
 WORDS: Final = columns.status_words(RecordStatus)
+_NOT_ACQUIRED: Final = "the batch is in the response for others of its records: the client did not acquire this one"
 SOURCES: Final = ("produce", "fetch")
 
 OF_PLACE: Final = tuple(SCHEMA.names[: SCHEMA.get_field_index("offset")])
@@ -177,7 +182,9 @@ _SETS_AT_ONCE: Final = 1 << 15
 
 
 ASKED: Final = (COMMITTED,)
-"""Columns that are there by name only."""
+"""Columns that are there by name only, here and in the table ``batches``."""
+DELIVERY: Final = pa.field("delivery_count", pa.int16())
+"""Of ShareFetch responses: how often the record was delivered, with this response. There by name only."""
 
 
 class Records(Maker):
@@ -199,6 +206,7 @@ class Records(Maker):
             self._decoded.append("crc_ok")
         if "batch" in self._wanted:
             self._decoded.append("position")
+        self._asks_acquired = not self._wanted.isdisjoint((DELIVERY.name, "status", "error"))
         self._committed: Committed | None = None
         if COMMITTED.name in self._wanted:
             self._schema = schema_.append(SET_NUMBER)
@@ -238,9 +246,10 @@ class Records(Maker):
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted, self._committed)
         hides = _metadata_sets(frames.data, sets) if self._redacts else np.zeros(0, bool)
-        decoded = self._decoded
-        if hides.any() and "is_control" not in decoded:
-            decoded = [*decoded, "is_control"]
+        more = ["is_control"] if hides.any() else []
+        if self._asks_acquired and place.find_ranges():
+            more.append("offset")
+        decoded = [*self._decoded, *(one for one in more if one not in self._decoded)]
         waiting = Waiting()
         for failure in failures:
             waiting.tell((failure.row, _LAST), failure)
@@ -291,6 +300,10 @@ class Records(Maker):
             own |= of_metadata(some, hides[found.set_index], control)
         if "crc_ok" in own:
             own["status"], own["error"] = verdict(own["crc_ok"])
+        if place.ranges is not None:
+            own |= place.deliveries(found, own)
+        elif DELIVERY.name in self._wanted:
+            own[DELIVERY.name] = pa.nulls(len(found.set_index), DELIVERY.type)
         if self._committed is not None:
             own[COMMITTED.name] = place.within.column(found)
             own[SET_NUMBER.name] = place.numbered(found.set_index)
@@ -419,6 +432,8 @@ class Place:
         """The frame of each record set."""
         self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
         """The byte of its frame at which each record set begins."""
+        self.ranges: Array | None = None
+        """Of each record set where its ranges of acquired offsets begin (-1: it has none), and where its frame ends."""
         if committed is not None:
             self.within = Within(len(sets))
             self._numbers = committed.enter(frames, sets, of_job)
@@ -437,6 +452,40 @@ class Place:
         self.has_long_names = bool(self.long_names.any())
         self.most = int(self._costs.max())
         """The most bytes of text that a row has."""
+
+    def find_ranges(self) -> bool:
+        """Looks for acquired offsets; whether there are any."""
+        frames, of_job = self._frames, self.of_job
+        shared = frames["api"][of_job] == ApiKey.SHARE_FETCH
+        if not shared.any():
+            return False
+        made = np.full((len(self._sets), 2), -1, np.int64)
+        versions = frames["version"][of_job]
+        ends = value_column(self._sets, R_RECORDS) + np.maximum(length_column(self._sets, R_RECORDS), 0)
+        for version in np.unique(versions[shared]).tolist():
+            between = _before_ranges(schema.generation(), version)
+            if between is not None:
+                mine = shared & (versions == version)
+                made[mine, 0] = ends[mine] + between
+                made[mine, 1] = (frames["off"] + frames["seen"])[of_job[mine]]
+        self.ranges = made
+        return True
+
+    def deliveries(self, found: RecordColumns, own: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """The column ``delivery_count`` of some records, and what becomes of the columns ``status`` and ``error``."""
+        # A copy, whether Arrow's memory may be written to or not: kernels are compiled for each.
+        offsets = np.array(pc.fill_null(found.batch.column("offset"), -1))
+        counts = np.empty(len(offsets), np.int64)
+        sets = found.set_index.astype(np.int64)
+        choose(8 * len(offsets))(deliveries)(self._frames.data, self.ranges, sets, offsets, counts)
+        made = {DELIVERY.name: columns.nullable(np.where(counts < 0, ABSENT, counts), DELIVERY.type)}
+        if "status" in own:
+            others = pa.array(counts == NOT_ACQUIRED)
+            # What is said of a checksum is more.
+            others = pc.and_(others, pc.equal(own["status"], WORDS[RecordStatus.OK]))
+            made["status"] = pc.if_else(others, WORDS[RecordStatus.NOT_ACQUIRED], own["status"])
+            made["error"] = pc.if_else(others, _NOT_ACQUIRED, own["error"])
+        return made
 
     def numbered(self, of_set: Array) -> pa.Array:
         """The column ``SET_NUMBER`` of things in the sets ``of_set`` (-1: in none)."""
@@ -466,6 +515,42 @@ class Place:
         }
         assert tuple(make) == OF_PLACE
         return {name: one() for name, one in make.items() if name in self._wanted}
+
+
+@lru_cache(maxsize=64)
+def _before_ranges(generation: int, version: int) -> int | None:
+    """Bytes between a record set and its ranges of acquired offsets in a ShareFetch response; None where this version
+    has no such array, or another form of it."""
+    both = layouts(ApiKey.SHARE_FETCH, 1, version)
+    found = None if both is None else _struct(both[-1], ("responses", "partitions"))
+    if found is None:
+        return None
+    names = [one.name for one in found.fields]
+    if not {"records", "acquired_records"} <= set(names):
+        return None
+    first, last = names.index("records"), names.index("acquired_records")
+    widths = [FIXED_SIZES.get(getattr(one.type, "name", ""), 0) for one in found.fields[first + 1 : last]]
+    ranges = found.fields[last].type
+    if last < first or not all(widths) or not isinstance(ranges, ArrayLayout) or not ranges.compact:
+        return None
+    element = ranges.element
+    if not isinstance(element, StructLayout) or not element.flexible or element.tagged:
+        return None
+    form = [(one.name, getattr(one.type, "name", "")) for one in element.fields]
+    return sum(widths) if form == _RANGE_FIELDS else None
+
+
+_RANGE_FIELDS: Final = [("first_offset", "int64"), ("last_offset", "int64"), ("delivery_count", "int16")]
+
+
+def _struct(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
+    """The struct that the elements of an array within arrays are."""
+    for name in path:
+        one = next((one.type for one in layout.fields if one.name == name), None)
+        if not isinstance(one, ArrayLayout) or not isinstance(one.element, StructLayout):
+            return None
+        layout = one.element
+    return layout
 
 
 def _set_program(api: int, response: int, version: int) -> Program | None:
@@ -503,5 +588,5 @@ TABLE: Final = CaptureTable(
     statuses=words(STATUSES),
     maker=Records,
     shown=SHOWN,
-    asked=ASKED,
+    asked=(*ASKED, DELIVERY),
 )

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
+from kwire import stored
 from kwire.events.rules import Violation
 from kwire.events.sessions import LONGEST_REQUESTED, Known, Recent, Sessions, size_of
 from kwire.events.telemetry import OF_TIME, PLACE
@@ -232,10 +233,11 @@ class Judge:
         return {"asked": asked, **self._sessions.save()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``save`` gave. Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what that is not."""
+        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
         self._sessions.restore(state)
         for connection, correlation, instance, number in state["asked"]:
-            self._asked.put((connection, correlation), (UUID(instance), number))
+            of = stored.instance(instance), stored.optional(number, -(1 << 31), (1 << 31) - 1)
+            self._asked.put((connection, correlation), of)
 
 
 _OF_PUSH: Final = (*PLACE, "terminating", "compression", "metrics_bytes")

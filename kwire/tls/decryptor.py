@@ -23,8 +23,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kwire import stored
 from kwire.errors import CaptureError, DecodeError
-from kwire.tls import values
 from kwire.tls.allowance import Allowance
 from kwire.tls.handshake import Handshake, Phase
 from kwire.tls.hellos import accepts_early_data, client_hello, server_hello
@@ -717,17 +717,17 @@ class Decryptor:
         made = cls(keys, allowance)
         try:
             made._restore(state)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, DecodeError):
+        except (*stored.UNFIT, DecodeError):
             raise CaptureError("not the state of a TLS connection") from None
         return made
 
     def _restore(self, state: Any) -> None:
         """Raises whatever a state that is none leads to."""
         agreed = self._agreed
-        self.verdict, self._why = Verdict[state["verdict"]], values.text(state["why"])
-        self._final = values.truth(state["final"])
-        self._attempts = min(values.number(state["attempts"], 0), ATTEMPTS)
-        self.key_updates = values.number(state["key_updates"], 0)
+        self.verdict, self._why = Verdict[state["verdict"]], stored.text(state["why"])
+        self._final = stored.truth(state["final"])
+        self._attempts = min(stored.number(state["attempts"], 0), ATTEMPTS)
+        self.key_updates = stored.number(state["key_updates"], 0)
         if not agreed.restore(state["agreed"]) and not self.has_failed:
             raise ValueError("what cannot be read has not failed")
         for way, saved in zip(self._ways, state["ways"], strict=True):

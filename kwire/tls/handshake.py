@@ -10,8 +10,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
+from kwire import stored
 from kwire.tls import keylog as labels
-from kwire.tls import values
 from kwire.tls.allowance import GENERATION, Allowance
 from kwire.tls.hellos import ClientHello, ServerHello, client_hello, server_hello
 from kwire.tls.keylog import KeyLog
@@ -91,11 +91,11 @@ class Handshake:
     def state(self) -> dict[str, Any]:
         """All of it, as JSON can hold it: no secret among it."""
         return {
-            "hellos": [values.as_text(one) for one in self.messages],
+            "hellos": [stored.as_text(one) for one in self.messages],
             "early": self.early,
             "count": self.count,
-            "premaster_name": values.as_text(self.premaster_name),
-            "flights": [values.as_text(one) for one in self.flights],
+            "premaster_name": stored.as_text(self.premaster_name),
+            "flights": [stored.as_text(one) for one in self.flights],
         }
 
     def restore(self, state: Any) -> bool:
@@ -103,7 +103,7 @@ class Handshake:
 
         Raises ``DecodeError``, or an ordinary exception, for anything else.
         """
-        hello, answer = (values.as_bytes(one) for one in state["hellos"])
+        hello, answer = (stored.as_bytes(one) for one in state["hellos"])
         if hello:
             self.client_hello(client_hello(hello[4:]), hello)
         readable = True
@@ -112,11 +112,11 @@ class Handshake:
             readable = int.from_bytes(answer, "big") in TLS13_SUITES
         elif answer:
             readable = None is self.server_hello(server_hello(answer[4:]), answer)
-        self.early = None if state["early"] is None else values.truth(state["early"])
-        self.count = values.number(state["count"], 0)
-        self.premaster_name = values.as_bytes(state["premaster_name"])
+        self.early = None if state["early"] is None else stored.truth(state["early"])
+        self.count = stored.number(state["count"], 0)
+        self.premaster_name = stored.as_bytes(state["premaster_name"])
         for flight, one in zip(self.flights, state["flights"], strict=True):
-            flight[:] = values.as_bytes(one)
+            flight[:] = stored.as_bytes(one)
         return readable
 
     # -- what was said

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kwire.tls import values
+from kwire import stored
 from kwire.tls.handshake import Phase
 from kwire.tls.protection import Opener
 from kwire.tls.verdicts import Verdict
@@ -85,8 +85,8 @@ class Way:
         return {
             **{name: int(getattr(self, name)) for name in _NUMBERS},
             **{name: getattr(self, name) for name in _TRUTHS},
-            "held": values.as_text(self.held),
-            "message": values.as_text(self.message),
+            "held": stored.as_text(self.held),
+            "message": stored.as_text(self.message),
             "over": None if self.over is None else self.over.name,
             "why": self.why,
             "sealed": self.opener is not None,
@@ -95,17 +95,17 @@ class Way:
     def restore(self, state: Any) -> bool:
         """Takes over what ``state`` gave: whether there was a key. Raises an ordinary exception for anything else."""
         for name, least in _NUMBERS.items():
-            setattr(self, name, values.number(state[name], least))
+            setattr(self, name, stored.number(state[name], least))
         for name in _TRUTHS:
-            setattr(self, name, values.truth(state[name]))
+            setattr(self, name, stored.truth(state[name]))
         self.phase = Phase(self.phase)
         if self.end > 1 or self.generation > MOST_GENERATIONS:
             raise ValueError("no such end, or too many keys")
-        self.held[:] = values.as_bytes(state["held"])
-        self.message[:] = values.as_bytes(state["message"])
+        self.held[:] = stored.as_bytes(state["held"])
+        self.message[:] = stored.as_bytes(state["message"])
         self.over = None if state["over"] is None else Verdict[state["over"]]
-        self.why = values.text(state["why"])
-        return values.truth(state["sealed"])
+        self.why = stored.text(state["why"])
+        return stored.truth(state["sealed"])
 
 
 _NUMBERS: Final = {

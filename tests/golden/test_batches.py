@@ -87,7 +87,8 @@ def test_rows_are_what_the_plain_reader_finds(path: Path) -> None:
             file, tables=["batches", "records"], columns={"records": ["frame", "batch", "status"]}
         ):
             for row in valid(iter([batch])).__next__().to_pylist():
-                assert row["status"] == "ok"
+                # A ShareFetch response has whole batches.
+                assert row["status"] == "ok" or (row["status"] == "not_acquired" and table == "records")
                 if table == "batches":
                     rows.setdefault(row["frame"], []).append(row)
                 else:

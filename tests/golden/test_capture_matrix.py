@@ -65,7 +65,8 @@ def test_what_clients_sent_and_read_is_in_the_capture(path: Path) -> None:
     lines = [json.loads(line) for line in path.with_suffix(".told.jsonl").read_text().splitlines()]
     assert lines
     found = rows(path, "records")
-    assert all(row["status"] == "ok" for row in found)
+    assert {row["status"] for row in found} <= {"ok", "not_acquired"}
+    found = [row for row in found if row["status"] == "ok"]
     wire = collections.Counter(content(row) for row in found if row["source"] == "produce")
     sent = [line for line in lines if line["direction"] == "produce" and not line.get("encrypted")]
     assert not collections.Counter(map(told, sent)) - wire

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
+import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from telemetry_seeds import seeded, too_many_bytes
 
+import kwire.spark
 from kwire import capture
 from kwire.errors import KwireError
-from kwire.spark.across import wholes
+from kwire.spark import carried as carried_
+from kwire.spark.across import packed, wholes
 from kwire.spark.carried import Carried, batch_of
 from kwire.spark.files import File
 from kwire.spark.source import FileReader, Options, table_schema
@@ -157,3 +162,195 @@ def test_what_clients_were_told_in_one_batch_is_known_in_the_next(tmp_path: Path
     damaged.write_bytes(damaged.read_bytes().replace(b'"subscriptions": [[', b'"subscriptions": [[7, '))
     with pytest.raises(KwireError, match="is no state of a stream"):
         rows(carried, 3, [tmp_path / "3.pcap"], "client_metrics")
+
+
+def test_deliveries_of_share_groups_are_those_that_the_member_was_told(spark: SparkSession, folder: Path) -> None:
+    told = [json.loads(line) for line in SHARE.with_suffix(".told.jsonl").read_text().splitlines()]
+    places = Counter((one["topic"], one["partition"], one["offset"]) for one in told if one["direction"] == "fetch")
+    names = ["topic", "partition", "offset", "delivery_count", "status", "source"]
+    whole = spark.read.format("kwire").option("table", "records").schema(
+        "topic string, partition int, offset bigint, delivery_count smallint, status string, source string"
+    )  # fmt: skip
+    parts = kwire.spark.read(str(folder), table="records", columns=names)
+    for frame in (whole.load(str(SHARE)), parts):
+        got = [row for row in frame.collect() if row.source == "fetch"]
+        fetched = Counter((row.topic, row.partition, row.offset) for row in got if row.status == "ok")
+        assert fetched == places
+        most = {place: count for place, count in fetched.items() if count > 1}
+        found = {(row.topic, row.partition, row.offset) for row in got if (row.delivery_count or 0) > 1}
+        assert found == set(most)
+        assert {row.delivery_count for row in got if row.status == "not_acquired"} == {None}
+    tables = {
+        name: spark.read.format("kwire").option("table", name).load(str(SHARE)) for name in ("partitions", "calls")
+    }
+    reads = kwire.spark.lineage(tables).where("role = 'reads'").groupBy("topic").sum("records").collect()
+    wanted = Counter(topic for topic, *_ in places.elements())
+    assert {row[0]: row[1] for row in reads} == wanted
+
+
+# --- states that somebody else has written
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Carried, Path, bytes]:
+    """A folder of states, the file of one that has something of everything, and what it holds."""
+    made = tmp_path_factory.mktemp("states")
+    data, _ = seeded("zstd", too_many_bytes)
+    whole = packets.read(data)
+    (made / "0.pcap").write_bytes(packets.write_pcap(whole[: len(whole) // 2], nano=True))
+    carried = Carried(str(made / "state"), HOUR)
+    rows(carried, 1, [made / "0.pcap"], "client_metrics")
+    path = made / "state" / "sensor=" / f"{1:012d}.state"
+    stored = path.read_bytes()
+    head, _, rest = stored.partition(b"\n")
+    said = json.loads(head)
+    said["topics"] = {"00" * 16: "orders"}
+    said["common"]["fragments"] = {
+        "seen": 1,
+        "waiting": [["AAAA", 5, 1, 16, "RQ" + "A" * 26, [0, 8], ["AAAAAAAAAAA=", "AAA="]]],
+        "joined": [["AAAA", 5, [[0, 8, 7]]]],
+    }
+    assert all(said["memory"]["client_metrics"][name] for name in ("asked", "links", "instances", "subscriptions"))
+    return carried, path, json.dumps(said).encode() + b"\n" + rest
+
+
+def ipc(batch: pa.RecordBatch, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    how = pa.ipc.IpcWriteOptions(**options)
+    with (
+        pa.CompressedOutputStream(sink, "zstd") as outer,
+        pa.ipc.new_stream(outer, batch.schema, options=how) as writer,
+    ):
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield at
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from places(one, (*at, key))
+
+
+def test_a_state_that_can_be_one_is_taken(written: tuple[Carried, Path, bytes]) -> None:
+    carried, path, good = written
+    path.write_bytes(good)
+    state = carried.load("", 2)
+    assert state.connections is not None
+    assert (state.place, state.topics, set(state.memory)) == (1, {bytes(16): "orders"}, {"client_metrics"})
+    path.with_name("7.state").write_bytes(b"")
+    path.with_name("\u0661" * 12 + ".state").write_bytes(b"")
+    assert carried.load("", 99).place == 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, -1, 1 << 61, 1 << 70, "x", "AAAA", "", True, [], {}, [[]], 1.5, [["AAAA", "x", []]]], ids=repr
+)
+def test_a_state_with_any_other_value_is_one_or_none(written: tuple[Carried, Path, bytes], value: Any) -> None:
+    carried, path, good = written
+    head, _, rest = good.partition(b"\n")
+    said = json.loads(head)
+    refused = []
+    for at in places(said):
+        changed = copy.deepcopy(said)
+        if not at:
+            changed = value
+        else:
+            inside = changed
+            for key in at[:-1]:
+                inside = inside[key]
+            inside[at[-1]] = value
+        path.write_bytes(json.dumps(changed).encode() + b"\n" + rest)
+        try:
+            # What was taken must not fail later: neither as a bad file, nor otherwise.
+            found = rows(carried, 2, [path.parents[2] / "0.pcap"], "client_metrics")
+            assert not [row for row in found if row["status"] == "bad_file"]
+        except KwireError as error:
+            refused.append(str(error))
+    assert len(refused) > 20
+    assert not [said for said in refused if "is no state of a stream" not in said]
+
+
+def test_a_damaged_state_is_an_error_and_no_bad_file(written: tuple[Carried, Path, bytes]) -> None:
+    carried, path, good = written
+    path.write_bytes(good)
+    path.with_name(f"{2:012d}.state").unlink(missing_ok=True)
+    connections = carried.load("", 2).connections
+    assert connections is not None
+    (batch,) = connections.to_batches()
+    head = good.partition(b"\n")[0] + b"\n"
+    wrong = {
+        "nothing": b"",
+        "no end": head[:-1],
+        "nested": b"[" * 200_000 + b"\n",
+        "not zstd": head + b"nothing" * 9,
+        "cut": good[:-9],
+        "no table": head + packed(pa.table({"a": [1]}))[:40],
+        "another table": head + packed(pa.table({"a": [1]})),
+        "compressed twice": head + ipc(batch, compression="zstd"),
+        "a role": head + packed(with_role(connections, 99)),
+        "another version": head + packed(connections.replace_schema_metadata({"kwire": '{"version": 1, "now": 0}'})),
+        "no metadata": head + packed(connections.replace_schema_metadata(None)),
+    }
+    for name, data in wrong.items():
+        path.write_bytes(data)
+        with pytest.raises(KwireError, match="is no state of a stream"):
+            rows(carried, 2, [path.parents[2] / "0.pcap"], "client_metrics")
+        assert not path.with_name(f"{2:012d}.state").exists(), name
+
+
+def with_role(connections: pa.Table, role: int) -> pa.Table:
+    changed = connections.to_pylist()
+    changed[0]["connection"]["role"] = role
+    return pa.Table.from_pylist(changed, connections.schema)
+
+
+def test_a_small_state_does_not_become_a_large_one(
+    written: tuple[Carried, Path, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried, path, good = written
+    head = good.partition(b"\n")[0] + b"\n"
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        for _ in range(64):
+            stream.write(bytes(1 << 20))
+    bomb = sink.getvalue().to_pybytes()
+    path.write_bytes(head + bomb)
+    pieces: list[int] = []
+    inner = pa.CompressedInputStream
+
+    class Counted:
+        def __init__(self, *of: Any) -> None:
+            self.stream = inner(*of)
+
+        def __enter__(self) -> Counted:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.stream.close()
+
+        def read(self, size: int) -> bytes:
+            pieces.append(size)
+            return bytes(self.stream.read(size))
+
+    monkeypatch.setattr(carried_, "GROWTH", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(carried_.pa, "CompressedInputStream", Counted)
+        with pytest.raises(KwireError, match="more than 4 MiB, decompressed"):
+            carried.load("", 2)
+    assert sum(pieces) <= (4 << 20) + 2 * len(bomb) + (2 << 20)
+    monkeypatch.setattr(carried_, "MOST_STATE", len(good) - 1)
+    path.write_bytes(good)
+    monkeypatch.setattr(carried_, "opened", None)
+    with pytest.raises(KwireError, match="a file of more than 0 MiB"):
+        carried.load("", 2)
+
+
+def test_what_could_not_be_read_again_is_not_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried = Carried(str(tmp_path / "state"), HOUR)
+    monkeypatch.setattr(carried_, "MOST_HEAD", 10)
+    with pytest.raises(KwireError, match="'stateTimeout' gives them up sooner"):
+        rows(carried, 1, [folder / "0.pcap"])
+    assert not list((tmp_path / "state").rglob("*.state"))

@@ -35,6 +35,12 @@ def test_cloudevents(spark: SparkSession, tmp_path: Path, capsys: pytest.Capture
     ]
     assert "id is missing" in capsys.readouterr().out
     assert names["ping"].collect()[0].type == "ping"
+    assert names["http"].collect() == []
+    headers = "array(struct('Ce-Id' AS key, X'31' AS value))"
+    spark.sql(f"SELECT 't' AS topic, {headers} AS headers").createOrReplaceTempView("records")
+    text = (DOCS / "cloudevents.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r'^http = spark.sql\("""\n(.*?)^"""\)', text, re.DOTALL | re.MULTILINE)
+    assert [tuple(row) for row in spark.sql(query).collect()] == [("t", 1)]
 
 
 def test_hono(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -118,6 +120,20 @@ def test_an_offset_that_is_of_something_else_is_refused() -> None:
     for wrong in ({}, {"kwire": 2}, {**first_offset(), "known": "AAAA"}, {**first_offset(), "batch": "x"}):
         with pytest.raises(KwireError, match="the checkpoint is of another source"):
             Memory.of(wrong)
+    bomb = {**first_offset(), "known": base64.b64encode(zlib.compress(bytes(1 << 20))).decode()}
+    for wrong in (
+        bomb,
+        {**first_offset(), "batch": 1e999},
+        {**first_offset(), "floor": 1 << 70},
+        first_offset() | {"known": ""},
+    ):
+        with pytest.raises(KwireError, match="the checkpoint is of another source"):
+            Memory.of(wrong)
+    for name in ("files", "changed"):
+        for value in (None, 5, [5], [[1, 2]], [["a", "x"]], [["a", 1e999]], [["a"]], [[[], 1]], [None]):
+            offset = take(first_offset(), [file("a")]) | {name: value}
+            with pytest.raises(KwireError, match="the checkpoint has an offset that kwire has not written"):
+                files_of(first_offset(), offset, [])
     second = take(take(first_offset(), [file("a")]), [file("a"), file("b", 1)])
     with pytest.raises(KwireError, match="the checkpoint has lost a batch: 2 follows 0"):
         files_of(first_offset(), second, [])

@@ -161,16 +161,28 @@ def _row(message: Message, own: Row, number: str) -> Row:
     if sent is not None:
         made["record_bytes"] = len(sent)
         if "records" in own:
-            made |= _counted(bytes(sent))
+            ranges = [(one.first_offset, one.last_offset) for one in own.get("acquired_records", ())]
+            made |= _counted(bytes(sent), ranges if "acquired_records" in own else None)
     return made
 
 
-def _counted(data: bytes) -> Row:
+def _counted(data: bytes, ranges: list[tuple[int, int]] | None) -> Row:
+    """``ranges``: those that were acquired; None: all records are the client's."""
     batches = list(decode(data))
     codecs = {one.compression for one in batches}
     known = all(one.magic == 2 or one.compression == "none" for one in batches)
+    if ranges is not None:
+        numbers = [one for each in ranges for one in (each[0], each[1] + 1)]
+        known = known and numbers == sorted(numbers) and all(first <= last for first, last in ranges)
+        begins = [one.base_offset if one.magic == 2 else one.last_offset for one in batches]
+        ends = [-1, *(one.last_offset for one in batches)]
+        known = known and all(begin > end for begin, end in zip(begins, ends, strict=False))
+
+    def has(offset: int) -> bool:
+        return ranges is None or any(first <= offset <= last for first, last in ranges)
+
     return {
         "batches": len(batches),
-        "records": sum(len(one.records) for one in batches) if known else None,
+        "records": sum(has(one.offset) for each in batches for one in each.records) if known else None,
         "compression": None if not codecs else codecs.pop() if len(codecs) == 1 else "mixed",
     }

@@ -10,6 +10,7 @@ import pytest
 from made_captures import exchange
 from packets import Connection, metadata, pcap, sized
 
+from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import Status
@@ -107,6 +108,33 @@ def test_what_cannot_be_the_state_of_a_capture_is_an_error_and_nothing_is_taken_
     tracker.restore(saved)
     found, expected = (list(map(repr, one.feed(rest, final=True))) for one in (tracker, first))
     assert found == expected != []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"now": "soon"},
+        {"now": 1 << 80},
+        {"now": None},
+        {"brokers": None},
+        {"brokers": [[1, [2], 3]]},
+        {"brokers": [[1, 2]]},
+        {"brokers": [[1 << 70, 2, 9092]]},
+        {"brokers": [[1, 2, 70_000]]},
+        {"fragments": []},
+        {"fragments": {"seen": 0, "waiting": [["A", 0, 0, -1, "A", [0], ["A"]]], "joined": []}},
+        {"fragments": {"seen": 0, "waiting": [], "joined": [["AA==", "x", []]]}},
+    ],
+    ids=repr,
+)
+def test_what_is_known_besides_connections_is_looked_at_too(wrong: dict[str, Any]) -> None:
+    tracker, _, _ = half()
+    common = json.loads(json.dumps(tracker.common()))
+    assert common["brokers"]
+    Part(common=common).tracker()
+    for one in (common | wrong, [1]):
+        with pytest.raises(CaptureError, match="not the state of a capture"):
+            Part(common=one).tracker()  # type: ignore[arg-type]
 
 
 def test_more_requests_than_may_wait_are_no_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from packets import Connection, pcap, produce
 
 from kwire import cli, tables
+from kwire.records import Record, encode
 
 SCHEMAS = {name: tables.table(name, "events").schema for name in ("cloudevents", "hono")}
 CAPTURES = Path(__file__).parents[2] / "golden"
@@ -63,6 +65,24 @@ def test_devices_are_remembered_from_file_to_file(capsys: pytest.CaptureFixture[
     found = Counter(one["rule"] for row in rows(capsys, "hono", EVENTS, twice) for one in row["violations"])
     assert found["two_partitions"] == 1
     assert found["missing_header"] == 8
+
+
+def test_headers_of_the_http_binding_are_told_in_a_note(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    http = Record(b"k", b"{}", headers=[("ce-id", b"1"), ("ce-source", b"/me"), ("ce-type", b"t")])
+    kafka = [("ce_id", b"1"), ("ce_source", b"/me"), ("ce_type", b"t"), ("ce_specversion", b"1.0")]
+    path = tmp_path / "http.pcap"
+    for others, said in (
+        ([http], "1 record has the headers of CloudEvents over HTTP (ce-id, Content-Type)"),
+        ([http, http, Record(b"k", b"x")], "2 records have the headers of CloudEvents over HTTP (ce-id, Content-Type)"),
+    ):
+        sent = encode([Record(b"k", b"{}", headers=kafka), *others])
+        path.write_bytes(pcap(Connection().open().send(produce(1, 0, sent)).packets))
+        for more in ([], ["--topic", "t"]):
+            assert cli.main(["decode", str(path), "--as", "cloudevents", "--format", "jsonl", *more]) == 0
+            found = capsys.readouterr()
+            assert [json.loads(line)["id"] for line in found.out.splitlines()] == ["1"]
+            rest = "in Kafka they are ce_id and content-type, so there are no events in them"
+            assert found.err == f"kwire: {path}: note: {said}: {rest}\n"
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings import kafka as sdk
@@ -17,7 +18,9 @@ from event_samples import ATTRIBUTES, BINARY, SAMPLES, STRUCTURED, TIMES, struct
 
 from kwire.errors import DecodeError, EncodeError, MissingExtraError
 from kwire.events import cloudevents, media
+from kwire.events.columns import http_events
 from kwire.records import Record
+from kwire.records.arrow_types import HEADERS
 
 ATTRS = {"specversion": "1.0", "type": "com.example.someevent", "source": "/mycontext/subcontext", "id": "1234"}
 TIME = datetime(2018, 4, 5, 3, 56, 24, tzinfo=UTC)
@@ -135,6 +138,32 @@ def test_3_what_has_neither_is_no_event() -> None:
     assert cloudevents.content_mode([("content-type", b"application/json"), ("trace", b"1")]) is None
     with pytest.raises(DecodeError, match="no ce_ header and no CloudEvents content type"):
         cloudevents.from_record(Record(value=b"x"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("ce-id", b"1"), ("ce-source", b"/me")],
+        [("CE-Type", b"ping")],
+        [("Ce_Specversion", b"1.0")],
+        [("Content-Type", b"Application/CloudEvents+json")],
+    ],
+)
+def test_3_headers_of_the_HTTP_binding_make_no_event_and_are_named(headers: Any) -> None:  # noqa: N802
+    assert cloudevents.content_mode(headers) is None
+    with pytest.raises(DecodeError, match="it has the headers of CloudEvents over HTTP"):
+        cloudevents.from_record(Record(value=b"x", headers=headers))
+    assert http_events(pa.array([headers, [], headers], HEADERS)) == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[("ce-trace", b"1")], [("Content-Type", b"application/json")], [("content-type", b"x")], [("Content-Type", None)]],
+)
+def test_3_other_headers_are_not_those_of_the_HTTP_binding(headers: Any) -> None:  # noqa: N802
+    with pytest.raises(DecodeError, match="no ce_ header and no CloudEvents content type"):
+        cloudevents.from_record(Record(value=b"x", headers=headers))
+    assert http_events(pa.array([headers, []], HEADERS)) == 0
 
 
 def test_3_an_unknown_format_is_refused_or_treated_as_binary_and_forwarded_as_it_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -348,6 +349,25 @@ def test_a_refused_mechanism_ends_it() -> None:
     request = messages.SaslHandshakeRequest(mechanism="NONE")
     ask(client, broker, request, messages.SaslHandshakeResponse(error_code=33), version=1)
     assert (client.state, broker.state) == (State.FAILED, State.FAILED)
+
+
+def test_a_client_hears_the_error_of_a_refusal_with_a_null_token() -> None:
+    client, broker = authenticating()
+    list(broker.receive(client.send_token(b"\0alice\0pw")))
+    asked = struct.pack(">i", 1)  # in version 2
+    body = b"\0" + struct.pack(">h", 58) + b"\3no" + b"\0" + bytes(9)
+    (answer,) = client.receive(struct.pack(">i", 4 + len(body)) + asked + body)
+    assert isinstance(answer, Answer)
+    assert (answer.body.error_code, answer.body.error_message, answer.body.auth_bytes) == (58, "no", b"")
+    assert client.state is State.FAILED
+
+
+def test_a_null_token_without_an_error_is_none() -> None:
+    client, broker = authenticating()
+    list(broker.receive(client.send_token(b"\0alice\0pw")))
+    body = struct.pack(">ibh", 1, 0, 0) + b"\0" + b"\0" + bytes(9)
+    with pytest.raises(DecodeError, match="null in a field that cannot be null"):
+        list(client.receive(struct.pack(">i", len(body)) + body))
 
 
 def test_a_client_may_authenticate_again_with_handshake_1() -> None:

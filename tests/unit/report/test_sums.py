@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import math
 import random
+import struct
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer
 
+from kwire import capture
+from kwire.report.overview import TABLES, Overview
 from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps, slowest
 
 
@@ -148,3 +153,28 @@ def test_the_moment_when_most_was_slow() -> None:
     assert slowest({1: told(Produce=[3000.0] * 4)}, usual) is None
     assert slowest({1: told(Produce=[3000.0] * 9 + [2.0] * 9)}, usual) is None
     assert slowest({1: told(JoinGroup=[3000.0] * 9)}, usual) is None
+
+
+def test_the_report_shows_no_client_waiting_for_longer_than_the_capture_goes_on() -> None:
+    # Told to wait for a minute each second, on two connections at once; the capture ends after ten seconds.
+    packets = []
+    for client in (40000, 40001):
+        connection = Connection(client=("10.0.0.1", client)).open()
+        for number in range(1, 10):
+            connection.time = 1_700_000_000_000_000_000 + number * 1_000_000_000
+            connection.send(produce(number, 1)).answer(produce_answer(number)[:-4] + struct.pack(">i", 60_000))
+        packets += connection.packets
+    calm = Connection(client=("10.0.0.9", 40000), time=1_700_000_000_000_000_000).open()
+    calm.send(produce(1, 1)).answer(produce_answer(1)[:-4] + struct.pack(">i", 40))
+    calm.time += 9_998_000_000
+    packets += calm.send(metadata(2)).answer(metadata_answer(2)).packets
+    overview = Overview()
+    data = io.BytesIO(pcap(sorted(packets, key=lambda one: one.time)))
+    for name, batch in capture.read(data, tables=list(TABLES), columns=TABLES):
+        overview.add(name, batch)
+    overview.finish()
+    assert overview.seconds() == pytest.approx(10, abs=0.1)
+    # From the first answer to the end.
+    assert overview.throttled("10.0.0.1", "test") == pytest.approx(9000, abs=100)
+    assert overview.throttled("10.0.0.9", "test") == 40
+    assert overview.throttled("10.0.0.8", "test") is None

@@ -11,9 +11,10 @@ import pytest
 from packets import Connection, metadata, metadata_answer, pcap, produce, request
 from valid import valid
 
-from kwire import capture
+from kwire import capture, encode_request, messages, schema
 from kwire.capture.reading import Reading
 from kwire.errors import KwireError
+from kwire.schema import model
 from kwire.tables import table
 from kwire.tables.calls import _FIELDS
 
@@ -59,6 +60,39 @@ def test_fields_are_those_of_the_objects(name: str) -> None:
     for frame, there in wanted.items():
         for column in _FIELDS:
             assert found[frame][column] == there.get(column), (frame, column)
+
+
+OTHERS = {"ongoing_txn_producer_id", "ongoing_txn_producer_epoch", "ack_when_committed"}
+"""Fields that end like a column and are about something else."""
+
+
+def test_no_field_is_left_out_because_a_version_calls_it_otherwise() -> None:
+    left = []
+    for key in schema.api_keys():
+        for message in filter(None, (schema.request(key), schema.response(key))):
+            for version in message.versions:
+                for one in model.layout(message, version).fields:
+                    if not isinstance(one.type, model.PrimitiveLayout) or one.name in OTHERS:
+                        continue
+                    ends = [column for column in _FIELDS if f"_{one.name}".endswith(f"_{column}")]
+                    known = {name for _, names in _FIELDS.values() for name, type_ in names if type_ == one.type.name}
+                    if ends and one.name not in known:
+                        left.append((message.name, version, one.name))
+    assert not left
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_who_adds_partitions_to_a_transaction_is_told(version: int) -> None:
+    kind = messages.AddPartitionsToTxnRequest
+    asked = kind(
+        v3_and_below_transactional_id="pay",
+        v3_and_below_producer_id=7,
+        v3_and_below_producer_epoch=2,
+        v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name="orders", partitions=[0, 1])],
+    )
+    frame = encode_request(asked, api_version=version, correlation_id=1, client_id="c")
+    (row,) = rows(pcap(Connection().open().send(frame).packets))
+    assert (row["transactional_id"], row["producer_id"], row["producer_epoch"]) == ("pay", 7, 2)
 
 
 def test_a_message_without_such_a_field_has_no_row_and_a_damaged_one_says_so() -> None:

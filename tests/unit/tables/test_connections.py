@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,98 @@ def test_sasl_is_told_and_who_it_was_only_where_secrets_are_shown() -> None:
     failed = [row for row in hidden if row["sasl_outcome"] == "failed"]
     assert failed
     assert all(row["sasl_error"] for row in failed)
+
+
+# Refusals: (version, what follows the correlation id, what is said)
+REFUSED = struct.pack(">h", 58)
+SAID = struct.pack(">h", 2) + b"no"
+NULL = struct.pack(">i", -1)
+REFUSALS = {
+    "null token": (0, REFUSED + SAID + NULL, "SASL_AUTHENTICATION_FAILED: no"),
+    "null token, lifetime": (1, REFUSED + SAID + NULL + bytes(8), "SASL_AUTHENTICATION_FAILED: no"),
+    "null token, flexible": (2, b"\0" + REFUSED + b"\3no" + b"\0" + bytes(9), "SASL_AUTHENTICATION_FAILED: no"),
+    "null token, null message": (0, REFUSED + struct.pack(">h", -1) + NULL, "SASL_AUTHENTICATION_FAILED"),
+    "no token": (0, REFUSED + SAID, "SASL_AUTHENTICATION_FAILED: no"),
+    "nothing behind the code": (1, REFUSED, "SASL_AUTHENTICATION_FAILED"),
+    "damaged message": (0, REFUSED + struct.pack(">h", 999) + b"no", "SASL_AUTHENTICATION_FAILED"),
+    "empty token": (0, REFUSED + SAID + bytes(4), "SASL_AUTHENTICATION_FAILED: no"),
+    "unknown code": (0, struct.pack(">h", 9999) + SAID + bytes(4), "9999: no"),
+    "bytes behind it": (0, REFUSED + SAID + bytes(7), "SASL_AUTHENTICATION_FAILED: no"),
+}
+"""How brokers refuse a client: what its version allows, and what it does not."""
+
+
+def handshake(version: int, mechanism: bytes = b"PLAIN", said: bytes | None = None) -> Connection:
+    connection = Connection().open()
+    name = struct.pack(">h", len(mechanism)) + mechanism
+    connection.send(struct.pack(">hhih", 17, version, 1, 1) + b"c" + name)
+    return connection.answer(struct.pack(">i", 1) + (struct.pack(">hi", 0, 1) + name if said is None else said))
+
+
+def authenticate(version: int, token: bytes | None) -> bytes:
+    if version < 2:
+        sized = NULL if token is None else struct.pack(">i", len(token)) + token
+        return struct.pack(">hhih", 36, version, 2, 1) + b"c" + sized
+    return struct.pack(">hhih", 36, version, 2, 1) + b"c\0" + bytes([0 if token is None else len(token) + 1]) + (
+        token or b""
+    ) + b"\0"  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize("token", [b"\0alice\0pw", b"", None], ids=["token", "empty", "null"])
+def test_a_refusal_counts_whatever_stands_behind_the_error(name: str, token: bytes | None) -> None:
+    version, body, said = REFUSALS[name]
+    connection = handshake(1).send(authenticate(version, token)).answer(struct.pack(">i", 2) + body).close()
+    row = one(connection.packets)
+    assert (row["sasl_mechanism"], row["sasl_outcome"], row["sasl_error"]) == ("PLAIN", "failed", said)
+
+
+def test_the_beginning_of_a_refusal_is_enough() -> None:
+    connection = handshake(1).send(authenticate(1, b"\0alice\0pw"))
+    connection.answer(struct.pack(">i", 2) + REFUSED + struct.pack(">h", 500) + b"x" * 500 + bytes(12))
+    # The capture has the first bytes of the packet, or of the frame in two packets.
+    for size in (18, 30):
+        cut = replace(connection.packets[-1], payload=connection.packets[-1].payload[:size])
+        row = one([*connection.packets[:-1], cut])
+        assert (row["sasl_outcome"], row["sasl_error"]) == ("failed", "SASL_AUTHENTICATION_FAILED")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [struct.pack(">h", 0) + SAID + NULL, struct.pack(">h", 999) + SAID + NULL, b"", b"\0"],
+    ids=["no error", "no name", "empty", "half a code"],
+)
+def test_what_cannot_be_read_and_names_no_error_is_no_refusal(body: bytes) -> None:
+    connection = handshake(1).send(authenticate(0, b"\0alice\0pw")).answer(struct.pack(">i", 2) + body)
+    row = one(connection.packets)
+    assert (row["sasl_outcome"], row["sasl_error"]) == ("unfinished", None)
+
+
+def test_a_handshake_is_refused_without_a_list_of_mechanisms() -> None:
+    for version in (0, 1):
+        for said in (struct.pack(">h", 33) + NULL, struct.pack(">h", 33), struct.pack(">hi", 33, 0)):
+            row = one(handshake(version, said=said).packets)
+            assert (row["sasl_outcome"], row["sasl_error"]) == ("failed", "UNSUPPORTED_SASL_MECHANISM")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "token", "error"),
+    [
+        (b"SCRAM-SHA-256", b"e=invalid-proof", "invalid-proof"),
+        (b"OAUTHBEARER", b'{"status":"invalid_token","scope":"x"}', "invalid_token"),
+        (b"PLAIN", b"e=invalid-proof", None),
+        (b"SCRAM-SHA-256", b"v=e=invalid-proof", None),
+        (b"OAUTHBEARER", b"", None),
+        (b"GSSAPI", b"", None),
+    ],
+)
+def test_a_token_that_says_an_error_is_a_refusal(mechanism: bytes, token: bytes, error: str | None) -> None:
+    raw = handshake(0, mechanism).send(b"token of a client").answer(token)
+    framed = handshake(1, mechanism).send(authenticate(0, b"token of a client"))
+    framed.answer(struct.pack(">ihhi", 2, 0, -1, len(token)) + token)
+    for connection in (raw, framed):
+        row = one(connection.packets)
+        assert (row["sasl_outcome"], row["sasl_error"]) == ("failed" if error else "unfinished", error)
 
 
 def test_what_a_broker_announced_is_there_by_name() -> None:

@@ -170,7 +170,9 @@ def test_records_of_share_fetch_responses_are_read() -> None:
 
     records = encode([Record(b"k", b"v", timestamp=1_700_000_000_000)])
     asked = kwire.encode_request(messages.ShareFetchRequest(), api_version=1, correlation_id=2, client_id="test")
-    topic = {"topic_id": uuid.UUID(int=7), "partitions": [{"partition_index": 3, "records": records}]}
+    acquired = [{"first_offset": 0, "last_offset": 0, "delivery_count": 1}]
+    part = {"partition_index": 3, "records": records, "acquired_records": acquired}
+    topic = {"topic_id": uuid.UUID(int=7), "partitions": [part]}
     body = messages.ShareFetchResponse.from_dict({"responses": [topic]})
     answered = kwire.encode_response(body, api_version=1, correlation_id=2)
     connection = exchange().send(asked).answer(answered)

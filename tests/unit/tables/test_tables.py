@@ -192,8 +192,8 @@ def test_a_column_alone_is_the_column_of_the_whole_table_of_a_segment(table: str
 
 
 def test_the_capture_with_damage_has_rows_of_every_kind() -> None:
-    # What is too large is so by a limit: see test_limits_in_tables.py.
-    words = {one.name.lower() for one in RecordStatus} - {"too_large"}
+    # What is too large is so by a limit: see test_limits_in_tables.py. Not acquired is no damage: see test_share.py.
+    words = {one.name.lower() for one in RecordStatus} - {"too_large", "not_acquired"}
     assert set(read(damaged(), "records").column("status").to_pylist()) == words
 
 
