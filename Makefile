@@ -32,11 +32,23 @@ demo:  ## decode a real broker capture in Spark and print what is in it
 	@.ci/setup --java spark
 	$(WITH_JAVA) $(PY) examples/demo.py $(ARGS)
 
+# Every folder of tests is one of these, or has a target of its own.
+TESTS := tests/unit tests/property tests/golden tests/spark
+
 .PHONY: test
-test:  ## unit, property (quick), golden and Spark tests
+test:  ## unit, property, golden and Spark tests, but for those that take long
 	@.ci/setup --java dev bench
 	$(PY) -m kwire.cli compile
-	$(WITH_JAVA) $(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/unit tests/property tests/golden tests/spark) $(ARGS)
+	$(WITH_JAVA) $(PYTEST) --part quick $(SIDE_BY_SIDE) $(TESTS) $(ARGS)
+
+.PHONY: test-wide
+test-wide:  ## what is marked as wide: the rest of them
+	@.ci/setup --java dev bench
+	$(PY) -m kwire.cli compile
+	$(WITH_JAVA) $(PYTEST) --part wide $(SIDE_BY_SIDE) $(TESTS) $(ARGS)
+
+.PHONY: test-all
+test-all: test test-wide  ## both of them
 
 .PHONY: test-unit
 test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for another Python)

@@ -21,6 +21,32 @@ settings.register_profile("quick", max_examples=50, deadline=None)
 settings.register_profile("exhaustive", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quick")
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", choices=["quick", "wide"], help="what `make test` runs, or what it leaves out")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """``--part``: tests that are marked ``wide`` are in the other part. Of ``wide(keep=n)``, ``n`` of the parameters,
+    evenly spread, are in the quick one."""
+    part = config.getoption("part")
+    if part is None:
+        return
+    marked: dict[str, list[pytest.Item]] = {}
+    for one in items:
+        if one.get_closest_marker("wide") is not None:
+            marked.setdefault(one.nodeid.partition("[")[0], []).append(one)
+    wide = set()
+    for same in marked.values():
+        # A module that is marked keeps nothing of its tests.
+        keep = min(len(same), *(mark.kwargs.get("keep", 0) for mark in same[0].iter_markers("wide")))
+        kept = {at * len(same) // keep for at in range(keep)}
+        wide.update(one for at, one in enumerate(same) if at not in kept)
+    out = [one for one in items if (one in wide) == (part == "quick")]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [one for one in items if (one in wide) == (part == "wide")]
+
+
 Codecs = Callable[[str | model.Message, int], registry.Codec]
 
 

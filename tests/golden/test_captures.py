@@ -112,6 +112,7 @@ def test_every_request_is_answered_except_produce_with_acks_0(path: Path) -> Non
     assert answered
 
 
+@pytest.mark.wide(keep=5)
 @every_capture
 def test_windows_of_any_size_give_the_same_tables(path: Path) -> None:
     def by_frame(window: int | None) -> dict[str, list[dict[str, Any]]]:
@@ -140,6 +141,7 @@ def frames(path: Path) -> Iterator[tuple[Frame, str]]:
                     yield frame, name
 
 
+@pytest.mark.wide(keep=12)
 @every_capture
 @pytest.mark.parametrize("implementation", ["compiled", "reference"])
 def test_decoding_and_encoding_gives_the_same_bytes(path: Path, implementation: Any) -> None:

@@ -58,6 +58,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return tables, done.stdout
 
 
+@pytest.mark.wide
 def test_after_kwire_compile_reading_everything_compiles_nothing_more(machine: tuple[Path, str]) -> None:
     counts, *more = machine[1].splitlines()
     tables, rows, _, kernels = map(int, counts.split())
@@ -67,6 +68,7 @@ def test_after_kwire_compile_reading_everything_compiles_nothing_more(machine: t
     assert more == []
 
 
+@pytest.mark.wide
 def test_python_reads_every_table_as_machine_code_does(machine: tuple[Path, str], tmp_path: Path) -> None:
     everything = settings.get_current_profile_name() == "exhaustive"
     with using(PYTHON):

@@ -134,6 +134,7 @@ def test_a_small_capture_on_each_link(path: Path) -> None:
         assert frames(in_frames(packets, wrap, link)) == wanted, name
 
 
+@pytest.mark.wide(keep=8)
 @pytest.mark.parametrize("path", CAPTURES, ids=name_of)
 def test_every_capture_in_a_tunnel_in_two_on_a_link_and_in_fragments(path: Path) -> None:
     k = CAPTURES.index(path)

@@ -18,6 +18,7 @@ from kwire.kernels.layouts import Status
 CAPTURES = sorted(path for path in Path(__file__).parent.rglob("*.pcap*") if path.suffix in (".pcap", ".pcapng"))
 
 
+@pytest.mark.wide(keep=27)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_rows_are_what_a_walk_over_the_messages_finds(path: Path) -> None:
     rows: dict[int, list[dict[str, Any]]] = collections.defaultdict(list)

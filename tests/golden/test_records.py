@@ -50,6 +50,7 @@ def _found(value: Any) -> Iterator[bytes]:
             yield from _found(inside)
 
 
+@pytest.mark.wide(keep=25)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_record_sets_are_written_again(path: Path) -> None:
     for data in record_sets(path):

@@ -142,6 +142,7 @@ def opened(chromium: browser.Browser, page: Path, **options: Any) -> None:
     assert chromium.requests() == [page.resolve().as_uri()]
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_opens_without_an_error_or_a_request(path: Path, chromium: browser.Browser, tmp_path: Path) -> None:
     over = overview(path.read_bytes())

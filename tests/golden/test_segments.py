@@ -232,6 +232,7 @@ def test_each_kind_of_damage_is_done_to_nearly_every_index() -> None:
     assert all(done.count(damage) > 70 for damage, _ in DAMAGES)
 
 
+@pytest.mark.wide(keep=145)
 @pytest.mark.parametrize(
     ("index", "damage"), DAMAGED, ids=lambda one: title(one) if isinstance(one, Path) else one.__name__
 )
@@ -269,6 +270,7 @@ def test_space_that_a_running_broker_has_allocated_is_no_entry(index: Path, tmp_
     assert log.check_indexes(segment) == []
 
 
+@pytest.mark.wide(keep=14)
 @pytest.mark.parametrize("folder", PARTITIONS, ids=title)
 def test_the_records_beside_right_and_damaged_indexes_are_read(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

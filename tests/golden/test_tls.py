@@ -97,6 +97,7 @@ def test_a_wrong_key_is_said(path: Path) -> None:
     assert {frame.error for frame in frames_of(path, keys)} == {"the key in the key log does not fit this connection"}
 
 
+@pytest.mark.wide(keep=4)
 @every_capture
 @pytest.mark.parametrize("window", [64, 1000, 20_000])
 def test_windows_of_any_size_give_the_same_frames(path: Path, window: int) -> None:
@@ -114,6 +115,7 @@ def test_ports_that_are_named_change_nothing(path: Path) -> None:
     assert rows(path, "frames", keylog=keys) == rows(path, "frames", keylog=keys, ports=about["ports"])
 
 
+@pytest.mark.wide(keep=1)
 @every_capture
 def test_a_state_in_between_changes_nothing(path: Path) -> None:
     keys = KeyLog.open(beside(path, ".keys"))

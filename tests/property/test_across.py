@@ -69,6 +69,7 @@ def test_there_are_captures() -> None:
     assert len(MIDDLE) > 8
 
 
+@pytest.mark.wide
 @settings(max_examples=EXAMPLES)
 @given(st.data())
 def test_a_golden_capture_cut_anywhere_has_the_rows_of_the_whole(data: st.DataObject) -> None:

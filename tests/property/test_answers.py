@@ -41,6 +41,7 @@ def answers(data: bytes, window: int | None, *, dictionaries: bool) -> str:
     return json.dumps(said, sort_keys=True)
 
 
+@pytest.mark.wide
 @given(
     path=st.sampled_from(CAPTURES),
     seed=st.integers(0, 1 << 32),

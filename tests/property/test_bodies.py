@@ -120,6 +120,7 @@ def check(one: Frame, shown: Shown, engine: Engine, limits: Limits = DEFAULT_LIM
     return found
 
 
+@pytest.mark.wide
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 60)
 def test_the_text_of_any_message_is_that_of_its_objects(engine: Engine, data: st.DataObject) -> None:
@@ -131,6 +132,7 @@ def test_the_text_of_any_message_is_that_of_its_objects(engine: Engine, data: st
         assert found is not None
 
 
+@pytest.mark.wide
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 60)
 def test_what_is_written_of_damaged_bytes_is_what_objects_say(engine: Engine, data: st.DataObject) -> None:
@@ -143,6 +145,7 @@ def test_what_is_written_of_damaged_bytes_is_what_objects_say(engine: Engine, da
     check(one, shown, engine, limits)
 
 
+@pytest.mark.wide(keep=4)
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=40 if EXHAUSTIVE else 2)
 @pytest.mark.parametrize("layout", ALL if EXHAUSTIVE else ALL[::41], ids=lambda one: f"{one[0].name}-v{one[1]}")
@@ -178,6 +181,7 @@ def test_a_typed_body_has_what_to_dict_gives(engine: Engine, data: st.DataObject
     assert typed.of_values([described(one, version, shown) for one in drawn]).to_pylist() == expected
 
 
+@pytest.mark.wide
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 40)
 def test_a_typed_body_is_the_same_by_kernel_and_by_objects(engine: Engine, data: st.DataObject) -> None:

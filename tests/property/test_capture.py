@@ -101,6 +101,7 @@ def shaken(packets: list[Packet], chance: random.Random, size: int, distance: in
     return [replace(one, time=times[0] + k * 1000) for k, one in enumerate(ordered)]
 
 
+@pytest.mark.wide
 @given(
     seed=st.integers(0, 1 << 32),
     size=st.integers(1, 2000),

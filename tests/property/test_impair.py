@@ -99,12 +99,14 @@ def of(what: str, *grades: Grade) -> Any:
     )
 
 
+@pytest.mark.wide(keep=2)
 @of("differing", Grade.LOSSLESS, Grade.REPEATED)
 def test_where_nothing_is_lost_the_rows_are_the_same(kind: str) -> None:
     for name, seed, window, verdict in verdicts(kind):
         assert not verdict.differing, (name, seed, window)
 
 
+@pytest.mark.wide(keep=4)
 @of("differing", Grade.LOSSY)
 def test_where_something_is_lost_the_rows_do_not_depend_on_windows(kind: str) -> None:
     for name, seed, window, verdict in verdicts(kind):
@@ -139,6 +141,7 @@ def test_the_first_segment_of_a_connection_may_be_a_damaged_copy() -> None:
             assert judge(before, impaired, window=window).good, window
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("kind", ["lost-many", "lost-first", "lost-one-way"])
 @pytest.mark.parametrize(
     "name",
@@ -158,6 +161,7 @@ def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> 
                 assert judge(before, impaired, window=window).good, (seed, window)
 
 
+@pytest.mark.wide(keep=6)
 @pytest.mark.parametrize(("kind", "name", "seed"), MENDED)
 def test_what_was_wrong_once_is_right(kind: str, name: str, seed: int) -> None:
     with using(MACHINE):

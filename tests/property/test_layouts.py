@@ -102,6 +102,7 @@ def test_both_implementations_say_the_same_of_any_bytes(data: st.DataObject):
     check_damaged(message, version, data.draw(st.binary(max_size=64), label="bytes"))
 
 
+@pytest.mark.wide(keep=3)
 @given(data=st.data())
 @settings(slow_is_fine, max_examples=25 if EXHAUSTIVE else 4)
 def test_this_layout_in_both_implementations(layout: tuple[model.Message, int], data: st.DataObject):

@@ -155,6 +155,7 @@ def test_any_records_survive_any_format(data: st.DataObject) -> None:
         assert again == made
 
 
+@pytest.mark.wide
 @given(damaged())
 def test_objects_and_columns_agree_on_whole_and_damaged_input(data: bytes) -> None:
     assert by_columns(data) == by_objects(data)
@@ -165,6 +166,7 @@ def test_objects_and_columns_agree_on_noise(data: bytes) -> None:
     assert by_columns(data) == by_objects(data)
 
 
+@pytest.mark.wide
 @given(record_sets(), st.data())
 def test_a_flipped_byte_is_noticed_or_lies_outside_of_the_checksum(data: bytes, draw: st.DataObject) -> None:
     before = list(decode(data))

@@ -45,6 +45,7 @@ def test_there_are_captures() -> None:
     assert SMALL
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("path", MIDDLE, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_golden_capture_handed_on_after_every_packet_gives_the_frames_of_the_whole(path: Path) -> None:
     data = path.read_bytes()
@@ -55,6 +56,7 @@ def test_a_golden_capture_handed_on_after_every_packet_gives_the_frames_of_the_w
         assert fed(data, packet_ends(data), handed_on=True) == whole
 
 
+@pytest.mark.wide(keep=9)
 @golden
 def test_a_golden_capture_in_windows_of_any_size_gives_the_frames_of_the_whole(path: Path) -> None:
     data = path.read_bytes()
@@ -87,6 +89,7 @@ windows = st.sampled_from([0, 0, 700, 5000])
 
 
 # The states of all connections after every packet, by Python too: minutes, for fifty of them.
+@pytest.mark.wide
 @settings(max_examples=settings.default.max_examples if EVERY_SIZE else 12)
 @given(
     seed=st.integers(0, 1 << 32),
@@ -117,6 +120,7 @@ def test_a_state_that_is_handed_on_changes_nothing_whatever_the_capture_is(
         assert fed(data, cuts, handed_on=True, ports=ports) == fed(data, cuts, ports=ports)
 
 
+@pytest.mark.wide
 @given(seed=st.integers(0, 1 << 32), window=windows, engine=st.sampled_from([MACHINE] * 9 + [PYTHON]))
 def test_frames_and_their_numbers_do_not_depend_on_the_windows(seed: int, window: int, engine: Any) -> None:
     data = file_of(mixture(seed), seed)
@@ -128,6 +132,7 @@ def test_frames_and_their_numbers_do_not_depend_on_the_windows(seed: int, window
 
 # What old brokers send is left out. An empty token that answers one, and a FindCoordinator response with correlation id
 # 0, say nothing by which they could be told from others when they were captured before what they answer.
+@pytest.mark.wide
 @given(seed=st.integers(0, 1 << 32), window=windows)
 def test_disorder_does_not_make_frames_depend_on_the_windows(seed: int, window: int) -> None:
     packets = close_together(out_of_order(mixture(seed, old=False, ends=False), seed))
@@ -136,6 +141,7 @@ def test_disorder_does_not_make_frames_depend_on_the_windows(seed: int, window: 
         assert fed(data, cuts_of(data, window)) == fed(data)
 
 
+@pytest.mark.wide
 @given(seed=st.integers(0, 1 << 32), window=windows)
 def test_missing_packets_make_only_numbers_depend_on_the_windows(seed: int, window: int) -> None:
     packets = close_together(with_loss(mixture(seed, old=False, ends=False), seed))
@@ -170,6 +176,7 @@ def content(frames: list[Seen]) -> list[Seen]:
     return sorted(one._replace(number=0, connection=0, order=0, client_id=str(one.client_id)) for one in frames)
 
 
+@pytest.mark.wide(keep=62)
 @pytest.mark.parametrize("part", range(1, 5))
 @golden
 def test_chosen_connections_go_on_in_the_next_file(path: Path, part: int) -> None:

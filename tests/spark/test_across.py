@@ -38,6 +38,8 @@ from kwire.spark.source import FileReader, Options, spark_schema
 from kwire.spark.workers import LackError
 from kwire.testing import packets
 
+pytestmark = pytest.mark.wide
+
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
 COLUMNS = {
     "frames": ["timestamp", "client_port", "broker_port", "api_name", "correlation_id", "size", "latency_ms", "status"],

@@ -30,6 +30,8 @@ from kwire.spark.files import File
 from kwire.spark.source import FileReader, Options, table_schema
 from kwire.testing import packets
 
+pytestmark = pytest.mark.wide
+
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
 COLUMNS = ["topic", "topic_id", "partition", "offset", "key", "value", "status", "error"]
 HOUR = 3600 * 10**9

@@ -29,6 +29,7 @@ def plain(rows: object) -> Counter[str]:
     return Counter(repr({name: str(value) for name, value in row.items()}) for row in rows)  # type: ignore[attr-defined]
 
 
+@pytest.mark.wide
 def test_frames_and_records_of_chunks(spark: SparkSession) -> None:
     whole = packets.read(CAPTURE.read_bytes())
     flows = packets.Flows(whole)

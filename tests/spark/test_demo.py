@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
+@pytest.mark.wide
 def test_demo_shows_every_table_and_writes_parquet(captures: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(DEMO), "--output", str(tmp_path / "out"), str(captures / "first-light.pcap")],

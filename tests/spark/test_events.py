@@ -18,6 +18,8 @@ from pyspark.sql import functions as sql
 import kwire.spark
 from kwire.events import cloudevents, columns, hono
 
+pytestmark = pytest.mark.wide
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-events"
 MEANT = json.loads((GOLDEN / "events.meant.json").read_text(encoding="utf-8"))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -25,6 +25,7 @@ def run(page: str, spark: SparkSession, folder: Path) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.wide
 def test_cloudevents(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = run("cloudevents.md", spark, tmp_path)
     counts = [tuple(row) for row in names["by_type"].collect()]
@@ -43,6 +44,7 @@ def test_cloudevents(spark: SparkSession, tmp_path: Path, capsys: pytest.Capture
     assert [tuple(row) for row in spark.sql(query).collect()] == [("t", 1)]
 
 
+@pytest.mark.wide
 def test_hono(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = run("hono.md", spark, tmp_path)
     assert "greenhouse" in capsys.readouterr().out

@@ -18,6 +18,8 @@ from kwire.errors import KwireError
 from kwire.spark import exports as exporting
 from kwire.spark.exports import export
 
+pytestmark = pytest.mark.wide
+
 
 def rows(table: pa.Table, columns: list[str]) -> Counter[str]:
     return Counter(repr(row) for row in table.select(columns).to_pylist())

@@ -259,6 +259,7 @@ def test_decode_records_keeps_what_is_good_around_what_is_bad(spark: SparkSessio
     assert "at byte 76" in made[4][2].error
 
 
+@pytest.mark.wide
 def test_decode_records_takes_more_than_one_window(spark: SparkSession) -> None:
     # 40 record sets of 400 kB are 16 MB, four windows.
     data = message(0, b"k", bytes(400_000))
@@ -310,6 +311,7 @@ def test_values_of_the_metadata_topic_are_left_out_where_the_topic_is_told(spark
     assert whole[0] == whole[1] == made[1] == collect(frame, kwire.spark.decode_records("payload"))[0]
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("option", [{}, {"secrets": "redact"}, {"secrets": "show"}])
 def test_the_data_source_shows_secrets_only_when_asked(spark: SparkSession, tmp_path: Path, option: Any) -> None:
     file = tmp_path / "all.pcap"
@@ -342,6 +344,7 @@ def test_a_client_id_that_reaches_into_a_token_is_null(spark: SparkSession) -> N
     assert [row.client_id for row in collect(frames, kwire.spark.decode_request("payload", body=False))] == [None, None]
 
 
+@pytest.mark.wide
 def test_a_payload_that_is_text_is_one_clear_sentence(spark: SparkSession) -> None:
     for body in (True, False):
         made = kwire.spark.decode_request("payload", body=body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hono_captures import rejected, restarted, two_clients, two_of_a_client
 from pyspark.sql import SparkSession
 
@@ -12,6 +13,7 @@ import kwire.spark
 TABLES = ("records", "frames", "partitions")
 
 
+@pytest.mark.wide
 def test_restarts_and_messages_that_are_sent_again_are_told_from_captures(spark: SparkSession, tmp_path: Path) -> None:
     said = "the device has the producers producer id 1, producer id 2"
     again = "the message was rejected with INVALID_RECORD and is sent again"

@@ -25,6 +25,8 @@ from kwire.spark.files import File, filesystem_of, find
 from kwire.spark.source import Options
 from kwire.spark.stores import Stores
 
+pytestmark = pytest.mark.wide
+
 SECRET = "wJalrXUtnFEMIhunter2"
 TOKEN = "FwoGZXhunter3"
 COLUMNS = ["timestamp", "client_port", "broker_port", "api_name", "correlation_id", "size", "latency_ms", "status"]

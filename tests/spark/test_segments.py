@@ -55,6 +55,7 @@ def by_segment(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 BROKERS = sorted({path.parents[1].relative_to(SEGMENTS).as_posix() for path in SEGMENTS.rglob("*.log")})
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize(
     ("broker", "table"),
     [*((one, "records") for one in BROKERS), ("3.9-zk-format-0.9", "batches"), ("4.3-kraft", "batches")],
@@ -138,6 +139,7 @@ def test_damage_in_a_segment_is_a_row_among_the_others(spark: SparkSession, data
     assert rows[16]["position"] == len(whole)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

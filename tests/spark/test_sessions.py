@@ -21,6 +21,8 @@ from kwire.capture.reading import Reading
 from kwire.errors import KwireError
 from kwire.testing import packets
 
+pytestmark = pytest.mark.wide
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = (
     "kafka-3.9-kraft-brokers/quorum.pcap",

@@ -58,6 +58,7 @@ def load(spark: SparkSession, path: object, table: str = "frames", **options: ob
     return spark.read.format("kwire").option("table", table).options(**options).load(path)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("table", SCHEMAS)
 @pytest.mark.parametrize("name", [CAPTURE, "first-light-ng.pcapng"])
 def test_every_table_equals_what_the_capture_engine_reads(
@@ -96,6 +97,7 @@ def folder(captures: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("path", "names"),
     [
@@ -202,6 +204,7 @@ def test_options_of_sparks_own_sources_choose_files(spark: SparkSession, folder:
     assert names(modifiedAfter="2001-01-01T00:00:00", modifiedBefore="2002-01-01") == {"2.pcap"}
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore")
 def test_a_table_of_the_catalog_reads_with_its_options(spark: SparkSession, folder: Path) -> None:
     shutil.copy(folder / "host=b" / "2.pcap", folder / "0.pcap")
@@ -232,12 +235,14 @@ def test_a_table_of_the_catalog_reads_with_its_options(spark: SparkSession, fold
     spark.catalog.dropTempView("kwire_view")
 
 
+@pytest.mark.wide
 def test_a_folder_without_files_or_a_missing_file_is_one_clear_error(spark: SparkSession, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no.pcap", tmp_path / "*.pcap"):
         with pytest.raises(PySparkException, match=r"CaptureError: .*: no such file"):
             load(spark, str(path)).count()
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -264,6 +269,7 @@ def test_a_wrong_option_is_one_clear_error(
         spark.read.format("kwire").options(**options).load(str(captures / CAPTURE)).count()
 
 
+@pytest.mark.wide
 def test_ports_of_vxlan_may_be_named(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
     packets = wrapped.taken_from((captures / CAPTURE).read_bytes())
     around = [
@@ -347,6 +353,7 @@ def test_a_schema_that_does_not_fit_is_one_clear_error(
         spark.read.format("kwire").schema(schema).load(str(captures / CAPTURE)).count()
 
 
+@pytest.mark.wide
 def test_spark_finds_the_data_source_without_registration(captures: Path, tmp_path: Path) -> None:
     # Another process: this one's session has registered it by hand.
     code = (
@@ -487,6 +494,7 @@ def test_the_page_says_where_each_option_acts() -> None:
     assert found == {name: set(where) for name, where in ACTS.items()}
 
 
+@pytest.mark.wide
 def test_a_worker_with_too_little_memory_fails_with_a_sentence(captures: Path) -> None:
     code = (
         "import sys, kwire.spark\n"

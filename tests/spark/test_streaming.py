@@ -216,6 +216,7 @@ def folder(captures: Path, tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.wide
 def test_killed_between_and_within_batches_a_stream_has_the_rows_of_the_batch_read(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:

@@ -15,6 +15,8 @@ from kwire import tables
 from kwire.events import telemetry
 from kwire.testing import packets
 
+pytestmark = pytest.mark.wide
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "kafka-4-telemetry"
 

@@ -124,6 +124,7 @@ def test_errors_of_decoding_quote_no_secret(case: Case):
             assert not found("".join(traceback.format_exception(failed.value)), case.names)
 
 
+@pytest.mark.wide(keep=72)
 @pytest.mark.parametrize(
     "odd", [lambda text: text, lambda text: [text], lambda text: {"a": text}, lambda text: (text,)]
 )
@@ -155,6 +156,7 @@ def test_copies_and_pickles_are_whole(case: Case):
     assert pickle.loads(pickle.dumps(case.message)) == case.message == copy.deepcopy(case.message)
 
 
+@pytest.mark.wide
 def test_frames_of_a_capture_show_no_secret(traffic: Path):
     with traffic.open("rb") as source:
         for part in Reading(source):
@@ -167,6 +169,7 @@ def test_frames_of_a_capture_show_no_secret(traffic: Path):
 TABLES = [*tables.names(tables.CAPTURE), *tables.names(tables.EVENTS)]
 
 
+@pytest.mark.wide(keep=7)
 @pytest.mark.parametrize("cut", [0, 1, 9])
 @pytest.mark.parametrize("table", TABLES)
 def test_tables_of_captures_show_no_secret(table: str, cut: int):
@@ -181,6 +184,7 @@ def _rows(table: str, data: bytes, **options: Any) -> list[dict[str, Any]]:
     return [row for batch in capture.read(io.BytesIO(data), table, **options) for row in batch.to_pylist()]
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("cut", [0, 1, 9])
 def test_bodies_that_kernels_write_show_no_secret(cut: int):
     data = capture_of(CASES, cut=cut)
@@ -309,6 +313,7 @@ def _command(capsys: pytest.CaptureFixture[str], *args: object) -> str:
     return said.out + said.err
 
 
+@pytest.mark.wide(keep=3)
 @pytest.mark.parametrize("format_", ["table", "jsonl", "parquet"])
 @pytest.mark.parametrize("table", TABLES)
 def test_decode_of_captures(
@@ -383,6 +388,7 @@ def _explained(case: Case, folder: Path) -> list[list[str]]:
     return args
 
 
+@pytest.mark.wide(keep=7)
 def test_explain_of_what_cannot_be_read_to_its_end(capsys: pytest.CaptureFixture[str], case: Case, tmp_path: Path):
     for args in _explained(case, tmp_path)[-1:]:
         whole = args[0] if known_request(case) else Path(args[0]).read_text()

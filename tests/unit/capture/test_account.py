@@ -92,6 +92,7 @@ def test_what_is_lost_in_a_stream_and_at_its_end_is_missing_and_in_rows() -> Non
     assert (Status.GAP, size) in rows
 
 
+@pytest.mark.wide(keep=29)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_balance_holds_whatever_a_capture_went_through(kind: str) -> None:
     data = impair(GOLDEN.read_bytes(), kind, seed=1).data

@@ -72,6 +72,7 @@ def test_the_second_request_may_be_captured_before_the_first() -> None:
     assert (line["client_repeated_bytes"], line["client_late"], line["client_missing_bytes"]) == (0, 1, 0)
 
 
+@pytest.mark.wide(keep=7)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
 def test_whatever_the_order_is_no_byte_is_lost_unseen(order: tuple[int, ...]) -> None:
     rows = in_any_window(in_order(talk(), *order), [order.index(0)])

@@ -104,12 +104,14 @@ def test_the_capture_has_what_is_to_be_cut() -> None:
     assert len({k // 200 for k in long}) > 3
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("cut", CUTS)
 def test_files_have_the_rows_of_the_whole(cut: str, seed: int) -> None:
     assert tables_of(files_of(packets_of(seed), cut)) == uncut(seed)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("together", [2, 7, 60, 1000])
 def test_files_may_be_read_together(together: int, seed: int) -> None:
@@ -133,6 +135,7 @@ def test_splits_of_one_file_have_the_rows_of_the_whole(seed: int) -> None:
     assert tables_of([(data[one.begin :], one) for one in splits]) == uncut(seed)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("buckets", [2, 7, 64])
 def test_any_number_of_partitions_and_order_of_arrival_gives_the_same_states(buckets: int) -> None:
     """Scans are made in any order, and connections are shared out among any number of chains."""

@@ -121,6 +121,7 @@ def test_packets_out_of_order_and_twice_change_nothing(window: int | None) -> No
     assert sorted(brief(found)) == sorted(brief(expected))
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("window", [100, None])
 @pytest.mark.parametrize("back", [50_000_000, 2_000_000_000])
 def test_a_clock_that_is_set_back_changes_no_frame(window: int | None, back: int) -> None:
@@ -214,6 +215,7 @@ def test_ports_that_are_used_again() -> None:
     assert {(row["connection"], row["status"]) for row in found} == {(0, "ok"), (1, "ok")}
 
 
+@pytest.mark.wide
 def test_a_record_that_spans_windows_is_held_in_the_state() -> None:
     big = sized(metadata(1)) * 1
     one = talk([(0, big), (1, sized(metadata_answer(1)))], certificate=9000)

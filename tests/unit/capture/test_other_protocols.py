@@ -243,6 +243,7 @@ def test_another_protocol_at_the_address_of_a_broker_has_no_good_frame(
     assert good_rows([*known_broker("10.0.0.9"), *connection.packets]) == []
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("mss", [1460, 7])
 @pytest.mark.parametrize("opened", [True, False])
 def test_a_protocol_that_spells_a_request_at_the_address_of_a_broker(opened: bool, mss: int) -> None:
@@ -311,6 +312,7 @@ def test_protocols_that_nobody_has_designed_have_no_good_frame() -> None:
     assert [row["client_host"] for row in rows if row["status"] in ("ok", "trailing")] == []
 
 
+@pytest.mark.wide(keep=7)
 @pytest.mark.parametrize("seed", [33, 1985, 3755, 12916, 15373, 1247, 4864, 10537, 13024, 5, 68, 106, 167, 221])
 def test_protocols_that_nobody_has_designed_look_the_same_in_any_window(seed: int) -> None:
     for before in ([], known_broker("10.0.0.9")):

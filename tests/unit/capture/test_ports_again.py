@@ -114,6 +114,7 @@ def used_again(client_isn: int = 1_500_000_000, broker_isn: int = 1_700_000_000)
     return first, exchange(Connection(time=first.time + SECOND).open(), 8)
 
 
+@pytest.mark.wide(keep=7)
 @pytest.mark.parametrize("which", range(11))
 @pytest.mark.parametrize("isn", [1_500_000_000, 900_000_000, 3_900_000_000])
 def test_a_late_copy_of_a_packet_of_the_connection_before_is_none_of_the_one_that_goes_on(which: int, isn: int) -> None:

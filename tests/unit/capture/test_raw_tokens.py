@@ -103,6 +103,7 @@ SHOWN = st.text(st.characters(exclude_categories=("C",)), min_size=1, max_size=4
 LONG = st.integers(1, 400)
 
 
+@pytest.mark.wide
 @given(st.one_of(st.just(""), SHOWN), SHOWN, SHOWN, LONG, st.sampled_from(("PLAIN", "SCRAM", "OAUTHBEARER")))
 @settings(max_examples=200, deadline=None)
 def test_no_token_of_text_is_a_request(authzid: str, user: str, password: str, times: int, mechanism: str):
@@ -131,6 +132,7 @@ def test_requests_that_a_later_release_may_send_are_shown():
         ]
 
 
+@pytest.mark.wide(keep=3)
 @pytest.mark.parametrize("engine", [PYTHON, MACHINE])
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_client_id_that_reaches_into_a_token_is_not_shown(version: int, engine: Engine):

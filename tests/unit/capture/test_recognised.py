@@ -174,6 +174,7 @@ def chained(kind: str, first: int, count: int, behind: bytes = b"") -> tuple[byt
     return sized(produce(4, 1, rest)), rest
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("behind", [b"", b"\0", b"\xff" * 50])
 @pytest.mark.parametrize(
     ("kind", "count"),
@@ -404,6 +405,7 @@ def at_a_known_broker(connection: Connection, packets: Sequence[Packet], step: i
     return [one for one in windows([*known.packets, *packets]) if one.client == connection.client]
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("client", [None, ""])
 @pytest.mark.parametrize("mss", [1460, 40, 5])
 @pytest.mark.parametrize("opened", [True, False])
@@ -537,6 +539,7 @@ def almost(count: int) -> bytes:
     return (struct.pack(">ihhih", 400, 3, 0, 7, -1) + body) * count
 
 
+@pytest.mark.wide
 def test_the_work_on_what_almost_fits_grows_with_the_input() -> None:
     def spent(count: int, opened: bool) -> int:
         connection = Connection(mss=64)
@@ -550,6 +553,7 @@ def test_the_work_on_what_almost_fits_grows_with_the_input() -> None:
         assert many < 6 * few
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("count", [MOST_FOLLOWED + 1, 60])
 def test_the_work_on_chains_of_requests_that_are_none_grows_with_the_input(count: int) -> None:
     chain = b"".join(sized(metadata(number)) for number in range(5, 5 + count)) + b"\xff" * 8
@@ -562,6 +566,7 @@ def test_the_work_on_chains_of_requests_that_are_none_grows_with_the_input(count
     assert many < 6 * few
 
 
+@pytest.mark.wide
 def test_connections_of_unknown_kind_cost_what_they_bring() -> None:
     """What is held of them is not judged again for every window of others."""
     held = [
@@ -599,6 +604,7 @@ def test_a_known_broker_has_any_number_of_connections() -> None:
     assert many < 6 * few
 
 
+@pytest.mark.wide
 def test_pieces_that_may_be_responses_are_looked_at_a_few_times_only() -> None:
     def spent(count: int) -> int:
         connection = Connection(mss=64)

@@ -616,6 +616,7 @@ def test_one_window_may_hold_more_than_any_table_does_at_first(engine: Engine) -
 # The clock of the host
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("back", [50_000_000, 2_000_000_000, 3_600_000_000_000])
 @pytest.mark.parametrize("mss", [1460, 11])
 def test_a_clock_that_is_set_back_changes_times_and_nothing_else(back: int, mss: int) -> None:

@@ -214,6 +214,7 @@ def test_no_command_says_or_writes_the_credentials_of_a_uri(
         assert "Traceback" not in said.err
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("planted", ["pipe", "device"])
 @pytest.mark.parametrize(
     ("name", "command"),

@@ -297,6 +297,7 @@ def bad(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("name", "said", "table"),
     [
@@ -414,6 +415,7 @@ def test_a_pipe_with_the_name_of_an_output_is_not_written_to(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [pipe]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("form", ["jsonl", "arrow"])
 def test_a_pipe_that_the_shell_has_made_is_written_to(form: str) -> None:
     read, write = os.pipe()
@@ -493,6 +495,7 @@ def with_a_frame_soon(program: subprocess.Popen[bytes], packets: list[bytes], wr
     raise AssertionError("nothing was printed before the end")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("format_", ["table", "jsonl"])
 def test_a_pipe_is_decoded_while_it_is_written(format_: str) -> None:
     command = [sys.executable, "-m", "kwire.cli", "decode", "-", "--format", format_]
@@ -531,6 +534,7 @@ def wait_for_rows(folder: Path) -> None:
     raise AssertionError("no rows")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_followed_is_written_whole_when_that_is_ended(tmp_path: Path, how: signal.Signals) -> None:
     growing, out = tmp_path / "growing.pcap", tmp_path / "frames.jsonl"
@@ -551,6 +555,7 @@ def with_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_ended_leaves_no_unfinished_file(tmp_path: Path, how: signal.Signals) -> None:
     out = tmp_path / "frames.jsonl"

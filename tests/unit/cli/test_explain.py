@@ -154,6 +154,7 @@ def test_a_frame_that_a_capture_does_not_have_is_an_error(run: Run):
         run(str(CAPTURE))
 
 
+@pytest.mark.wide
 def test_of_a_large_frame_the_first_fields_are_drawn_and_what_is_wrong_behind_them_is_said(run: Run):
     topics = [messages.MetadataRequest.MetadataRequestTopic(name="t") for _ in range(5000)]
     frame = kwire.encode_request(messages.MetadataRequest(topics=topics), api_version=9, correlation_id=1)

@@ -51,6 +51,7 @@ def terminal(*args: str) -> str:
     return seen.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("form", ["table", "jsonl"])
 @pytest.mark.parametrize("table", ["frames", "messages"])
 def test_a_terminal_gets_no_control_characters_of_a_capture(tmp_path: Path, table: str, form: str) -> None:
@@ -84,6 +85,7 @@ def test_explain_gives_a_terminal_no_control_characters() -> None:
     assert not OBEYED.search(seen)
 
 
+@pytest.mark.wide
 def test_notes_and_errors_give_a_terminal_no_control_characters_of_file_names(tmp_path: Path) -> None:
     cut = Path(capture(tmp_path / f"{EVIL}.pcap"))
     cut.write_bytes(cut.read_bytes()[:-3])

@@ -28,6 +28,7 @@ def files(tmp_path: Path) -> list[str]:
     return [str(one) for one in (CAPTURES[0], cut, tmp_path / "none.pcap", CAPTURES[1], tmp_path / "gone", CAPTURES[2])]
 
 
+@pytest.mark.wide
 def test_rows_errors_and_exit_codes_are_those_of_one_after_the_other(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,6 +44,7 @@ def test_rows_errors_and_exit_codes_are_those_of_one_after_the_other(
     assert found[0][2].count("\n") == 3
 
 
+@pytest.mark.wide
 def test_the_command_itself(files: list[str]) -> None:
     command = [sys.executable, "-m", "kwire.cli", "decode", "--format", "csv", files[0], files[3]]
     one, both = (subprocess.run([*command, *more], capture_output=True, check=True) for more in ([], ["-j", "2"]))

@@ -142,6 +142,7 @@ def test_text_that_is_not_utf_8_does_not_need_the_slow_walk(monkeypatch: pytest.
     assert [one.name for one in metadata("compiled").decode(data).topics] == ["\udcff"] * 2
 
 
+@pytest.mark.wide
 def test_a_limit_that_is_raised_lets_more_in() -> None:
     data = topics(MIB)
     assert len(metadata("compiled").decode(data, 0, Limits(objects=2 << 30)).topics) == MIB

@@ -59,6 +59,7 @@ def call(tmp_path: Path, **environment: str) -> tuple[int, Path]:
     return int(result), Path(folder)
 
 
+@pytest.mark.wide
 def test_a_change_of_a_callee_in_another_file_takes_effect_at_once(tmp_path: Path) -> None:
     package = copied(tmp_path)
     result, folder = call(tmp_path)
@@ -79,6 +80,7 @@ def test_a_change_of_a_callee_in_another_file_takes_effect_at_once(tmp_path: Pat
     assert other != folder
 
 
+@pytest.mark.wide
 def test_the_digest_covers_what_kernels_import_from_elsewhere(tmp_path: Path) -> None:
     package = copied(tmp_path)
     _, folder = call(tmp_path)
@@ -96,6 +98,7 @@ def test_the_digest_covers_what_kernels_import_from_elsewhere(tmp_path: Path) ->
     assert imported - known <= {"kwire.errors", "kwire.schema.model"}
 
 
+@pytest.mark.wide
 def test_an_installation_that_cannot_be_written_uses_what_it_was_filled_with(tmp_path: Path) -> None:
     package = copied(tmp_path)
     result, folder = call(tmp_path)
@@ -122,6 +125,7 @@ def test_numbas_own_setting_of_a_folder_holds(tmp_path: Path) -> None:
     assert call(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "set"))[1].parent == tmp_path / "set"
 
 
+@pytest.mark.wide
 def test_numbas_folder_is_not_used_where_others_may_write(tmp_path: Path) -> None:
     copied(tmp_path)
     open_to_all = tmp_path / "open"

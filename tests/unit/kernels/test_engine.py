@@ -98,6 +98,7 @@ def test_what_others_compile_counts_from_the_end_all_the_same() -> None:
         last(np.arange(5), -6)
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(("count", "mss", "after"), [(500, 1 << 15, None), (5000, 1 << 15, 4096), (2000, 18, 0)])
 def test_work_decides_and_not_bytes(count: int, mss: int, after: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small packets and small frames are worth machine code, in far fewer bytes than large ones are. ``after``: at

@@ -43,6 +43,7 @@ def test_every_private_part_is_there_with_this_numba() -> None:
     assert fence.closed() == []
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     ("part", "closed"),
     [

@@ -383,6 +383,7 @@ def test_frames_of_a_kind_that_the_capture_has_a_body_of(engine: Engine) -> None
     assert there.tolist() == [1, 0, 0, 1, 0, 0, 0]
 
 
+@pytest.mark.wide(keep=4)
 @pytest.mark.parametrize("version", [0, 2, 3, 8, 9, 13])
 @pytest.mark.parametrize("transaction", [None, "", "payments"])
 @pytest.mark.parametrize("client", [None, "", "p"])

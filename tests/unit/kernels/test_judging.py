@@ -61,6 +61,7 @@ def folders() -> list[str]:
     return sorted(one.name for one in GOLDEN.iterdir() if one.is_dir() and any(one.glob("*.pcap*")))
 
 
+@pytest.mark.wide(keep=11)
 @pytest.mark.parametrize("folder", folders())
 def test_every_good_frame_that_was_captured_fits(folder: str) -> None:
     frames = captured(folder)
@@ -71,6 +72,7 @@ def test_every_good_frame_that_was_captured_fits(folder: str) -> None:
         assert looked <= MOST_JUDGED
 
 
+@pytest.mark.wide
 def test_every_cut_of_a_frame_fits_so_far(engine: Engine) -> None:
     seen = set()
     with using(PYTHON):
@@ -88,6 +90,7 @@ BROKER = struct.pack(">iih", 1, 0, 9) + b"localhost" + struct.pack(">i", 9092)
 """Of a Metadata v0 response: one broker, and no topics behind it."""
 
 
+@pytest.mark.wide
 def test_counts_and_lengths_that_cannot_be_do_not_fit(engine: Engine) -> None:
     good = sized(response(7, BROKER + bytes(4)))
     assert judged(engine, good, 1, ApiKey.METADATA, 0) == (FITS, len(good) - 4)

@@ -39,6 +39,7 @@ def payload(data: bytes, header: Any) -> bytes:
 # Headers
 
 
+@pytest.mark.wide(keep=16)
 @pytest.mark.parametrize("kind", [ETHERNET, RAW, SLL, SLL2, NULL, LOOP, 12, 14])
 @pytest.mark.parametrize("packet", [FOUR, SIX], ids=["IPv4", "IPv6"])
 def test_every_link_type_leads_to_the_tcp_header(engine: Engine, kind: int, packet: Packet) -> None:

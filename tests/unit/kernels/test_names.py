@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from clusters import MOST, chosen, longest_run, old_hash_of_names
 from packets import buffer
 
@@ -98,6 +99,7 @@ def names_that_collided(count: int) -> list[bytes | None]:
     return [bytes(row) for row in made[chosen(old_hash_of_names(made), count, 1 << 16)].astype(np.uint8)]
 
 
+@pytest.mark.wide
 def test_names_that_are_chosen_to_collide_do_not(engine: Engine) -> None:
     names = list(dict.fromkeys(names_that_collided(20_000)))
     table = NameTable()

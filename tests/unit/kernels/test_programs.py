@@ -105,6 +105,7 @@ def test_acks_and_record_sets_of_every_produce_request_version_are_found(engine:
     assert name == ABSENT if version >= 13 else data[name : name + size] == b"t"
 
 
+@pytest.mark.wide
 def test_programs_agree_with_the_codec_about_every_message_and_damage(engine: Engine) -> None:
     """A program without captures walks exactly the bytes that the codec reads, and fails where the codec fails."""
     for name in ("FetchResponse", "ProduceRequest", "MetadataResponse", "ApiVersionsResponse"):

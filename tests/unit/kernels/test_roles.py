@@ -61,6 +61,7 @@ def readable(engine: Engine, known: Any, a: Run = (), b: Run = (), **streams: in
 # Which end asks
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("opener", [0, 1])
 def test_the_end_that_opened_the_connection_asks_even_if_the_other_looks_more_like_it(
     engine: Engine, opener: int
@@ -182,6 +183,7 @@ def test_a_whole_body_tells_and_not_a_header(engine: Engine) -> None:
         assert settled(engine, connection(opener=0), a, **begins) == Role.A_REQUESTS
 
 
+@pytest.mark.wide
 def test_what_is_held_is_looked_at_again_only_with_something_new(engine: Engine) -> None:
     for first_order, role in ((6, Role.UNKNOWN), (5, Role.A_REQUESTS)):
         found = settled(engine, connection(), [(0, STRONG)], orders=[5], first_order=first_order)

@@ -161,6 +161,7 @@ def test_a_changed_body_is_judged_as_by_its_program(part: int) -> None:
     assert learnt > len(LAYOUTS[part::8]) * 0.9
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("engine", [MACHINE, PYTHON], ids=str)
 def test_bodies_one_after_another_are_judged_as_alone(engine: Engine) -> None:
     """Of changing shapes and lengths, some damaged, some with errors: through one memory, which learns and forgets."""

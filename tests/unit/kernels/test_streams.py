@@ -486,6 +486,7 @@ def steps(parts: list[tuple[int, bytes | int]]) -> int:
     return lines(lambda: window.place().keep(), 1 << 22)
 
 
+@pytest.mark.wide(keep=3)
 @pytest.mark.parametrize(
     "made",
     [

@@ -436,6 +436,7 @@ def test_tables_grow_and_connections_are_found_again(engine: Engine) -> None:
     assert [one["stream"] for one in again.segments] == [2 * k + 1 for k in range(700)]
 
 
+@pytest.mark.wide
 def test_connections_that_are_chosen_to_collide_do_not(engine: Engine) -> None:
     low = np.random.default_rng(2).integers(0, 1 << 62, 70 * 20_000)
     high, to = 0x20010DB8 << 32, (0x20010DB8 << 32, 1, 9092)
@@ -455,6 +456,7 @@ def test_connections_that_are_chosen_to_collide_do_not(engine: Engine) -> None:
     assert longest_run(again.lookup) < MOST
 
 
+@pytest.mark.wide
 def test_numbers_of_connections_do_not_depend_on_the_key(engine: Engine) -> None:
     ends = [(f"10.0.{k >> 8}.{k & 255}", 40_000 + k % 7) for k in range(600)]
     ends += [(f"fd00::{k:x}", 40_000 + k % 7) for k in range(600)]

@@ -323,6 +323,7 @@ def test_many_long_keys_and_headers_grow_the_buffers() -> None:
     assert made.column("headers").to_pylist() == [[{"key": "name" * 30, "value": b"x" * 200}] * 50] * 40
 
 
+@pytest.mark.wide(keep=8)
 @pytest.mark.parametrize(
     ("sets", "per_batch", "seed"),
     [

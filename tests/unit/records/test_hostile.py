@@ -105,6 +105,7 @@ def measured(folder: Path, reader: str, *args: str, **environment: str) -> dict[
     return found
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reader", ["objects", "columns"])
 def test_bombs_take_less_than_200_mb(reader: str, tmp_path: Path) -> None:
     for name, (said, megabytes) in measured(tmp_path, reader, "memory").items():
@@ -112,6 +113,7 @@ def test_bombs_take_less_than_200_mb(reader: str, tmp_path: Path) -> None:
         assert megabytes < 200, name
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reader", ["objects", "columns"])
 def test_claims_of_billions_run_few_lines(reader: str, tmp_path: Path) -> None:
     """The kernels too, as Python. Beyond 10,000 lines the reader is stopped and there is no output."""
@@ -149,6 +151,7 @@ def test_wrappers_in_each_other_are_opened_as_deep_as_the_limit(reader: str) -> 
     assert work.calls.total() == DEFAULT_LIMITS.nesting
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("reader", ["objects", "columns"])
 def test_what_was_tried_in_vain_is_paid_for(reader: str) -> None:
     """Wrappers in each other can hold hundreds of bombs, of each of which 40 MiB would be made: 20 GiB in all."""

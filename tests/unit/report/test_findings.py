@@ -476,6 +476,7 @@ def named(k: int) -> Row:
     return one_of_many(k, software_name="librdkafka", software_version=f"2.{k}")
 
 
+@pytest.mark.wide
 def test_many_slow_processes_with_the_same_id_are_not_one_that_is_fast() -> None:
     beats_ = {"api_name": "OffsetCommit", "group_id": "g"}
     slow: dict[str, list[Case]] = {
@@ -490,6 +491,7 @@ def test_many_slow_processes_with_the_same_id_are_not_one_that_is_fast() -> None
         assert found(rule, *(rows(name, sorted(made, key=lambda row: row["at"])) for name, made in case)) == []
 
 
+@pytest.mark.wide
 def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
     made = [row for k in range(5) for row in produce(1200 if k == 3 else 100, **one_of_many(k))]
     batches = rows("partitions", sorted(made, key=lambda row: row["at"]))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from kwire import capture
 from kwire.report import live
@@ -61,6 +62,7 @@ def test_keys_are_bounded_and_old_seconds_forgotten(monkeypatch: Any) -> None:
     assert sum(one.requests for _, one in seen.rates("client")) == 150
 
 
+@pytest.mark.wide
 def test_keys_of_all_seconds_together_are_bounded(monkeypatch: Any) -> None:
     monkeypatch.setattr(live, "MOST_OF_ALL", 40)
     seen = Live(10)

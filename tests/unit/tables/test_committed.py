@@ -192,6 +192,7 @@ def pipelined() -> bytes:
     return written(*some)
 
 
+@pytest.mark.wide(keep=3)
 @pytest.mark.parametrize("name", list(COLUMNS))
 @pytest.mark.parametrize("window", [150, 1000, 5000])
 def test_rows_do_not_depend_on_windows(name: str, window: int) -> None:

@@ -44,6 +44,7 @@ def of_frames(wanted: Any) -> set[int]:
     return {row["frame"] for row in whole("frames") if wanted(row)}
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("table", ["frames", "messages", "partitions", "records"])
 def test_by_api_and_by_client(table: str) -> None:
     frames = of_frames(lambda row: row["api_name"] in ("Fetch", "Produce"))
@@ -122,6 +123,7 @@ def afterwards(rows: list[Row], frames: dict[int, Row], spoken: dict[int, set[st
     return [row for row in rows if wanted(row)]
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(
     "file",
     [

@@ -82,6 +82,7 @@ def clients(count: int) -> tuple[bytes, list[tuple[str, str, str, int, str]]]:
     return pcap(packets), said
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("window", [None, 1 << 10, 1 << 14])
 @pytest.mark.parametrize("dictionaries", [False, True])
 def test_addresses_and_names_of_many_clients(engine: Engine, window: int | None, dictionaries: bool) -> None:

@@ -145,6 +145,7 @@ class Counted(io.BytesIO):
         return part
 
 
+@pytest.mark.wide(keep=4)
 @pytest.mark.parametrize("name", CAPTURES)
 @pytest.mark.parametrize("window", [None, 5000])
 def test_tables_of_one_pass_are_those_of_a_pass_each(name: str, window: int | None) -> None:
@@ -166,6 +167,7 @@ def test_tables_come_side_by_side_and_not_one_behind_the_other() -> None:
 # The choice of columns
 
 
+@pytest.mark.wide(keep=8)
 @pytest.mark.parametrize("name", CAPTURES)
 @pytest.mark.parametrize("table", OF_CAPTURES)
 def test_a_column_alone_is_the_column_of_the_whole_table(name: str, table: str) -> None:

@@ -29,6 +29,7 @@ def read(data: bytes, engine: Engine, **options: Any) -> list[dict[str, Any]]:
         return [row for batch in found for row in batch.to_pylist()]
 
 
+@pytest.mark.wide(keep=2)
 @pytest.mark.parametrize("api", ["Fetch", "JoinGroup", "OffsetCommit", "Metadata"])
 @pytest.mark.parametrize("direction", ["request", "response"])
 def test_rows_are_those_of_one_kind_by_kernel_and_by_objects(api: str, direction: str) -> None:

@@ -92,6 +92,7 @@ def packed(count: int) -> bytes:
     return batch(zstandard.ZstdCompressor().compress(SMALL * count), count, attributes=4)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("table", ["records", "hono"])
 def test_a_topic_of_32_kb_with_140000_records_of_seven_bytes_is_read_in_small_batches(
     table: str, tmp_path: Path
@@ -108,6 +109,7 @@ def test_a_topic_of_32_kb_with_140000_records_of_seven_bytes_is_read_in_small_ba
     assert float(str(found["megabytes"])) < 700
 
 
+@pytest.mark.wide
 def test_a_topic_of_32_kb_with_20000_problems_is_read_in_small_batches(tmp_path: Path) -> None:
     broken = message(magic=0) * 2 + bytes(8) + b"\0\0\0\1\0"
     parts = b"".join(b"\0\0\0\7" + len(broken).to_bytes(4, "big") + broken for _ in range(20_000))
@@ -121,6 +123,7 @@ def test_a_topic_of_32_kb_with_20000_problems_is_read_in_small_batches(tmp_path:
     assert float(str(found["megabytes"])) < 900
 
 
+@pytest.mark.wide
 def test_the_name_of_a_capture_or_segment_counts_in_every_row(tmp_path: Path) -> None:
     name = "d/" * 2_000 + "t-0/00000000000000000000.log"
     count = 700_000
@@ -134,6 +137,7 @@ def test_the_name_of_a_capture_or_segment_counts_in_every_row(tmp_path: Path) ->
         assert float(str(found["megabytes"])) < 700
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize("kind", ["columns", "segment", "records"])
 def test_three_kilobytes_of_record_set_with_4_million_records_take_little_more_than_they_hold(
     kind: str, tmp_path: Path
@@ -150,6 +154,7 @@ def test_three_kilobytes_of_record_set_with_4_million_records_take_little_more_t
         assert int(str(found["most"])) <= MOST_ROWS
 
 
+@pytest.mark.wide
 def test_eight_record_sets_of_three_kilobytes_take_no_more_than_one(tmp_path: Path) -> None:
     count = (32 << 20) // 7
     found = read(tmp_path, "records", produced(packed(count) * 8), produced(batch(SMALL, 1)))
@@ -234,6 +239,7 @@ def tables_of() -> dict[str, pa.Table | None]:
     return found
 
 
+@pytest.mark.wide(keep=1)
 @pytest.mark.parametrize(("most", "rows"), [(1, 1), (1000, 7), (1 << 20, 3)])
 def test_rows_and_their_order_do_not_depend_on_where_batches_are_cut(
     most: int, rows: int, monkeypatch: pytest.MonkeyPatch
