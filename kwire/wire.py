@@ -4,7 +4,9 @@ What ``struct`` can do is done by ``struct`` where it is used; here stands what 
 their text form, and strings whose bytes are not UTF-8. Rules kept here:
 
 - An unsigned varint is at most five bytes; its low 32 bits count (Kafka's ``ByteUtils.readUnsignedVarint`` lets the
-  fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form.
+  fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form. To Kafka it is an int of
+  Java: where the sign matters, which is in compact lengths, 2**31 and more are negative (``compact_length``).
+- Any negative length is null, as Kafka's generated readers have it; -1, or 0 in compact form, is what is written.
 - Bytes that are not UTF-8 never lose a message: they become lone surrogates (PEP 383), which are written back as they
   came. ``printable`` is what a person or an Arrow string column gets instead.
 - NaN and the infinities, for which JSON has no numbers, are words there (``finite``).
@@ -29,7 +31,9 @@ __all__ = [
     "FIRST_US",
     "LAST_MS",
     "LAST_US",
+    "MOST_POSITIVE",
     "ZERO_UUID",
+    "compact_length",
     "finite",
     "pack_uvarint",
     "parse_uuid",
@@ -40,6 +44,9 @@ __all__ = [
 ]
 
 ZERO_UUID: Final = UUID(int=0)
+
+MOST_POSITIVE: Final = 0x7FFFFFFF
+"""The largest unsigned varint that is not negative to Kafka."""
 
 FIRST_MS: Final = -62_135_596_800_000
 LAST_MS: Final = 253_402_300_799_999
@@ -89,6 +96,11 @@ def read_uvarint_rest(data: bytes, pos: int, first: int) -> tuple[int, int]:
         if byte < 128:
             return value & 0xFFFFFFFF, pos
     raise ValueError("unsigned varint of more than 5 bytes")
+
+
+def compact_length(value: int) -> int:
+    """The length that an unsigned varint says in compact form, which is one more; negative for null."""
+    return (value - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 class _UuidMemo(dict[bytes, UUID]):

@@ -243,7 +243,9 @@ class _Connection:
                 self.order = max(order, self.order)
                 if self.decryptor is not None:
                     self._give(self.decryptor.end(side), _NO_TIME, out)
-                told["end"][side], told["end_order"][side] = self.plain[side], self.order
+                # One without a byte ends where it begins.
+                told["end"][side] = self.plain[side] if self.plain[side] >= 0 else end
+                told["end_order"][side] = self.order
 
     @property
     def tls(self) -> Tls | None:
@@ -484,7 +486,6 @@ class Encrypted:
         own = np.flatnonzero(np.repeat(self._is_tls[: known.n_connections], 2))
         known.streams["reference"][own] = known.streams["next"][own]
         known.streams["acked"][own] = -1
-        known.streams["end"][own] = -1
 
     def explain(self, rows: Array) -> None:
         """Says in the frames of encrypted connections why they are."""

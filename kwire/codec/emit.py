@@ -403,12 +403,10 @@ class _Decoder(_Source):
         before = self.ahead
         with self.block("if n:" if type_.compact else "if n >= 0:"):
             yield
-        with self.block("else:" if type_.compact else "elif n == -1:"):
+        with self.block("else:"):
             self.add(f"{target} = None")
             after, self.ahead = self.ahead, before
             self.settle(after)
-        if not type_.compact:
-            self.add("else:", "    retry()")
 
     def primitive(self, type_: model.PrimitiveLayout, nullable: bool, target: str) -> None:
         if type_.name == "uuid":
@@ -627,7 +625,7 @@ class _Decoder(_Source):
                 self.settle()
                 self.add("n, pos = read_uvarint(data, pos)")
             before = self.ahead
-            with self.block("if n >= 0:" if field.tag is None else "if n:"):
+            with self.block("if n >= 0:" if field.tag is None else f"if 0 < n <= {wire.MOST_POSITIVE}:"):
                 self.inner_struct(type_, target)
                 self.flush()
             with self.block("else:"):

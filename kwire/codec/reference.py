@@ -152,7 +152,7 @@ _uvarint: Final = _UVarint()
 
 
 class _Length(construct.Construct):  # type: ignore[misc]
-    """A length or count, null as -1: a plain signed number, or one more than the length as a varint."""
+    """A length or count, null as any negative one: a plain signed number, or one more than the length as a varint."""
 
     def __init__(self, number: construct.Construct, limit: int, nullable: bool) -> None:
         super().__init__()
@@ -163,9 +163,9 @@ class _Length(construct.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: _Input, context: Any, path: str) -> int:
         length = int(self.number._parse(stream, context, path)) - self.added
-        if length < -1:
-            stream.fail(f"length {length}")
-        if length == -1 and not self.nullable:
+        if length >= 1 << 31:
+            length -= 1 << 32  # an int of Java, of a varint too
+        if length < 0 and not self.nullable:
             stream.fail("null in a field that cannot be null")
         return length
 
@@ -187,7 +187,7 @@ class _Content(construct.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
         length = self.length._parse(stream, context, path)
-        if length == -1:
+        if length < 0:
             return None
         if length > stream.left():
             stream.fail(f"length {length}, {stream.left()} bytes left")
@@ -227,7 +227,7 @@ class _Array(construct.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
         count = self.length._parse(stream, context, path)
-        if count == -1:
+        if count < 0:
             return None
         if count * self.of.min_size > stream.left():
             stream.fail(f"{count} elements of at least {self.of.min_size} bytes, {stream.left()} bytes left")
@@ -273,10 +273,10 @@ class _Nullable(construct.Construct):  # type: ignore[misc]
 
 
 class _NullableTagged(_Nullable):
-    """The same in a tagged section, where Kafka writes an unsigned varint instead of the byte: 0 is null."""
+    """The same in a tagged section, where an unsigned varint stands instead of the byte: null if not above 0."""
 
     def _parse(self, stream: _Input, context: Any, path: str) -> Any:
-        present = _uvarint._parse(stream, context, path)
+        present = 0 < _uvarint._parse(stream, context, path) < 1 << 31
         return self.struct._parse(stream, context, path) if present else None
 
     def _build(self, obj: Any, stream: _Output, context: Any, path: str) -> Any:

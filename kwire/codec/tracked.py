@@ -91,16 +91,14 @@ class _Reader:
         return self.fail("unsigned varint of more than 5 bytes", start)
 
     def length(self, compact: bool, wide: bool, nullable: bool, start: int) -> int:
-        """A length or count; -1 for null where that is allowed."""
+        """A length or count; negative for null where that is allowed."""
         if compact:
-            value = self.uvarint(start) - 1
+            value = wire.compact_length(self.uvarint(start))
         elif wide:
             (value,) = _INT32.unpack_from(self.data, self.need(4, start))
         else:
             (value,) = _INT16.unpack_from(self.data, self.need(2, start))
-        if value < -1:
-            self.fail(f"length {value}", start)
-        if value == -1 and not nullable:
+        if value < 0 and not nullable:
             self.fail("null in a field that cannot be null", start)
         return int(value)
 
@@ -149,7 +147,7 @@ class _Reader:
             return self.array(field, type_)
         # KIP-893: one signed byte before a nullable struct, negative for null.
         if field.nullable and field.tag is not None:  # in a tagged section, a varint instead
-            if not self.uvarint(self.pos):
+            if not 0 < self.uvarint(self.pos) <= wire.MOST_POSITIVE:
                 return None
         elif field.nullable and self.data[self.need(1, self.pos)] > 127:
             return None

@@ -30,7 +30,7 @@ import numpy as np
 from kwire.kernels.engine import Engine, kernel
 from kwire.kernels.layouts import Row, table_type
 from kwire.kernels.numbers import copy, copy_wide, i16, i32, i64, int64, u16, u32, unsigned_varint
-from kwire.kernels.programs import length_there
+from kwire.kernels.programs import MOST_LENGTH, length_there
 from kwire.kernels.texts import BASE64, ROOM, base64, decimal, put, string
 
 __all__ = [
@@ -369,7 +369,7 @@ _IS_OTHER: Final = int64(2)
 def _length(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int]:
     """The length of a string or bytes that is there: (length, where it begins); -2 for none."""
     length, after, trouble = length_there(buf, pos, end, instruction.width)
-    if trouble != 0 or length < -1 or length > end - after or (length == -1 and instruction.nullable == 0):
+    if trouble != 0 or length > end - after or (length < 0 and instruction.nullable == 0):
         return int64(-2), int64(pos)
     return length, after
 
@@ -501,7 +501,7 @@ def _frame(
             pos += 2
         elif op == Write.ARRAY or op == Write.NUMBERS:
             count, at, trouble = length_there(buf, pos, end, instruction.width)
-            if trouble != 0 or count < -1 or (count == -1 and instruction.nullable == 0):
+            if trouble != 0 or (count < 0 and instruction.nullable == 0):
                 break
             if count * instruction.least > end - at:
                 break
@@ -638,7 +638,7 @@ def _frame(
             if at < 0:
                 break
             pos = at
-            if tag == 0:
+            if not 0 < tag <= MOST_LENGTH:
                 n = _word(out, n, _NULL)
                 pc = instruction.target
                 continue

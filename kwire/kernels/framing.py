@@ -720,7 +720,7 @@ def _header_is_readable(window: Window, capture: Capture, facts: Facts, scratch:
     if row.seen < 10:
         return True
     length = i16(window.data, row.off + 8)
-    if length < -1 or 10 + length > row.size:
+    if 10 + length > row.size:
         row.status = Status.MALFORMED
         row.reason = Reason.CLIENT_ID
         row.detail = length

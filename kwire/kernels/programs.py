@@ -40,6 +40,7 @@ __all__ = [
     "JOB",
     "LEAST_TAG",
     "MAX_DEPTH",
+    "MOST_LENGTH",
     "Each",
     "Failure",
     "Instruction",
@@ -117,20 +118,18 @@ class Trouble(IntEnum):
 
     NONE = 0
     SHORT = 1
-    NEGATIVE = 2
-    LONG = 3
-    COUNT = 4
-    VARINT = 5
-    NULL = 6
-    DEPTH = 7
-    TRAILING = 8
-    FULL = 9
+    LONG = 2
+    COUNT = 3
+    VARINT = 4
+    NULL = 5
+    DEPTH = 6
+    TRAILING = 7
+    FULL = 8
     """No trouble with the input: the table has no room for the next row."""
 
 
 _TEXTS: Final = {
     Trouble.SHORT: "the frame ends within it",
-    Trouble.NEGATIVE: "its length is negative",
     Trouble.LONG: "its length is more than the bytes left",
     Trouble.COUNT: "its count is more than the bytes left can hold",
     Trouble.VARINT: "an unsigned varint has more than 5 bytes",
@@ -146,6 +145,8 @@ _BYTES_WIDTH: Final = 4
 _COUNT_WIDTH: Final = 4
 _UUID_SIZE: Final = 16
 _ERROR_SIZE: Final = 2
+MOST_LENGTH: Final = int64(0x7FFFFFFF)
+"""A varint above is a negative number to Kafka."""
 LEAST_TAG: Final = 2
 """Bytes of a tagged field: its number and its size."""
 _NO_REGISTER: Final = -1
@@ -492,13 +493,14 @@ def _varint(buf: Array, pos: int, end: int) -> tuple[int, int, int]:
 
 @inlined
 def length_there(buf: Array, pos: int, end: int, width: int) -> tuple[int, int, int]:
-    """A length or count, -1 for null, as ``_varint`` returns a number."""
+    """A length or count, -1 for null, which is any negative one, as ``_varint`` returns a number."""
     if width == COMPACT:
         length, pos, trouble = _varint(buf, pos, end)
-        return length - 1, pos, trouble
+        length -= 1
+        return int64(-1) if length > MOST_LENGTH else length, pos, trouble
     if width > end - pos:
         return int64(0), int64(pos), int64(Trouble.SHORT)
-    return int64(_signed(buf, pos, width)), int64(pos + width), int64(Trouble.NONE)
+    return max(int64(-1), int64(_signed(buf, pos, width))), int64(pos + width), int64(Trouble.NONE)
 
 
 @inlined
@@ -507,9 +509,7 @@ def _bytes(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -
     length, after, trouble = length_there(buf, pos, end, instruction.width)
     if trouble != Trouble.NONE:
         return int64(pos), trouble
-    if length < -1:
-        return int64(pos), int64(Trouble.NEGATIVE)
-    if length == -1 and instruction.nullable == 0:
+    if length < 0 and instruction.nullable == 0:
         return int64(pos), int64(Trouble.NULL)
     if length > end - after:
         return int64(pos), int64(Trouble.LONG)
@@ -525,9 +525,7 @@ def _count(buf: Array, pos: int, end: int, instruction: Any) -> tuple[int, int, 
     count, after, trouble = length_there(buf, pos, end, instruction.width)
     if trouble != Trouble.NONE:
         return int64(0), int64(pos), trouble
-    if count < -1:
-        return int64(0), int64(pos), int64(Trouble.NEGATIVE)
-    if count == -1 and instruction.nullable == 0:
+    if count < 0 and instruction.nullable == 0:
         return int64(0), int64(pos), int64(Trouble.NULL)
     if count * instruction.least > end - after:
         return int64(0), int64(pos), int64(Trouble.COUNT)

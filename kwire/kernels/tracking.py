@@ -50,7 +50,7 @@ FARTHEST_BEHIND: Final = 1 << 26
 WINDOW_BEHIND: Final = 1 << 16
 """Bytes that an RST may be behind its stream."""
 MOST_WINDOW: Final = 1 << 24
-"""Bytes that an RST may be ahead of it."""
+"""Bytes that an RST may be ahead of it, and that both directions may jump: behind more in both, it is another one."""
 LATE: Final = 10_000_000_000
 """Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
 retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
@@ -254,6 +254,38 @@ def _is_over(conn: Any, stream: Any, other: Any) -> bool:
 
 
 @inlined
+def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
+    """Whether a packet stands where none of its connection does, by its sequence number and what it acknowledges.
+
+    A stream has nothing behind its FIN. Of one without a FIN the capture may lack much, but then the other direction
+    hardly went on: a connection that jumps in both is another one, whose SYN was not captured.
+    """
+    away = int64(0)
+    acked = int64(0)
+    here: int = stream.reference if stream.reference >= 0 else stream.acked
+    if here >= 0:
+        away = _nearest(here, header.seq) - here
+    # What a path of Multipath TCP acknowledges is not counted as positions are.
+    there: int = other.reference if other.reference >= 0 else other.acked
+    if there >= 0 and other.shift == 0 and header.control & Flag.ACK:
+        acked = _nearest(there, header.ack) - there
+    if stream.end >= 0 and (away + header.length > 1 or _is_in_front(stream, away)):
+        return True
+    if other.end >= 0 and (acked > 1 or _is_in_front(other, acked)):
+        return True
+    if not (-FARTHEST_BEHIND <= away <= FARTHEST_AHEAD and -FARTHEST_BEHIND <= acked <= FARTHEST_AHEAD):
+        return True
+    return abs(away) > MOST_WINDOW and abs(acked) > MOST_WINDOW
+
+
+@inlined
+def _is_in_front(stream: Any, away: int) -> bool:
+    """Whether what is ``away`` from the last position of a stream stands in front of its first byte."""
+    front: bool = stream.start >= 0 and stream.reference + away < stream.start - 1
+    return front
+
+
+@inlined
 def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
     """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
 
@@ -264,14 +296,12 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     if conn.closed == 1 and now > conn.closed_clock and header.length > 0 and not control & Flag.RST:
         # What goes on long after it was reset cannot belong to it.
         return True
+    if not control & Flag.SYN:
+        return not control & Flag.RST and _is_elsewhere(header, stream, other)
     sequence: int = header.seq
     reference: int = stream.reference
     start: int = stream.start
     ahead: int = (sequence - reference) & _SEQUENCE
-    if not control & Flag.SYN:
-        # No SYN was captured, but what comes is too far from what was there to belong to the same connection.
-        far = FARTHEST_AHEAD < ahead < _SEQUENCES - FARTHEST_BEHIND
-        return far and reference >= 0 and bool(header.captured > 0)
     latest: int = max(stream.last_time, other.last_time)
     if reference >= 0 and time > latest + (LATE if _is_over(conn, stream, other) else LATEST_COPY):
         # No copy comes as late. A capture that has all packets twice has them with their times.
@@ -291,13 +321,17 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
 def _may_follow(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet stands where its stream is, or may be soon."""
     reference: int = stream.reference
+    least: int = stream.start - 1 if stream.start >= 0 else stream.lowest
     if header.control & Flag.SYN:
         return True
+    if reference < 0:
+        # Nothing was captured of it but what was acknowledged.
+        reference = stream.acked
+        least = reference
     if reference < 0:
         # Its SYN answers that of the other direction.
         return bool(other.start < 0)
     pos = _nearest(reference, header.seq)
-    least: int = stream.start - 1 if stream.start >= 0 else reference - FARTHEST_BEHIND
     return least <= pos <= reference + MOST_WINDOW
 
 
@@ -601,7 +635,8 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
     if reference >= 0 or header.length > 0:
         _count_bytes(header, pos, stream)
     end = pos + header.length
-    if end > reference and end >= 0:
+    if end > reference and end >= 0 and (header.length > 0 or stream.end < 0):
+        # A FIN takes a number, at which packets without data stand behind it.
         stream.reference = end
     if control & Flag.FIN and not control & Flag.RST and stream.end < 0:
         stream.end_order = order
@@ -768,6 +803,9 @@ def _connection(
                 return earlier, sender
         if not another:
             return slot, side
+        if header.length == 0 and not header.control & Flag.SYN:
+            # It moves nothing here, and is too little to say that there is another one.
+            return int64(-1), side
         _take_over(conn, order)
     if header.control & Flag.RST and finder.resets_begin == 0:
         return int64(-1), side

@@ -16,8 +16,8 @@ What the codecs look like inside of Kafka:
   writers put them little-endian, so they are not looked at), then blocks, each an int32 length and one snappy block.
   librdkafka and others write a single bare block. Both are read everywhere.
 - lz4: the LZ4 frame format. Kafka 0.8 and 0.9 computed the header checksum over the frame's magic number as well
-  (KAFKA-3160). Magic 0 keeps that mistake for ever, magic 1 and 2 follow the specification; for magic 0 both
-  checksums are read and the wrong one is written, since that is what old readers want.
+  (KAFKA-3160). Magic 0 keeps that mistake for ever, magic 1 and 2 follow the specification. In magic 0 the header
+  checksum is not looked at, as in Kafka's reader, and the wrong one is written, since that is what old readers want.
 - zstd: RFC 8878, magic 2 only (KIP-110), usually streamed and so without a content size.
 """
 
@@ -274,9 +274,9 @@ def _lz4_checksum_at(data: Data) -> int:
 
 
 def _repaired_lz4(data: Data) -> Data:
-    """``data`` with the header checksum that libraries want, where it has the one of KAFKA-3160; else ``data``."""
+    """``data`` with the header checksum that libraries want, whatever is there: Kafka does not look at it either."""
     at = _lz4_checksum_at(data)
-    if len(data) <= at or bytes(data[:4]) != _LZ4_MAGIC or data[at] != xxh32(bytes(data[:at])) >> 8 & 0xFF:
+    if len(data) <= at or bytes(data[:4]) != _LZ4_MAGIC:
         return data
     return b"".join((data[:at], bytes([xxh32(bytes(data[4:at])) >> 8 & 0xFF]), data[at + 1 :]))
 

@@ -31,6 +31,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from math import log2
 from typing import Final
 
 from kwire.testing.packets import (
@@ -930,6 +931,23 @@ def _foreign_traffic(work: _Work) -> None:
 # --- ports used again -------------------------------------------------------------------------------------------------
 
 
+_PAUSES: Final = (_SECOND, 60 * _SECOND, 3600 * _SECOND)
+_WINDOW: Final = 1 << 24
+"""Bytes by which both directions of a connection do not jump."""
+
+
+def _jumps(rng: random.Random, flow: Flow, parts: Sequence[Segment], closed: bool) -> dict[End, int]:
+    """By how much the sequence numbers of a connection differ that comes again without a SYN: by any number with which
+    nothing stands where it stood before, where that one was ``closed``; else both by more than a window."""
+    jumps = {}
+    for end, start in zip(flow.ends, flow.starts, strict=True):
+        ends = [(part.seq + part.length - (start or 0)) % _SEQUENCES for part in parts if part.source == end]
+        held = max((one for one in ends if one < _SEQUENCES // 2), default=0)
+        least = held + (4 if closed else _WINDOW + 4)
+        jumps[end] = round(2 ** rng.uniform(log2(least), 31)) * rng.choice((-1, 1))
+    return jumps
+
+
 def _again(work: _Work, ended_by: str, opened: bool) -> None:
     """Some connections happen again at the end of the capture, on the same ports with other sequence numbers."""
     parsed = work.parsed
@@ -940,19 +958,24 @@ def _again(work: _Work, ended_by: str, opened: bool) -> None:
     # One on the same ports as another one would be there a third time.
     ends = [flow.ends for flow in parsed.flows]
     chosen = [flow for flow in chosen if ends.count(flow.ends) + ends.count(flow.ends[::-1]) == 1]
-    begin = max(packet.time for packet in work.packets) + _SECOND
+    begin = max(packet.time for packet in work.packets) + (_SECOND if opened else work.rng.choice(_PAUSES))
     dropped: set[int] = set()
     closing: list[Packet] = []
     copies: list[tuple[int, Packet]] = []
     for flow in chosen:
         parts = [(index, part) for index in flow.packets if (part := parsed.segments[index]) is not None]
         shifts = {end: work.rng.randrange(1 << 30 | 1 << 28, 3 << 30) for end in flow.ends}
+        acknowledgements = False
+        if not opened:
+            reset = any(part.flags & RST for _, part in parts) and not any(part.flags & FIN for _, part in parts)
+            shifts = _jumps(work.rng, flow, [part for _, part in parts], ended_by == "fin" and not reset)
+            acknowledgements = work.rng.random() < 0.5
         if not all(len(part.payload) == part.length for _, part in parts):
             continue
         last = {end: part for _, part in parts for end in (part.source,)}
-        if ended_by == "rst":
+        if ended_by != "fin":
             dropped |= {index for index, part in parts if part.flags & (FIN | RST) and not part.length}
-        if ended_by == "rst" or not any(part.flags & (FIN | RST) for _, part in parts):
+        if ended_by == "rst" or (ended_by == "fin" and not any(part.flags & (FIN | RST) for _, part in parts)):
             final = last[flow.ends[0]]
             flags = RST if ended_by == "rst" else FIN | ACK
             seq = max(
@@ -962,8 +985,8 @@ def _again(work: _Work, ended_by: str, opened: bool) -> None:
             closing.append(_made_up(final, seq=seq, flags=flags, payload=b"", time=begin - _SECOND // 2))
         start = parts[0][1].packet.time
         for _, part in parts:
-            if not opened and not part.length and not part.flags & (FIN | RST):
-                continue  # neither the handshake nor what follows it
+            if not opened and (part.flags & SYN or not (acknowledgements or part.length or part.flags & (FIN | RST))):
+                continue  # neither the handshake nor, perhaps, what has no data
             copy = rebuilt(
                 part,
                 seq=part.seq + shifts[part.source],
@@ -992,8 +1015,14 @@ def _again_after_rst(work: _Work) -> None:
 
 @_kind("ports-again-without-syn", Grade.REPEATED)
 def _again_without_syn(work: _Work) -> None:
-    """Connections happen again, on the same ports, and the capture lacks the second handshake."""
+    """Connections happen again at any time and by any numbers, and the capture lacks the second handshake."""
     _again(work, "fin", opened=False)
+
+
+@_kind("ports-again-without-fin-and-syn", Grade.REPEATED)
+def _again_without_fin_and_syn(work: _Work) -> None:
+    """The same, where the capture lacks the ends of the first ones too: numbers jump by more than a window."""
+    _again(work, "nothing", opened=False)
 
 
 # --- what is missing --------------------------------------------------------------------------------------------------

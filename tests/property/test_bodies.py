@@ -5,6 +5,7 @@ The kernel may decline a frame; what it writes is right to the character. What i
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,17 +15,23 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from joined import scratch
+from packets import buffer, sized
+from respelled import respelled
 from typed_walk import as_column
 
 import kwire
 from kwire import schema
 from kwire.capture.frames import Frames
+from kwire.codec import registry
 from kwire.codec.objects import dump_json
 from kwire.errors import KwireError
 from kwire.kernels.engine import Engine
+from kwire.kernels.judging import FITS, MOST_JUDGED, fits
 from kwire.kernels.layouts import FRAME
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.protocol.describe import Shown, described
+from kwire.protocol.facts import facts
 from kwire.schema import model
 from kwire.tables.bodies import Bodies
 from kwire.tables.typed import Typed, body_type
@@ -130,6 +137,25 @@ def test_the_text_of_any_message_is_that_of_its_objects(engine: Engine, data: st
     found = check(frame(message, version, drawn), shown, engine)
     if message.name not in SELDOM | MAY_DECLINE:
         assert found is not None
+
+
+@pytest.mark.wide
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=2000 if EXHAUSTIVE else 60)
+def test_another_spelling_is_a_frame_and_has_the_same_text(engine: Engine, data: st.DataObject) -> None:
+    message, version = data.draw(layouts(), label="layout")
+    shown = data.draw(st.sampled_from(SHOWN), label="shown")
+    drawn = data.draw(messages(message, version, unknown_tags=False), label="message")
+    canonical = frame(message, version, drawn).data
+    head = len(canonical) - len(registry.codec(message, version).encode(drawn))
+    choose = random.Random(data.draw(st.integers(0, 999))).randrange
+    other = Frame(message, version, canonical[:head] + respelled(message, version, drawn, choose))
+    check(other, shown, engine)
+    assert by_objects(other, shown) == by_objects(frame(message, version, drawn), shown)
+    way, there = int(message.kind == "response"), sized(other.data)
+    assert message.api_key is not None
+    said = engine(fits)(buffer(there + bytes(8)), 0, len(there), way, message.api_key, version, facts(), scratch())
+    assert said[0] == FITS, len(there) > MOST_JUDGED
 
 
 @pytest.mark.wide

@@ -8,14 +8,16 @@ The quick profile draws layouts; ``--hypothesis-profile=exhaustive`` also goes t
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from respelled import respelled
 
 from kwire import schema
-from kwire.codec import registry
+from kwire.codec import registry, tracked
 from kwire.errors import DecodeError
 from kwire.limits import Limits
 from kwire.schema import model
@@ -100,6 +102,20 @@ def test_both_implementations_say_the_same_of_damaged_bytes(data: st.DataObject)
 def test_both_implementations_say_the_same_of_any_bytes(data: st.DataObject):
     message, version = data.draw(layouts(kinds=KINDS), label="layout")
     check_damaged(message, version, data.draw(st.binary(max_size=64), label="bytes"))
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=20_000 if EXHAUSTIVE else 200)
+def test_other_spellings_are_read_alike_and_written_canonically(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    drawn = data.draw(messages(message, version), label="message")
+    other = respelled(message, version, drawn, random.Random(data.draw(st.integers(0, 999))).randrange)
+    for one in registry.IMPLEMENTATIONS:
+        codec = registry.codec(message, version, one)
+        assert codec.decode(other) == drawn
+        assert codec.encode(codec.decode(other)) == codec.encode(drawn)
+    structs = registry._structs(message)
+    assert tracked.decode(model.layout(message, version), "", structs, other)[0] == drawn
 
 
 @pytest.mark.wide(keep=3)

@@ -156,13 +156,12 @@ MUTANTS: Final = [
            "record.attributes,\n            number",
            _RECORDS + "test_messages_inside_of_a_wrapper_have_no_codec_of_their_own"),
     # Null in a tagged nullable struct.
-    Mutant("codec/emit.py", 'if n >= 0:" if field.tag is None else "if n:"',
-           'if n >= 0:" if field.tag is None else "if n >= 0:"', _NULL),
-    Mutant("codec/tracked.py", "            if not self.uvarint(self.pos):\n                return None",
-           "            self.uvarint(self.pos)", _NULL),
+    Mutant("codec/emit.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
+    Mutant("codec/tracked.py", "if not 0 < self.uvarint(self.pos) <= wire.MOST_POSITIVE:",
+           "if not 0 <= self.uvarint(self.pos) <= wire.MOST_POSITIVE:", _NULL),
     Mutant("codec/tracked.py", 'null = b"\\xff" if field.tag is None else b"\\x00"', 'null = b"\\xff"', _NULL),
-    Mutant("codec/reference.py", "present = _uvarint._parse(stream, context, path)",
-           "present = _uvarint._parse(stream, context, path) >= 0", _NULL),
+    Mutant("codec/reference.py", "present = 0 < _uvarint._parse(stream, context, path)",
+           "present = 0 <= _uvarint._parse(stream, context, path)", _NULL),
     Mutant("codec/reference.py", "_uvarint._build(0 if obj is None else 1, stream, context, path)",
            "_uvarint._build(1, stream, context, path)", _NULL),
     # Splitting beyond what an Arrow batch can hold.

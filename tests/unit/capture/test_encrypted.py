@@ -426,6 +426,20 @@ def test_a_frame_is_cut_off_with_the_same_packet_in_any_window(end: str) -> None
     assert sorted(_alike([*connection.packets, *later.packets], one)) == ["CUT_OFF"] * 2 + ["OK"] * 4
 
 
+@pytest.mark.parametrize("window", [100, 300, None])
+@pytest.mark.parametrize("said", [1, None])
+def test_how_a_connection_ended_is_known_with_keys_too(window: int | None, said: int | None) -> None:
+    one = talk(LINES[:2])
+    # The hello of the client alone: a broker that sends nothing ends without a byte.
+    connection = over_tls(Talk(one.wire[:said], one.keys)).close()
+    acknowledged = [Packet(connection.broker, connection.client, connection._next[1], b"", ACK, connection._next[0])]
+    later = over_tls(one, Connection(client=("10.0.0.9", 999), time=connection.time + 60_000_000_000).open())
+    packets = [*connection.packets, *later.packets, *(replace(packet, time=later.time) for packet in acknowledged)]
+    rows = read(pcap(packets), "connections", keylog=KeyLog(one.keys), window=window)
+    assert [(row["ended"], row["ended_by"]) for row in rows] == [("fin", "client"), ("open", None)]
+    assert {(row["client_missing_bytes"], row["broker_missing_bytes"]) for row in rows} == {(0, 0)}
+
+
 def test_what_waits_for_a_hello_is_told_when_its_connection_is_reset() -> None:
     one = talk(LINES[:2])
     # The hello of the broker is missing, and what follows cannot be read without it.

@@ -157,3 +157,33 @@ def test_a_syn_behind_the_end_begins_another_with_the_numbers_of_any_before() ->
     rows = in_any_window([*first.packets, *second.packets, *third.packets])
     assert oks(rows) == 6 + 16 + 6
     assert [one.flags for one in third.packets[:2]] == [SYN, SYN | ACK]
+
+
+# --- without a SYN ----------------------------------------------------------------------------------------------------
+
+
+NEAR, FAR = (2, 100_000, -1000), (30_000_000, 500_000_000, 1 << 30, 1 << 31, -500_000_000)
+
+
+@pytest.mark.parametrize(
+    ("closed", "step"), [*((True, step) for step in (*NEAR, *FAR)), *((False, step) for step in FAR)]
+)
+@pytest.mark.parametrize("pause", [SECOND, 3600 * SECOND])
+def test_a_request_before_the_end_is_not_answered_behind_it(closed: bool, step: int, pause: int) -> None:
+    """The capture lacks the SYN of the second; the first one ended, or jumps as no window allows."""
+    first = exchange(count=1).send(metadata(2))
+    if closed:
+        first.close()
+    starts = [(number + step - 1) % (1 << 32) for number in first._next]
+    second = Connection(client_isn=starts[0], broker_isn=starts[1], time=first.time + pause)
+    for number in (2, 3):
+        second.send(metadata(number)).answer(metadata_answer(number))
+    packets = [*first.packets, *second.packets]
+    rows = in_any_window(packets, range(1, len(packets), 2))
+    assert {row["status"] for row in rows} == {"ok"}
+    found = sorted((row["connection"], row["correlation_id"], row["direction"]) for row in rows)
+    assert found == [
+        (0, 1, "request"), (0, 1, "response"), (0, 2, "request"),
+        (1, 2, "request"), (1, 2, "response"), (1, 3, "request"), (1, 3, "response"),
+    ]  # fmt: skip
+    assert balance(packets).repeated == 0

@@ -19,9 +19,10 @@ import pytest
 
 import kwire
 from kwire import messages, schema
-from kwire.codec import objects, registry
+from kwire.codec import objects, registry, tracked
 from kwire.codec.registry import Codec, Implementation
 from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
+from kwire.schema import model
 
 INVENTED = """
 # v1  adds flags
@@ -176,7 +177,7 @@ WHOLE = bytes.fromhex(
         (b"", "$.name", 0),
         (WHOLE[:3], "$.name", 0),
         (b"\xff\xff" + WHOLE[4:], "$.name", 0),
-        (WHOLE[:4] + b"\xff\xfe" + WHOLE[6:], "$.note", 4),
+        (b"\xff\xfe" + WHOLE[4:], "$.name", 0),
         (WHOLE[:10], "$.id", 7),
         (WHOLE[:23] + b"\x7f\xff\xff\xff" + WHOLE[27:], "$.numbers", 23),
         (WHOLE[:23] + b"\xff\xff\xff\xff" + WHOLE[27:], "$.numbers", 23),
@@ -232,6 +233,36 @@ def test_overlong_varints_and_odd_bools_are_read_and_written_canonically(impleme
     codec = registry.request_codec(3, 4, implementation)
     assert codec.decode(bytes.fromhex("ffffffff 02")).allow_auto_topic_creation is True
     assert codec.encode(codec.decode(bytes.fromhex("ffffffff 02"))) == bytes.fromhex("ffffffff 01")
+
+
+@pytest.mark.parametrize(
+    ("data", "version"),
+    [
+        (WHOLE[:4] + b"\xff\xfe" + WHOLE[6:], 1),
+        (WHOLE[:4] + b"\x80\x00" + WHOLE[6:], 1),
+        (flexible(tags="00")[:1] + bytes.fromhex("ffffffff0f") + flexible(tags="00")[2:], 2),
+        (flexible(tags="00")[:1] + bytes.fromhex("8180808008") + flexible(tags="00")[2:], 2),
+    ],
+)
+def test_any_negative_length_is_null(implementation: Implementation, data: bytes, version: int) -> None:
+    # Of a compact length by the int of Java that its varint is.
+    back = invented(version, implementation).decode(data)
+    assert back.note is None
+    assert implementation == "reference" or tracked_twin(back, data, version)
+
+
+def tracked_twin(back: object, data: bytes, version: int) -> bool:
+    structs = registry._structs(INVENTED_MESSAGE)
+    return tracked.decode(model.layout(INVENTED_MESSAGE, version), "", structs, data)[0] == back
+
+
+@pytest.mark.parametrize("length", ["8080808008", "81808008"])
+def test_a_compact_length_is_negative_above_2_to_the_31_and_no_less(
+    implementation: Implementation, length: str
+) -> None:
+    data = flexible(tags="00")[:1] + bytes.fromhex(length) + flexible(tags="00")[2:]
+    with pytest.raises(DecodeError, match="length"):
+        invented(2, implementation).decode(data)
 
 
 def test_numbers_that_json_does_not_have_are_words() -> None:

@@ -34,6 +34,7 @@ from kwire.kernels.tracking import (
     tcp_segments,
 )
 
+MASK = 0xFFFFFFFF
 A, B = ("10.0.0.1", 40000), ("10.0.0.2", 9092)
 
 
@@ -274,8 +275,68 @@ def test_data_too_far_away_begins_another_connection(engine: Engine, step: int, 
     assert capture.connections("closed") == ([1, 0] if another else [0])
     if not another:
         assert capture.positions() == [(0, 0), (0, 4 + step)]
-    # Without bytes it says nothing: keep-alives, late acknowledgements.
-    assert Capture(engine).see(packet(b"data", seq=96), packet(seq=100 + step)).connections("closed") == [0]
+    # Without bytes it says nothing, and moves nothing: keep-alives, late acknowledgements.
+    capture = Capture(engine).see(packet(b"data", seq=96), packet(seq=100 + step))
+    assert capture.connections("closed") == [0]
+    assert not another or capture.stream(0)["reference"] - capture.stream(0)["lowest"] == 4
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("step", [2, 65537, 1 << 20, 500_000_000, 1 << 31, -1 << 20, -500_000_000])
+def test_nothing_behind_both_fins_belongs_to_a_connection(engine: Engine, step: int, back: bool, bare: bool) -> None:
+    connection = Connection().open().send_raw(b"12345").answer_raw(b"abc").close()
+    capture = Capture(engine).see(*connection.packets)
+    asked, answered = capture.stream(0), capture.stream(1)
+    seq, ack = connection._next[:: -1 if back else 1]
+    if bare:
+        capture.see(packet(seq=(seq + step) & MASK, ack=(ack + step) & MASK, back=back))
+    assert [capture.stream(k)["reference"] for k in (0, 1)] == [asked["reference"], answered["reference"]]
+    capture.see(packet(b"new", seq=(seq + step) & MASK, ack=(ack + step) & MASK, back=back))
+    # Its other direction goes on where that acknowledged it.
+    capture.see(packet(b"answer", seq=(ack + step) & MASK, ack=(seq + step + 3) & MASK, back=not back))
+    assert capture.connections("closed") == [1, 0]
+    assert [one["stream"] for one in capture.segments[-2:]] == [2, 3]
+    # What was sent before them, and comes once more, does; unless it stands where the new one may soon be.
+    again = [one for one in connection.packets if one.payload]
+    assert len(capture.see(*again).connections("closed")) == 2
+    soon = -MOST_WINDOW <= step < 0
+    assert sorted(one["stream"] for one in capture.segments[-2:]) == ([2, 3] if soon else [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("step", "acked", "another"),
+    [
+        # Of one direction a capture may lack much; then it lacks little of the other.
+        (MOST_WINDOW + 1, 0, False),
+        (500_000_000, MOST_WINDOW, False),
+        (MOST_WINDOW, 500_000_000, False),
+        (MOST_WINDOW + 1, MOST_WINDOW + 1, True),
+        (500_000_000, 500_000_000, True),
+        (-MOST_WINDOW - 1, MOST_WINDOW + 1, True),
+        # What was acknowledged does not go back, nor so far ahead.
+        (0, -FARTHEST_BEHIND, False),
+        (0, -FARTHEST_BEHIND - 1, True),
+        (0, FARTHEST_AHEAD + 1, True),
+    ],
+)
+@pytest.mark.parametrize("both", [False, True])
+def test_a_jump_that_no_window_allows_is_another_connection(
+    engine: Engine, step: int, acked: int, another: bool, both: bool
+) -> None:
+    other = 1 << 31
+    capture = Capture(engine).see(packet(b"data", seq=96, ack=other))
+    if both:
+        capture.see(packet(b"answer", seq=other - 6, ack=100, back=True))
+    capture.see(packet(b"new", seq=(100 + step) & MASK, ack=(other + acked) & MASK))
+    assert capture.connections("closed") == ([1, 0] if another else [0])
+
+
+def test_a_reset_from_far_away_ends_nothing(engine: Engine) -> None:
+    capture = Capture(engine).see(
+        packet(b"data", seq=96), packet(b"why", seq=1 << 31, flags=RST), packet(b"x", seq=100)
+    )
+    assert capture.connections("closed") == [0]
 
 
 # Positions

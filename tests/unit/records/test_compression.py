@@ -145,6 +145,18 @@ def test_the_old_lz4_checksum_is_found_behind_a_content_size() -> None:
     assert decompress(LZ4, old, LIMIT, magic=0) == TEXT
 
 
+@pytest.mark.parametrize("store_size", [False, True])
+def test_the_lz4_header_checksum_of_magic_0_does_not_matter(store_size: bool) -> None:
+    right = lz4.frame.compress(TEXT, store_size=store_size)
+    at = 14 if store_size else 6
+    for byte in range(0, 256, 15):
+        other = right[:at] + bytes([byte]) + right[at + 1 :]
+        assert decompress(LZ4, other, LIMIT, magic=0) == TEXT
+        if other != right:
+            with pytest.raises(DecodeError):
+                decompress(LZ4, other, LIMIT, magic=1)
+
+
 @pytest.mark.parametrize(
     ("data", "value"),
     [
