@@ -11,6 +11,7 @@ from typing import Any
 
 from kwire.capture.encrypted import Tls
 from kwire.capture.frames import host
+from kwire.kernels.tracking import MOST_WINDOW
 
 __all__ = ["Connections"]
 
@@ -51,6 +52,7 @@ class Connections:
         lost = sent["lost"].copy()
         for hole in (1, 2, 3, 4):
             lost += sent[f"hole_{hole}_end"] - sent[f"hole_{hole}"]
-        # A FIN takes a sequence number.
-        behind = sent["acked"] - sent["reference"] - 1
-        return lost + behind.clip(0) * ((sent["reference"] >= 0) & (sent["end"] < 0))
+        # As `framing._lost_at_the_end` has it: one alone may be a FIN, which takes a sequence number too.
+        after = sent["acked"] - sent["reference"]
+        counts = (sent["reference"] >= 0) & (sent["end"] < 0) & (after > 1) & (after <= MOST_WINDOW)
+        return lost + after * counts

@@ -61,6 +61,8 @@ NOT_KNOWN: Final = 4
 
 CLIENT_ID: Final = 10
 """Where the client_id begins, behind its length, in a request."""
+_EMPTY_ARRAY: Final = 4
+"""Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
 LEAST_PRODUCED: Final = 14
 """Bytes behind acks of a Produce request that has a topic, in the least case: a timeout of 4, how many topics there
@@ -155,6 +157,11 @@ def _fits_either(
         # A broker that does not know the version answers in version 0 (KIP-511).
         said, more = _fits(buf, at, stop, most, response, api, int64(0), facts, scratch)
         looked += more
+    if said == TRAILS and response == 0 and api == ApiKey.API_VERSIONS and version == 0:
+        # librdkafka 0.9 to 1.3 sends an empty array behind it, in its first frame.
+        end = at + 4 + i32(buf, at)
+        if end <= stop and at + 4 + looked + _EMPTY_ARRAY == end and i32(buf, end - _EMPTY_ARRAY) == 0:
+            said = int64(FITS)
     return said, looked
 
 

@@ -72,6 +72,24 @@ def test_responses_alone() -> None:
     assert windows(packets[:2]) == []
 
 
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("answered", [True, False])
+def test_the_first_request_of_old_librdkafka_ends_in_an_empty_array(opened: bool, answered: bool) -> None:
+    """Its versions 0.9 to 1.3 send one behind ApiVersions v0; a broker before 0.10 closes the connection then."""
+    connection = Connection().open() if opened else Connection()
+    connection.send(request(18, 0, 1, bytes(4), "rdkafka"))
+    if answered:
+        connection.answer(response(1, struct.pack(">hihhh", 0, 1, 18, 0, 2)))
+        connection.send(metadata(2)).answer(metadata_answer(2))
+    found = brief(windows(connection.close().packets))
+    assert found == [(0, 1, Status.OK), *([(1, 1, Status.OK), *several(2, 2)] if answered else [])]
+
+
+@pytest.mark.parametrize("rest", [b"\0\0\0\1", bytes(3), bytes(5), bytes(8)])
+def test_a_first_request_with_other_bytes_behind_it_tells_nothing(rest: bytes) -> None:
+    assert windows(Connection().send(request(18, 0, 1, rest, "rdkafka")).packets) == []
+
+
 def test_the_first_request_was_lost() -> None:
     packets = talk(4).packets
     first = next(k for k, one in enumerate(packets) if one.payload)

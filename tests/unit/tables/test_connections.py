@@ -113,7 +113,20 @@ def test_what_the_capture_cuts_off_is_missing_and_so_is_what_was_only_acknowledg
     assert (row["client_bytes"], row["client_missing_bytes"]) == (500, 500 - captured)
     last = connection.packets[-1]
     answer = Packet(connection.broker, connection.client, 5001, b"", ACK, last.seq + 700, last.time)
-    assert one([*connection.packets, answer])["client_missing_bytes"] == 199
+    assert one([*connection.packets, answer])["client_missing_bytes"] == 200
+
+
+@pytest.mark.parametrize(("further", "missing"), [(0, 0), (1, 0), (2, 2), (71, 71), (1 << 24, 1 << 24), (2 << 24, 0)])
+def test_what_is_missing_at_the_end_is_that_of_the_gap_in_frames(further: int, missing: int) -> None:
+    connection = exchange(Connection().open(), 1)
+    last = connection.packets[-1]
+    end = last.seq + len(last.payload)
+    answer = Packet(connection.client, connection.broker, last.ack, b"", ACK, end + further, last.time)
+    data = pcap([*connection.packets, answer])
+    (row,) = rows(data)
+    frames = [each for batch in capture.read(io.BytesIO(data), "frames") for each in batch.to_pylist()]
+    gaps = [each["size"] for each in frames if each["status"] == "gap"]
+    assert (row["broker_missing_bytes"], sum(gaps)) == (missing, missing)
 
 
 def test_keep_alives_a_fin_and_what_follows_it_are_nothing_missing_or_repeated() -> None:
