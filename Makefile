@@ -107,7 +107,7 @@ mutants:  ## changes of the code that tests must notice (ARGS="codec" for some o
 
 .PHONY: dist
 dist:  ## wheel and source distribution in dist/
-	@.ci/setup dev
+	@.ci/setup dist
 	$(PY) -m hatchling build
 
 .PHONY: clean

@@ -1,7 +1,8 @@
 """kwire reads and writes the Kafka wire protocol.
 
 ``decode_request(frame)`` and ``decode_response(frame, api_key=, api_version=)`` turn frames (the bytes after the 4-byte
-size) into objects; ``encode_request`` and ``encode_response`` do the reverse. ``kwire.messages`` holds the classes,
+size) into objects; ``encode_request`` and ``encode_response`` do the reverse; ``decode_body`` and ``encode_body`` do it
+without headers. ``kwire.messages`` holds the classes,
 ``kwire.records`` the records inside, ``kwire.capture`` reads whole captures, ``kwire.spark`` makes tables of them.
 
 Importing this package imports none of the optional dependencies, and parses no schema.
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
     from kwire.protocol.headers import (
         Request,
         Response,
+        decode_body,
         decode_request,
         decode_request_header,
         decode_response,
+        encode_body,
         encode_request,
         encode_response,
     )
@@ -53,9 +56,11 @@ __all__ = [
     "SchemaError",
     "UnsupportedVersionError",
     "__version__",
+    "decode_body",
     "decode_request",
     "decode_request_header",
     "decode_response",
+    "encode_body",
     "encode_request",
     "encode_response",
 ]
@@ -65,9 +70,11 @@ _LAZY = {
     "FrameSplitter": "kwire.protocol.splitter",
     "Request": "kwire.protocol.headers",
     "Response": "kwire.protocol.headers",
+    "decode_body": "kwire.protocol.headers",
     "decode_request": "kwire.protocol.headers",
     "decode_request_header": "kwire.protocol.headers",
     "decode_response": "kwire.protocol.headers",
+    "encode_body": "kwire.protocol.headers",
     "encode_request": "kwire.protocol.headers",
     "encode_response": "kwire.protocol.headers",
 }

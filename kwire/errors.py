@@ -3,7 +3,8 @@
 One root, a short tree. Bad input of any kind raises a ``KwireError`` and nothing else; where the input is a
 sequence of bytes the error is a ``DecodeError`` that says which field failed (``path``, in the JSONPath-like
 form ``$.responses[0].partitions[2].records``) and where (``offset``, in bytes from the start of what the caller
-passed in). Programming mistakes (a wrong argument type) stay ``TypeError`` and friends.
+passed in). What is no sequence of bytes is one as well, and a record of text an ``EncodeError``. Other programming
+mistakes (a wrong argument type) stay ``TypeError`` and friends.
 
 Errors name files without the credentials that a URI may have (``kwire.naming``), whoever raises them.
 

@@ -26,6 +26,8 @@ import struct
 from typing import Any, Final
 from uuid import UUID
 
+from kwire.errors import DecodeError
+
 __all__ = [
     "FIRST_MS",
     "FIRST_US",
@@ -33,6 +35,7 @@ __all__ = [
     "LAST_US",
     "MOST_POSITIVE",
     "ZERO_UUID",
+    "as_bytes",
     "compact_length",
     "finite",
     "pack_uvarint",
@@ -96,6 +99,21 @@ def read_uvarint_rest(data: bytes, pos: int, first: int) -> tuple[int, int]:
         if byte < 128:
             return value & 0xFFFFFFFF, pos
     raise ValueError("unsigned varint of more than 5 bytes")
+
+
+def as_bytes(data: bytes | bytearray | memoryview, what: str) -> bytes:
+    """``data`` as bytes. Raises ``DecodeError`` for what is no sequence of bytes; ``what`` names it there."""
+    if data.__class__ is bytes:
+        return data
+    try:
+        # By a view: ``bytes`` makes zeros of a number, as many as it says.
+        return bytes(memoryview(data))
+    except TypeError:
+        pass
+    text = f"expected bytes, not {type(data).__name__}"
+    if isinstance(data, str):
+        text += ": bytes.fromhex and base64.b64decode make them of text"
+    raise DecodeError(text, layout=what)
 
 
 def compact_length(value: int) -> int:

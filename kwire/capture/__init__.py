@@ -1,7 +1,7 @@
 """Captures (pcap, pcapng): the frames in them, and the tables that are made from those.
 
-``read`` takes a binary file object and yields ``pyarrow.RecordBatch`` with the columns of ``kwire.tables``. ``Reading``
-(``kwire.capture.reading``) gives the frames themselves.
+``read`` takes a path or a binary file object and yields ``pyarrow.RecordBatch`` with the columns of ``kwire.tables``.
+``Reading`` (``kwire.capture.reading``) gives the frames themselves.
 
 Importing this package imports neither numpy, pyarrow nor numba: ``read`` does.
 """
@@ -9,10 +9,14 @@ Importing this package imports neither numpy, pyarrow nor numba: ``read`` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from kwire.errors import MissingExtraError
 from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.naming import public
+from kwire.opening import open_file
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,7 +32,7 @@ __all__ = ["read", "schema_of"]
 
 @overload
 def read(
-    source: Source | Sequence[Source],
+    source: Source | str | PathLike[str] | Sequence[Source | str | PathLike[str]],
     table: str = ...,
     *,
     tables: None = ...,
@@ -57,7 +61,7 @@ def read(
 ) -> Iterator[pa.RecordBatch]: ...
 @overload
 def read(
-    source: Source | Sequence[Source],
+    source: Source | str | PathLike[str] | Sequence[Source | str | PathLike[str]],
     *,
     tables: Iterable[str],
     columns: Mapping[str, Sequence[str]] | None = ...,
@@ -84,7 +88,7 @@ def read(
     dictionaries: bool = ...,
 ) -> Iterator[tuple[str, pa.RecordBatch]]: ...
 def read(
-    source: Source | Sequence[Source],
+    source: Source | str | PathLike[str] | Sequence[Source | str | PathLike[str]],
     table: str = "frames",
     *,
     tables: Iterable[str] | None = None,
@@ -113,13 +117,13 @@ def read(
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is a binary file object, read once from where it stands. A list of them is one capture that was cut in
-    several, in order of time: connections and clients go on from one to the next (not with the tables ``connections``
-    and ``hono``); ``name`` is then a list as well, or the same for all. ``table`` is a name that
-    ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
-    ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
-    ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
-    needs is not worked out.
+    ``source`` is the path of a capture, or a binary file object, read once from where it stands; a path is the ``name``
+    too, unless there is one. A list of them is one capture that was cut in several, in order of time: connections and
+    clients go on from one to the next (not with the tables ``connections`` and ``hono``); ``name`` is then a list as
+    well, or the same for all. ``table`` is a name that ``kwire.tables.names`` gives for ``"capture"`` (``frames``,
+    ``messages``, ``records`` and so on) or ``"events"``. ``tables`` takes several names instead: one pass makes them
+    all and yields pairs of a table's name and a batch. ``columns`` chooses columns, in the order given (with
+    ``tables``: by the name of the table); what no chosen column needs is not worked out.
 
     ``ports`` names the broker ports to look at; without it, connections are recognised by what they carry.
     ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``name`` fills the column ``capture``
@@ -142,7 +146,7 @@ def read(
     Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
     batches of what stands before the damage; ``ValueError`` for an unknown table, column, API or status;
     ``MissingExtraError`` without the extra ``capture`` (for ``client_metrics`` also ``events``, with ``keylog`` also
-    ``tls``); ``OSError`` for a key log that cannot be read.
+    ``tls``); ``OSError`` for a capture or key log that cannot be opened.
     """
     from kwire.tls import KeyLog
     from kwire.wire import parse_uuid
@@ -183,16 +187,29 @@ def read(
         "dictionaries": dictionaries,
         "topic_ids": {} if topic_ids is None else {parse_uuid(id_).bytes: one for id_, one in topic_ids.items()},
     }
-    if isinstance(source, (list, tuple)):
-        names = [name] * len(source) if isinstance(name, str) else list(name)
-        if len(names) != len(source):
-            raise ValueError(f"{len(names)} names for {len(source)} captures")
-        found = reading.read_in_order(source, wanted, names, **how)
-    elif isinstance(name, str):
-        found = reading.read(cast("Source", source), wanted, name=name, **how)
-    else:
+    several = isinstance(source, (list, tuple))
+    sources: list[Any] = list(cast("Any", source)) if several else [source]
+    names = [name] * len(sources) if isinstance(name, str) else list(name)
+    if not several and not isinstance(name, str):
         raise ValueError("one capture has one name")
+    if len(names) != len(sources):
+        raise ValueError(f"{len(names)} names for {len(sources)} captures")
+    opened = ExitStack()
+    for index, one in enumerate(sources):
+        if isinstance(one, (str, PathLike)):
+            sources[index] = opened.enter_context(open_file(one, named=True))
+            names[index] = names[index] or public(one)
+    if several:
+        found = reading.read_in_order(sources, wanted, names, **how)
+    else:
+        found = reading.read(sources[0], wanted, name=names[0], **how)
+    found = _and_closed(found, opened)
     return found if tables is not None else _without_name(found)
+
+
+def _and_closed(found: Iterator[tuple[str, pa.RecordBatch]], opened: ExitStack) -> Iterator[tuple[str, pa.RecordBatch]]:
+    with opened:
+        yield from found
 
 
 def _without_name(found: Iterator[tuple[str, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

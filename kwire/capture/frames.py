@@ -385,7 +385,7 @@ class Frame:
         return self._frames.bytes_of(self._row)
 
     @cached_property
-    def message(self) -> Request | Response:
+    def message(self) -> Request[Any] | Response[Any]:
         """Header and body, decoded; bytes after the body are counted (``trailing``). Raises ``DecodeError``; also for a
         response whose request is not known."""
         if not self.is_response:

@@ -342,6 +342,28 @@ def make_classes(message: model.Message) -> tuple[type[WireMessage], dict[str, t
     return whole, structs
 
 
+class _Documentation:
+    """``__doc__`` of a class: what ``help`` shows. It is made when it is asked for."""
+
+    def __init__(self, message: model.Message, title: str, fields: tuple[model.Field, ...]) -> None:
+        self._message = message
+        self._title = title
+        self._fields = fields
+
+    def __get__(self, instance: object, owner: type | None = None) -> str:
+        from kwire.schema.format import fields_to_text
+
+        message = self._message
+        parts = [self._title]
+        if self._fields is message.fields:
+            notes = "".join(f"    v{version}: {note}\n" for version, note in sorted(message.notes.items()))
+            parts += [one for one in (message.doc, notes and f"What versions brought:\n\n{notes}") if one]
+        found = fields_to_text(message, self._fields)
+        if found:
+            parts.append("Fields, with type, default and versions (0+ where none stand):\n\n" + found)
+        return "\n\n".join(one.rstrip("\n") for one in parts) + "\n"
+
+
 def _references(fields: tuple[model.Field, ...]) -> set[str]:
     out = set()
     for field in fields:
@@ -391,7 +413,7 @@ def _make_class(
         "__init__": namespace["__init__"],
         "__qualname__": qualname,
         "__module__": "kwire.messages",
-        "__doc__": f"{qualname}{label}, versions {message.versions}.",
+        "__doc__": _Documentation(message, f"{qualname}{label}, versions {message.versions}.", fields),
         "__hash__": None,
         "FIELDS": fields,
         "STRUCTS": own,
@@ -423,7 +445,7 @@ def _shared_default(struct: type[WireStruct]) -> WireStruct:
             "__slots__": (),
             "__qualname__": struct.__qualname__,
             "__module__": struct.__module__,
-            "__doc__": struct.__doc__,
+            "__doc__": struct.__dict__["__doc__"],
             "__class__": property(lambda self: struct),
             "__hash__": None,
             "__reduce__": lambda self: (struct, ()),

@@ -527,7 +527,7 @@ def _sized(frame: bytes) -> bytes:
     return struct.pack(">i", len(frame)) + frame
 
 
-def _read(frame: bytes, key: int, version: int) -> Response:
+def _read(frame: bytes, key: int, version: int) -> Response[Any]:
     """A response. One that refuses SASL may be damaged after its error. Raises ``DecodeError``."""
     try:
         return decode_response(frame, api_key=key, api_version=version)

@@ -161,7 +161,7 @@ class Scram:
             raise ProtocolError(f"{self.mechanism}: the challenge has no {name}= that is base64") from None
 
 
-def refusal(frame: bytes, api_key: int, api_version: int) -> Response | None:
+def refusal(frame: bytes, api_key: int, api_version: int) -> Response[Any] | None:
     """A response to SaslHandshake or SaslAuthenticate, where it refuses; else None.
 
     Brokers that are not Apache Kafka refuse with a null token, which no version allows, and a capture may have only
@@ -181,7 +181,7 @@ def refusal(frame: bytes, api_key: int, api_version: int) -> Response | None:
     return made if made.body.error_code else None
 
 
-def _beginning(frame: bytes, api_key: int, api_version: int) -> Response:
+def _beginning(frame: bytes, api_key: int, api_version: int) -> Response[Any]:
     """A response with the first two fields of its body, or with the first alone."""
     codec = registry.response_codec(api_key, api_version)
     version = response_header_version(api_key, api_version)

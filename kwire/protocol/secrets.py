@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from kwire import schema
 from kwire.codec import registry
@@ -62,7 +62,7 @@ CONTROLS: Final = r"[\x00-\x1f\x7f]"
 _FIELD: Final = "request_data"
 
 
-def embedded(data: bytes) -> Request | None:
+def embedded(data: bytes) -> Request[Any] | None:
     """The request in an ``Envelope``.
 
     None where it cannot be read, would not be written as it is, or is an ``Envelope`` again, which brokers refuse.

@@ -35,6 +35,7 @@ from kwire.records.budget import Budget
 from kwire.records.compression import decompress
 from kwire.records.crc import WRONG_CHECKSUM, crc32, crc32c
 from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
+from kwire.wire import as_bytes
 
 __all__ = ["decode"]
 
@@ -71,7 +72,7 @@ def decode(
     ``crc_ok`` false; with ``verify_crc`` it is a problem as well (``CorruptRecordError``). Offsets of problems count
     from the first byte of ``data``; inside compressed data they are those of the entry that holds it.
     """
-    return _Reader(bytes(data), verify_crc, limits, problems).batches()
+    return _Reader(as_bytes(data, "record set"), verify_crc, limits, problems).batches()
 
 
 class _Reader:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NoReturn
 
 from kwire.errors import EncodeError
 from kwire.records.compression import CODECS, Codec, compress
@@ -31,6 +31,7 @@ from kwire.records.objects import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     Batch,
+    Headers,
     Record,
 )
 
@@ -75,49 +76,53 @@ def encode(
     """
     if magic not in (0, 1, 2):
         raise EncodeError(f"magic {magic} is not known", layout="record set")
+    listed = list(records)
     if compression not in CODECS:
         raise EncodeError(f"there is no codec {compression!r}", layout="record set")
-    offset = base_offset
-    listed = list(records)
-    numbered = []
-    for record in listed:
-        if record.offset is not None:
-            offset = record.offset
-        numbered.append(offset)
-        offset += 1
-    attributes = CODECS.index(compression)
-    if log_append_time is not None:
-        attributes |= LOG_APPEND_TIME
-    if delete_horizon is not None:
-        attributes |= DELETE_HORIZON
-    attributes |= TRANSACTIONAL * is_transactional | CONTROL * is_control
-    times = [-1 if record.timestamp is None else record.timestamp for record in listed]
-    batch = Batch(
-        listed,
-        magic=magic,
-        attributes=attributes,
-        base_offset=base_offset,
-        last_offset=numbered[-1] if numbered else base_offset,
-        base_timestamp=delete_horizon if delete_horizon is not None else times[0] if times else -1,
-        max_timestamp=log_append_time if log_append_time is not None else max(times, default=-1),
-        partition_leader_epoch=partition_leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-    )
-    if magic == 2:
-        return _record_batch(batch, numbered, level)
-    _check_messages(batch)
-    if compression == "none":
-        return b"".join(
-            _message(
-                magic, attributes, number, time if log_append_time is None else log_append_time, one.key, one.value
-            )
-            for number, time, one in zip(numbered, times, listed, strict=True)
+    try:
+        offset = base_offset
+        numbered = []
+        for record in listed:
+            if record.offset is not None:
+                offset = record.offset
+            numbered.append(offset)
+            offset += 1
+        attributes = CODECS.index(compression)
+        if log_append_time is not None:
+            attributes |= LOG_APPEND_TIME
+        if delete_horizon is not None:
+            attributes |= DELETE_HORIZON
+        attributes |= TRANSACTIONAL * is_transactional | CONTROL * is_control
+        times = [-1 if record.timestamp is None else record.timestamp for record in listed]
+        batch = Batch(
+            listed,
+            magic=magic,
+            attributes=attributes,
+            base_offset=base_offset,
+            last_offset=numbered[-1] if numbered else base_offset,
+            base_timestamp=delete_horizon if delete_horizon is not None else times[0] if times else -1,
+            max_timestamp=log_append_time if log_append_time is not None else max(times, default=-1),
+            partition_leader_epoch=partition_leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
         )
-    # A producer's offsets inside of a wrapper start at 0 in magic 1 (KIP-31), and are absolute in magic 0.
-    batch.base_offset = numbered[0] if magic and numbered else 0
-    return _wrapper(batch, numbered, level)
+        if magic == 2:
+            return _record_batch(batch, numbered, level)
+        _check_messages(batch)
+        if compression == "none":
+            return b"".join(
+                _message(
+                    magic, attributes, number, time if log_append_time is None else log_append_time, one.key, one.value
+                )
+                for number, time, one in zip(numbered, times, listed, strict=True)
+            )
+        # A producer's offsets inside of a wrapper start at 0 in magic 1 (KIP-31), and are absolute in magic 0.
+        batch.base_offset = numbered[0] if magic and numbered else 0
+        return _wrapper(batch, numbered, level)
+    except (TypeError, AttributeError, ValueError):
+        _check_types(listed)
+        raise
 
 
 def encode_batch(batch: Batch, *, level: int | None = None) -> bytes:
@@ -128,25 +133,64 @@ def encode_batch(batch: Batch, *, level: int | None = None) -> bytes:
     """
     if batch.attributes & CODEC_MASK >= len(CODECS):
         raise EncodeError(f"compression codec {batch.attributes & CODEC_MASK} is not defined", layout="record set")
-    numbered = []
-    offset = batch.base_offset
-    for record in batch.records:
-        if record.offset is not None:
-            offset = record.offset
-        numbered.append(offset)
-        offset += 1
-    if batch.magic == 2:
-        return _record_batch(batch, numbered, level)
-    if batch.magic not in (0, 1):
-        raise EncodeError(f"magic {batch.magic} is not known", layout="record set")
-    _check_messages(batch)
-    if batch.attributes & CODEC_MASK:
-        return _wrapper(batch, numbered, level)
-    if len(batch.records) != 1:
-        raise EncodeError(f"a plain message is one record, not {len(batch.records)}", layout="record set")
-    (one,) = batch.records
-    time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else one.timestamp
-    return _message(batch.magic, batch.attributes, numbered[0], -1 if time is None else time, one.key, one.value)
+    try:
+        numbered = []
+        offset = batch.base_offset
+        for record in batch.records:
+            if record.offset is not None:
+                offset = record.offset
+            numbered.append(offset)
+            offset += 1
+        if batch.magic == 2:
+            return _record_batch(batch, numbered, level)
+        if batch.magic not in (0, 1):
+            raise EncodeError(f"magic {batch.magic} is not known", layout="record set")
+        _check_messages(batch)
+        if batch.attributes & CODEC_MASK:
+            return _wrapper(batch, numbered, level)
+        if len(batch.records) != 1:
+            raise EncodeError(f"a plain message is one record, not {len(batch.records)}", layout="record set")
+        (one,) = batch.records
+        time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else one.timestamp
+        return _message(batch.magic, batch.attributes, numbered[0], -1 if time is None else time, one.key, one.value)
+    except (TypeError, AttributeError, ValueError):
+        _check_types(batch.records)
+        raise
+
+
+_BYTES: Final = (bytes, bytearray, memoryview)
+
+
+def _check_types(records: list[Record]) -> None:
+    """Refuses records that are none, or whose fields are of a wrong type: text as a key, most of all.
+
+    That is asked when writing them has failed, since it takes as long as a part of that."""
+    for index, one in enumerate(records):
+        if not isinstance(one, Record):
+            _refuse(f"$.records[{index}]", "a Record", one)
+        for name, content in (("key", one.key), ("value", one.value)):
+            if content is not None and not isinstance(content, _BYTES):
+                _refuse(f"$.records[{index}].{name}", "bytes or None", content)
+        for name, number in (("offset", one.offset), ("timestamp", one.timestamp)):
+            if number is not None and not isinstance(number, int):
+                _refuse(f"$.records[{index}].{name}", "an int or None", number)
+        if one.headers:
+            _check_headers(f"$.records[{index}].headers", one.headers)
+
+
+def _check_headers(path: str, headers: Headers) -> None:
+    for index, pair in enumerate(headers):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            _refuse(f"{path}[{index}]", "a name and a value", pair)
+        if not isinstance(pair[0], str):
+            _refuse(f"{path}[{index}][0]", "a string", pair[0])
+        if pair[1] is not None and not isinstance(pair[1], _BYTES):
+            _refuse(f"{path}[{index}][1]", "bytes or None", pair[1])
+
+
+def _refuse(path: str, expected: str, found: object) -> NoReturn:
+    hint = ": encode() makes them of text" if isinstance(found, str) and "bytes" in expected else ""
+    raise EncodeError(f"expected {expected}, not {type(found).__qualname__}{hint}", layout="record set", path=path)
 
 
 def _check_messages(batch: Batch) -> None:

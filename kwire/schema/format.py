@@ -15,7 +15,7 @@ from kwire.schema.checks import struct_ref
 from kwire.schema.model import OPEN, Array, Field, Message, Versions
 from kwire.schema.parser import zero
 
-__all__ = ["message_to_text", "to_text", "type_text"]
+__all__ = ["fields_to_text", "message_to_text", "to_text", "type_text"]
 
 WIDTH: Final = 100
 """Column at which the KIP of a version note ends."""
@@ -41,8 +41,12 @@ def message_to_text(message: Message) -> str:
     if message.kafka4:
         head += ["kafka4", str(message.kafka4)]
     lines.append(" ".join(head))
-    lines += _aligned(list(_rows(message, message.fields, 1, set())))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + fields_to_text(message, message.fields)
+
+
+def fields_to_text(message: Message, fields: tuple[Field, ...]) -> str:
+    """The lines of the fields of a message or of one of its structs, with those of the structs in them."""
+    return "".join(f"{line}\n" for line in _aligned(list(_rows(message, fields, 1, set()))))
 
 
 def type_text(one: Field) -> str:

@@ -82,14 +82,24 @@ def _struct(layout: model.StructLayout, message: model.Message, unknown_tags: bo
         cls = registry.message_class(message)
     else:
         cls = registry.struct_class(message, layout.name)
-    always = {one.name: _field(one, message, unknown_tags) for one in layout.fields}
-    # A tagged field that is not drawn keeps its default, and is then not written.
-    sometimes = {one.name: _field(one, message, unknown_tags) for one in layout.tagged}
+    fields = {one.name: _field(one, message, unknown_tags) for one in layout.fields}
+    # A tagged field with its default is not written.
+    default = cls()
+    for one in layout.tagged:
+        same = getattr(default, one.name)
+        fields[one.name] = st.one_of(st.just(() if same == [] else same), _field(one, message, unknown_tags))
     if layout.flexible and unknown_tags:
         known = {one.tag for one in layout.tagged}
         tags = st.one_of(st.integers(0, 200), st.integers(0, MAX_TAG)).filter(lambda tag: tag not in known)
-        sometimes["unknown_tagged_fields"] = st.dictionaries(tags, st.binary(max_size=12), min_size=1, max_size=3)
-    return st.fixed_dictionaries(always, optional=sometimes).map(lambda values: cls(**values))
+        unknown = st.dictionaries(tags, st.binary(max_size=12), min_size=1, max_size=3)
+        fields["unknown_tagged_fields"] = st.one_of(st.none(), unknown)
+
+    def made(**values: Any) -> WireStruct:
+        return cls(**values)
+
+    # Hypothesis prints what was drawn as a call of this name: that of a struct has its message in front.
+    made.__name__ = cls.__qualname__
+    return st.builds(made, **fields)
 
 
 def _field(one: model.FieldLayout, message: model.Message, unknown_tags: bool) -> SearchStrategy[Any]:

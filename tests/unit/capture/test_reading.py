@@ -42,6 +42,20 @@ def test_progress_counts_the_bytes_read() -> None:
     assert told[-1] == len(data)
 
 
+def test_a_source_may_be_a_path_which_is_the_name_of_its_rows_too(tmp_path: Path) -> None:
+    path = tmp_path / "broker.pcap"
+    path.write_bytes(pcap(exchange(count=2).packets))
+    for source in (path, str(path), [path], [str(path)]):
+        rows = [row for batch in capture.read(source) for row in batch.to_pylist()]
+        assert brief(rows) == several(2)
+        assert {row["capture"] for row in rows} == {str(path)}
+    (batch,) = capture.read(path, name="mine")
+    assert set(batch.column("capture").to_pylist()) == {"mine"}
+    assert [name for name, _ in capture.read(path, tables=["frames", "messages"])] == ["frames", "messages"]
+    with pytest.raises(FileNotFoundError, match=r"none\.pcap"):
+        capture.read(tmp_path / "none.pcap")
+
+
 def test_a_source_may_give_less_than_it_is_asked_for() -> None:
     class Slow(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:

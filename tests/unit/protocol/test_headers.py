@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -212,9 +213,85 @@ def test_an_unknown_api_or_version_is_said() -> None:
             kwire.decode_response(b"\0\0\0\1", api_key=999, api_version=0)
 
 
-@pytest.mark.parametrize("wrong", [5, 1 << 60, [0, 12], "x", None])
-def test_what_is_no_bytes_is_a_type_error(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="a bytes-like object is required"):
-        kwire.decode_request(wrong)
-    with pytest.raises(TypeError, match="a bytes-like object is required"):
-        kwire.decode_response(wrong, api_key=12, api_version=0)
+# The commonest first mistakes, and messages by name
+
+
+METADATA = messages.MetadataResponse(cluster_id="c")
+
+
+@pytest.mark.parametrize("implementation", registry.IMPLEMENTATIONS)
+def test_a_size_that_was_left_on_is_said(implementation: registry.Implementation) -> None:
+    frame = kwire.encode_request(HEARTBEAT, api_version=3, correlation_id=1)
+    sized = len(frame).to_bytes(4, "big") + frame
+    said = "the first 4 bytes look like the size of the frame, which is no part of it: give frame[4:]"
+    with pytest.raises(DecodeError, match=re.escape(said)):
+        kwire.decode_request(sized, implementation)
+    with pytest.raises(DecodeError, match=re.escape(said)):
+        kwire.decode_request(sized, implementation, message=messages.HeartbeatRequest)
+    frame = kwire.encode_response(METADATA, api_version=12, correlation_id=1)
+    sized = len(frame).to_bytes(4, "big") + frame
+    with pytest.raises(DecodeError, match=re.escape(said)):
+        kwire.decode_response(sized, api_key=3, api_version=12, implementation=implementation)
+    # Another number says nothing about it.
+    with pytest.raises(DecodeError) as caught:
+        kwire.decode_request(b"\0\0\0\7" + frame, implementation)
+    assert "frame[4:]" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [None, "text", 5, 1 << 60, [0, 12]])
+def test_what_is_no_bytes_is_an_error_that_says_so(wrong: Any) -> None:
+    for call in (
+        kwire.decode_request,
+        kwire.decode_request_header,
+        partial(kwire.decode_response, api_key=3, api_version=12),
+        lambda data: kwire.decode_body(data, messages.MetadataRequest, 12),
+    ):
+        with pytest.raises(DecodeError, match=f"expected bytes, not {type(wrong).__name__}"):
+            call(wrong)
+
+
+@pytest.mark.parametrize("implementation", registry.IMPLEMENTATIONS)
+def test_a_message_may_be_named_by_its_class(implementation: registry.Implementation) -> None:
+    frame = kwire.encode_response(METADATA, api_version=12, correlation_id=1)
+    named = kwire.decode_response(frame, messages.MetadataResponse, 12, implementation=implementation)
+    assert named == kwire.decode_response(frame, api_key=3, api_version=12)
+    assert named.body.cluster_id == "c"
+    request = kwire.encode_request(HEARTBEAT, api_version=3, correlation_id=1)
+    assert kwire.decode_request(request, implementation, message=messages.HeartbeatRequest).body == HEARTBEAT
+    with pytest.raises(DecodeError, match="a request with API key 12 is no MetadataRequest"):
+        kwire.decode_request(request, implementation, message=messages.MetadataRequest)
+    for wrong in (messages.MetadataRequest, messages.MetadataResponse.MetadataResponseTopic, messages.TopicRecord, int):
+        with pytest.raises(DecodeError, match=f"{wrong.__qualname__} is no response"):
+            kwire.decode_response(frame, wrong, 12)  # type: ignore[type-var]
+    with pytest.raises(TypeError, match="give api_key and api_version"):
+        kwire.decode_response(frame)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("implementation", registry.IMPLEMENTATIONS)
+def test_bodies_are_read_and_written_without_headers(implementation: registry.Implementation) -> None:
+    for body, version in ((METADATA, 12), (HEARTBEAT, 3), (messages.TopicRecord(name="t"), 0)):
+        data = kwire.encode_body(body, version, implementation=implementation)
+        assert kwire.decode_body(data, type(body), version, implementation=implementation) == body
+        with pytest.raises(DecodeError):
+            kwire.decode_body(data + b"!", type(body), version, implementation=implementation)
+        with pytest.raises(DecodeError):
+            kwire.decode_body(data[:-1], type(body), version, implementation=implementation)
+    with pytest.raises(UnsupportedVersionError):
+        kwire.decode_body(b"", messages.HeartbeatRequest, 99)
+    with pytest.raises(EncodeError, match="expected a message, not str"):
+        kwire.encode_body("text", 0)  # type: ignore[arg-type]
+
+
+def test_help_of_a_message_says_types_versions_and_meaning() -> None:
+    said = messages.MetadataRequest.__doc__
+    assert said is not None
+    assert said.startswith("MetadataRequest (API key 3), versions 0-13.\n\nMetadata: which brokers there are")
+    assert "    v10: topic ids in both directions KIP-516\n" in said
+    assert re.search(r"allow_auto_topic_creation +bool = true +4\+", said)
+    assert re.search(r"  topics +\[MetadataRequestTopic\]\?1\+\n    topic_id +uuid +10\+", said)
+    inner = messages.MetadataRequest.MetadataRequestTopic.__doc__
+    assert inner is not None
+    assert "v10" not in inner
+    assert re.search(r"name +string\?10\+", inner)
+    for name in schema.names():
+        assert registry.message_class(schema.message(name)).__doc__

@@ -106,3 +106,11 @@ def test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base() -> None:
     data = message(None, gzipped(message(offset=0) + message(offset=1)), attributes=1, offset=0)
     assert offsets(data) == [0, 1]
     assert [one.base_offset for one in decode(data)] == [0]
+
+
+def test_records_of_a_batch_without_a_producer_have_no_sequence_number() -> None:
+    (found,) = decode(encode([Record(b"a"), Record(b"b")]))
+    assert [found.sequence(one) for one in found.records] == [None, None]
+    (found,) = decode(encode([Record(b"a"), Record(b"b")], producer_id=1, producer_epoch=0, base_sequence=7))
+    assert [found.sequence(one) for one in found.records] == [7, 8]
+    assert found.sequence(Record(b"a")) is None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from kwire.errors import EncodeError
+from kwire.errors import DecodeError, EncodeError
 from kwire.records import CODECS, Batch, Codec, Record, control_key, decode, encode, encode_batch, to_arrow
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -152,3 +154,47 @@ def test_levels_reach_the_codec() -> None:
     assert len(encode(sent, compression="gzip", level=9)) < len(encode(sent, compression="gzip", level=1))
     assert len(encode(sent, compression="zstd", level=19)) < len(encode(sent, compression="zstd", level=1))
     assert len(encode(sent, compression="lz4", level=12)) < len(encode(sent, compression="lz4", level=1))
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize(
+    ("wrong", "path", "said"),
+    [
+        (Record("k", b"v"), "key", "expected bytes or None, not str: encode() makes them of text"),  # type: ignore[arg-type]
+        (Record(b"k", "v"), "value", "expected bytes or None, not str: encode() makes them of text"),  # type: ignore[arg-type]
+        (Record(b"k", 5), "value", "expected bytes or None, not int"),  # type: ignore[arg-type]
+        (Record(b"k", b"v", timestamp="now"), "timestamp", "expected an int or None, not str"),  # type: ignore[arg-type]
+        (Record(b"k", b"v", offset="1"), "offset", "expected an int or None, not str"),  # type: ignore[arg-type]
+        ((b"k", b"v"), "", "expected a Record, not tuple"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_an_error_with_its_path(
+    magic: int, codec: Codec, wrong: Record, path: str, said: str
+) -> None:
+    with pytest.raises(EncodeError) as caught:
+        encode([Record(b"k", b"v"), wrong], magic=magic, compression=codec)
+    assert caught.value.path == "$.records[1]" + (f".{path}" if path else "")
+    assert caught.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("headers", "path", "said"),
+    [
+        ([("h", "v")], "[0][1]", "expected bytes or None, not str: encode() makes them of text"),
+        ([("a", b""), (b"h", b"v")], "[1][0]", "expected a string, not bytes"),
+        ([("a", b"", 1)], "[0]", "expected a name and a value, not tuple"),
+        (["ab"], "[0]", "expected a name and a value, not str"),
+    ],
+)
+def test_a_header_of_a_wrong_type_is_an_error_with_its_path(headers: list[Any], path: str, said: str) -> None:
+    for write in (lambda one: encode([one]), lambda one: encode_batch(Batch([one]))):
+        with pytest.raises(EncodeError) as caught:
+            write(Record(b"k", b"v", headers=headers))
+        assert (caught.value.path, caught.value.message) == (f"$.records[0].headers{path}", said)
+
+
+@pytest.mark.parametrize("wrong", [None, "text", 5, ["a"]])
+def test_what_is_no_bytes_is_an_error_that_says_so(wrong: Any) -> None:
+    with pytest.raises(DecodeError, match=f"expected bytes, not {type(wrong).__name__}"):
+        list(decode(wrong))

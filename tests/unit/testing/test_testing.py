@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
+from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kwire
+import kwire.messages
 from kwire import schema
 from kwire.codec import registry
+from kwire.codec.objects import WireMessage
 from kwire.testing import Frame, frames, messages, mutate, mutations
 
 FETCH = schema.message("FetchRequest")
@@ -62,3 +66,24 @@ def test_mutate_is_repeatable_and_nearly_always_changes_something():
     assert sum(one != data for one in once) > 450
     assert {len(one) - len(data) for one in once} >= {0, 1, -1, 8}
     assert isinstance(mutate(b"", random.Random(1), times=20), bytes)
+
+
+@pytest.mark.parametrize("name", ["HeartbeatRequest", "MetadataResponse", "SaslAuthenticateRequest"])
+def test_what_fails_is_printed_as_code_that_can_be_pasted(name: str):
+    message = schema.message(name)
+    seen: list[WireMessage] = []
+
+    @settings(database=None, deadline=None, max_examples=20)
+    @given(messages(message, message.versions.high))
+    def failing(drawn: WireMessage) -> None:
+        seen.append(drawn)
+        raise AssertionError
+
+    with pytest.raises(AssertionError) as caught:
+        failing()
+    (said,) = [note for note in caught.value.__notes__ if "drawn=" in note]
+    code = said.partition("drawn=")[2].rpartition(")")[0]
+    # A comma follows it, and perhaps a comment.
+    (made,) = eval(code, {name: getattr(kwire.messages, name), "UUID": UUID, "inf": math.inf, "nan": math.nan})
+    assert made == seen[-1]
+    assert code.startswith(f"{name}(")
