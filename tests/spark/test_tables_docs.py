@@ -1,0 +1,222 @@
+"""Every SQL query of docs/tables.md runs, and its rows are those that Python makes of the same tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from kwire import capture
+from kwire.tables import table
+
+HERE = Path(__file__).parents[1]
+PAGE = (HERE.parent / "docs" / "tables.md").read_text("utf-8")
+CAPTURES = (
+    "kafka-3.9-zk-kafka-python/pinned-0.9",
+    "kafka-4.3-kraft-java/share",
+    "kafka-4.3-kraft-librdkafka/current",
+    # With rows that nobody answered, and that cannot be read.
+    "kafka-3.9-kraft-raw/every-version",
+)
+BY_NAME = {"records": ("delivery_count", "committed_offset"), "partitions": ("broker_host", "broker_port")}
+NAMES = ("frames", "records", "partitions", "batches", "connections")
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+def queries() -> list[str]:
+    found = re.findall(r"^```sql\n(.*?)\n^```", PAGE, re.DOTALL | re.MULTILINE)
+    return [one.strip() for block in found for one in block.split(";") if one.strip()]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[Tables]:
+    parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in NAMES}
+    parts["commits"] = []
+    columns = {name: [*table(name).schema.names, *BY_NAME.get(name, ())] for name in NAMES}
+    for one in CAPTURES:
+        path = HERE / "golden" / f"{one}.pcap"
+        for name, batch in capture.read(path, tables=NAMES, columns=columns, name=one):
+            parts[name].append(batch)
+        parts["commits"] += capture.read(path, "messages", api="OffsetCommit", direction="request", name=one)
+    made = {name: pa.Table.from_batches(some) for name, some in parts.items()}
+    for name, one in made.items():
+        spark.createDataFrame(one).coalesce(1).createOrReplaceTempView(name)
+    yield {name: one.to_pylist() for name, one in made.items()}
+    for name in made:
+        spark.catalog.dropTempView(name)
+
+
+def of_frame(row: Row) -> tuple[Any, ...]:
+    return row["capture"], row["connection"], row["frame"]
+
+
+def by_client(made: Tables) -> Counter[tuple[Any, ...]]:
+    frames = {of_frame(one): one for one in made["frames"]}
+    records: Counter[tuple[Any, ...]] = Counter()
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    for one in made["records"]:
+        if one["source"] == "produce" and one["status"] == "ok":
+            frame = frames[of_frame(one)]
+            key = frame["client_host"], frame["client_id"], one["topic"]
+            records[key] += 1
+            sizes[key] += len(one["value"] or b"")
+    return Counter((*key, count, sizes[key] or None) for key, count in records.items())
+
+
+def unanswered(made: Tables) -> Counter[tuple[Any, ...]]:
+    asked = [one for one in made["frames"] if one["direction"] == "request" and one["status"] == "ok"]
+    answers: dict[tuple[Any, ...], list[datetime]] = defaultdict(list)
+    for one in made["frames"]:
+        if one["direction"] == "response" and one["correlation_id"] is not None:
+            answers[one["capture"], one["connection"], one["correlation_id"]].append(one["timestamp"])
+    none = [
+        one
+        for one in asked
+        if not any(at >= one["timestamp"] for at in answers[one["capture"], one["connection"], one["correlation_id"]])
+    ]
+    return Counter(of_frame(one) for one in none)
+
+
+def commits(made: Tables) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        (one["body"]["group_id"], topic["name"], each["partition_index"], each["committed_offset"])
+        for one in made["commits"]
+        if one["body"] is not None
+        for topic in one["body"]["topics"]
+        for each in topic["partitions"]
+    )
+
+
+def errors(made: Tables) -> Counter[tuple[Any, ...]]:
+    found = Counter(
+        (one["api_name"], one["topic"], one["error"])
+        for one in made["partitions"]
+        if one["direction"] == "response" and one["status"] == "ok" and one["error"] not in (None, "NONE")
+    )
+    return Counter((*key, count) for key, count in found.items())
+
+
+def lags(made: Tables) -> Counter[tuple[Any, ...]]:
+    refused = {
+        (one["capture"], one["connection"], one["correlation_id"], one["topic"], one["partition"])
+        for one in made["partitions"]
+        if one["api_name"] == "OffsetCommit" and one["error"] not in (None, "NONE")
+    }
+    latest: dict[tuple[Any, ...], tuple[datetime, int]] = {}
+    newest: dict[tuple[Any, ...], int] = {}
+    for one in made["partitions"]:
+        where = one["topic"], one["partition"]
+        key = one["capture"], one["connection"], one["correlation_id"], *where
+        if one["status"] != "ok":
+            continue
+        if one["api_name"] == "OffsetCommit" and one["direction"] == "request" and key not in refused:
+            group = (one["group_id"], *where)
+            latest[group] = max(
+                latest.get(group, (one["frame_timestamp"], -1)), (one["frame_timestamp"], one["offset"])
+            )
+        if one["api_name"] == "Fetch" and one["direction"] == "response" and one["high_watermark"] is not None:
+            newest[where] = max(newest.get(where, -1), one["high_watermark"])
+    return Counter(
+        (*group, offset, newest[group[1:]], newest[group[1:]] - offset)
+        for group, (_, offset) in latest.items()
+        if group[1:] in newest and None not in group
+    )
+
+
+def again(made: Tables) -> Counter[tuple[Any, ...]]:
+    found: dict[tuple[Any, ...], int] = {}
+    for one in made["records"]:
+        if one["source"] == "fetch" and one["status"] == "ok" and (one["delivery_count"] or 0) > 1:
+            key = one["topic"], one["partition"], one["offset"]
+            found[key] = max(found.get(key, 0), one["delivery_count"])
+    return Counter((*key, count) for key, count in found.items())
+
+
+def until_fetched(made: Tables) -> Counter[tuple[Any, ...]]:
+    sent: dict[tuple[Any, ...], list[datetime]] = defaultdict(list)
+    fetched: dict[tuple[Any, ...], list[datetime]] = defaultdict(list)
+    for one in made["records"]:
+        if one["status"] == "ok" and None not in (one["topic"], one["partition"]):
+            produced = one["source"] == "produce"
+            offset = one["committed_offset"] if produced else one["offset"]
+            if offset is not None:
+                (sent if produced else fetched)[one["topic"], one["partition"], offset].append(one["frame_timestamp"])
+    found = {key: min(fetched[key]) - min(times) for key, times in sent.items() if key in fetched}
+    assert all(timedelta(0) <= one < timedelta(minutes=1) for one in found.values())
+    return Counter((*key, one) for key, one in found.items())
+
+
+def by_compression(made: Tables) -> Counter[tuple[Any, ...]]:
+    sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * 5)
+    for one in made["batches"]:
+        if one["source"] == "produce":
+            each = sums[one["topic"], one["partition"], one["compression"]]
+            for at, value in enumerate(
+                (1, one["count"], one["size"], one["uncompressed_size"], one["compressed_size"])
+            ):
+                each[at] += value or 0
+    return Counter((*key, *some[:3], some[3] / some[4] if some[4] else None) for key, some in sums.items())
+
+
+def records_of_batches(made: Tables) -> Counter[tuple[Any, ...]]:
+    batches = Counter((*of_frame(one), one["batch"]) for one in made["batches"] if one["batch"] is not None)
+    return Counter(
+        {
+            (*of_frame(one), one["batch"], one["offset"]): batches[*of_frame(one), one["batch"]]
+            for one in made["records"]
+            if one["batch"] is not None and batches[*of_frame(one), one["batch"]]
+        }
+    )
+
+
+def by_software(made: Tables) -> Counter[tuple[Any, ...]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    for one in made["connections"]:
+        if one["status"] == "ok":
+            key = one["client_host"], one["software_name"], one["software_version"]
+            found[key] += 1
+            sizes[key] += one["client_bytes"]
+    return Counter((*key, count, sizes[key]) for key, count in found.items())
+
+
+EXPECTED: list[tuple[str, Callable[[Tables], Counter[tuple[Any, ...]]], tuple[str, ...]]] = [
+    ("sum(length(r.value)) AS bytes", by_client, ()),
+    ("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
+    ("FROM commits", commits, ()),
+    ("GROUP BY ALL ORDER BY 4 DESC", errors, ()),
+    ("newest - committed AS lag", lags, ()),
+    ("max(delivery_count) AS deliveries", again, ()),
+    ("AS until_fetched", until_fetched, ()),
+    ("AS ratio", by_compression, ()),
+    ("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
+    ("software_name, software_version", by_software, ()),
+]
+
+
+def test_each_query_is_known_here() -> None:
+    found = queries()
+    assert len(found) == len(EXPECTED)
+    for query, (text, _, _) in zip(found, EXPECTED, strict=True):
+        assert text in query
+        # Two nulls are equal in structs.
+        assert ") = (" not in query
+
+
+@pytest.mark.parametrize("number", range(len(EXPECTED)))
+def test_its_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, tables: Tables, number: int) -> None:
+    _, expected, chosen = EXPECTED[number]
+    rows = spark.sql(queries()[number]).collect()
+    found = Counter(tuple(row[name] for name in chosen) if chosen else tuple(row) for row in rows)
+    wanted = expected(tables)
+    assert wanted
+    assert found == wanted
