@@ -443,9 +443,13 @@ def _segment(
 def _segments(files: list[str]) -> list[str]:
     """Those of the files that are log segments, or folders with them."""
     try:
-        from kwire.cli.segments import holds_segments
+        from kwire.cli.segments import holds_segments, what_else
 
-        return [file for file in files if file != "-" and holds_segments(file)]
+        found = [file for file in files if file != "-" and holds_segments(file)]
+        for file in files:
+            if file not in found and (said := what_else(file)) is not None:
+                raise CaptureError(said, file=file)
+        return found
     except ModuleNotFoundError as missing:
         if missing.name in ("numba", "numpy", "pyarrow"):
             raise MissingExtraError("kwire decode", "capture") from None

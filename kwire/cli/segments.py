@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kwire import log
-from kwire.capture.magics import compression
+from kwire.capture.magics import compression, is_capture
 from kwire.errors import KwireError
 from kwire.limits import Limits
-from kwire.opening import open_file
+from kwire.log.files import what_else as what_else_by_name
+from kwire.opening import is_regular, open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.tables.definition import LogTable
 
-__all__ = ["decode", "holds_segments", "segments"]
+__all__ = ["decode", "holds_segments", "segments", "what_else"]
 
 
 def holds_segments(path: str) -> bool:
@@ -36,6 +37,16 @@ def holds_segments(path: str) -> bool:
             return compression(head) is None and log.is_segment(head, path)
     except (KwireError, OSError):
         return False
+
+
+def what_else(path: str) -> str | None:
+    """What ``path`` is if it is another file of a data directory, and neither a segment nor a capture; a sentence."""
+    said = what_else_by_name(Path(path).name)
+    if said is None or not is_regular(path):
+        return None
+    with open_file(path) as file:
+        head = file.read(4)
+    return None if is_capture(head) or compression(head) is not None else said
 
 
 def decode(

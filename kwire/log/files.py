@@ -14,20 +14,27 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kwire.errors import CaptureError
-from kwire.opening import open_file
+from kwire.codec.redacting import METADATA_TOPIC
+from kwire.errors import CaptureError, KwireError
+from kwire.opening import is_regular, open_file
+from kwire.records.control import KRAFT_TYPES
+from kwire.records.reader import decode
 
-__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named"]
+__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "what_else"]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
 _LAST_PARTITION: Final = 2**31 - 1
 _SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
 _CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_HEAD: Final = 17
+"""Bytes that tell a segment."""
+_CONTROL_BATCH: Final = 4096
+"""Bytes that hold a batch with a control record."""
 _LONGEST_METADATA: Final = 4096
 """Bytes of a partition.metadata: a broker writes two short lines."""
 _TOPIC_ID: Final = re.compile(r"^topic_id: *(\S{22}) *$", re.MULTILINE)
@@ -60,12 +67,15 @@ class Segment:
 def find(path: str | Path) -> list[Segment]:
     """The segments of ``path``: a file, a partition's directory, or a data directory with such directories.
 
-    Sorted by topic, partition and first offset. Raises ``CaptureError`` for a directory without segments, ``OSError``
-    where there is nothing or it cannot be read.
+    Sorted by topic, partition and first offset. Raises ``CaptureError`` for a directory without segments and for a file
+    that is none, ``OSError`` where there is nothing or it cannot be read.
     """
     path = Path(path)
     if not path.is_dir():
-        path.stat()
+        with open_file(path, named=True) as file:
+            head = file.read(_HEAD) if is_regular(path) else None
+        if head is not None and not is_segment(head, path.name):
+            raise CaptureError(what_else(path.name) or "no log segment: no batch begins there", file=str(path))
         return [_segment(path)]
     found = [_segment(one) for one in path.iterdir() if has_segment_name(one.name)]
     if not found:
@@ -81,6 +91,27 @@ def find(path: str | Path) -> list[Segment]:
     return sorted(
         found, key=lambda one: (one.topic or "", one.partition or 0, str(one.path.parent), one.base_offset or 0)
     )
+
+
+_OTHERS: Final = (
+    (".timeindex", "the time index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
+    (".index", "the offset index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
+    (".txnindex", "the aborted transactions of a segment", "kwire.log.read_aborted reads it"),
+    (".snapshot", "the state of producers", "kwire.log.read_producers reads it"),
+    ("leader-epoch-checkpoint", "the epochs of leaders", "`kwire segments` of its folder reads it"),
+    ("-checkpoint", "offsets of partitions", "`kwire segments` of its folder reads it"),
+    ("partition.metadata", "the id of a topic", "`kwire segments` of its folder reads it"),
+    ("meta.properties", "the id of a broker and its cluster", "`kwire segments` of its folder reads it"),
+)
+"""Other files of a data directory, by the ends of their names: what they hold, and what reads them."""
+
+
+def what_else(name: str) -> str | None:
+    """What a file of this name is, if it is one of those beside the segments, and what reads it: a sentence."""
+    for end, what, reader in _OTHERS:
+        if name.endswith(end):
+            return f"no log segment, but {what}: {reader}"
+    return None
 
 
 def is_segment(head: bytes, name: str = "") -> bool:
@@ -130,4 +161,18 @@ def _segment(path: Path) -> Segment:
     metadata = None
     with contextlib.suppress(OSError), open_file(beside) as file:
         metadata = file.read(_LONGEST_METADATA).decode("ascii", "replace")
-    return named(path, metadata)
+    found = named(path, metadata)
+    if found.topic is None and _is_of_metadata(path):
+        found = replace(found, topic=METADATA_TOPIC, partition=0)
+    return found
+
+
+def _is_of_metadata(path: Path) -> bool:
+    """Whether a file begins with a control record that only ``__cluster_metadata`` and its snapshots have."""
+    try:
+        with open_file(path) as file:
+            head = file.read(_CONTROL_BATCH)
+        first = next(decode(head, problems=[]), None)
+    except (OSError, KwireError):
+        return False
+    return first is not None and any(first.control_type(one) in KRAFT_TYPES for one in first.records[:1])

@@ -46,7 +46,8 @@ from kwire.protocol.secrets import (
     secret_beginnings,
 )
 from kwire.records.control import CONTROL_TYPES, control_type
-from kwire.wire import uuid_text
+from kwire.schema.model import Message
+from kwire.wire import read_uvarint, uuid_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,8 +180,33 @@ def _metadata(value: bytes | None, secrets: bool, limits: Limits | None) -> Deco
     return message.name, None, {"version": version, **values}
 
 
+def _remote(_key: bytes | None, value: bytes | None, limits: Limits | None) -> Decoded | None:
+    """A record of tiered storage: API key and version as varints, and the message (KIP-405)."""
+    if value is None:
+        return None
+    try:
+        kind, pos = read_uvarint(value, 0)
+        version, pos = read_uvarint(value, pos)
+    except (IndexError, ValueError):
+        raise DecodeError(f"{len(value)} bytes are too few for a type and a version", offset=0) from None
+    message = _by_key(REMOTE, schema.generation()).get(kind)
+    if message is None:
+        return None
+    made = registry.codec(message, version).decode(value, pos, limits)
+    return message.name, None, {"version": version, **made.to_dict(version)}
+
+
+@lru_cache(maxsize=2)
+def _by_key(folder: str, generation: int) -> dict[int, Message]:
+    """The messages of a folder of schemas by their keys."""
+    found = [schema.message(name) for name in schema.names(folder)]
+    return {one.api_key: one for one in found if one.api_key is not None}
+
+
+REMOTE: Final = "remote"
 _COORDINATORS: Final[dict[str, Callable[[bytes | None, bytes | None, Limits | None], Decoded | None]]] = {
     "__consumer_offsets": _typed("groups"),
+    "__remote_log_metadata": _remote,
     "__share_group_state": _typed("share"),
     "__transaction_state": _typed("transactions"),
 }

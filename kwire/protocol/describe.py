@@ -32,7 +32,7 @@ from kwire import schema
 from kwire.codec import registry
 from kwire.codec.objects import WireMessage, WireStruct, dump_json
 from kwire.codec.redacting import SIZE
-from kwire.errors import DecodeError, EncodeError
+from kwire.errors import DecodeError, EncodeError, LimitError
 from kwire.limits import Limits
 from kwire.protocol import secrets as rules
 from kwire.protocol.error_codes import ErrorCode, error_name
@@ -72,6 +72,10 @@ EMBEDDED: Final[dict[str, Place]] = {
 """Message -> fields (through arrays) -> the schema inside."""
 
 
+_SAYS_ANOTHER_VERSION: Final = frozenset({"ConsumerProtocolSubscription"})
+"""Messages of which some clients write an earlier version than they say."""
+
+
 def decode_embedded(name: str, data: bytes, *, exact: bool = False, limits: Limits | None = None) -> dict[str, Any]:
     """An int16 version and a message of the schema ``name`` in that version, as a dict with ``version`` first.
 
@@ -85,7 +89,21 @@ def decode_embedded(name: str, data: bytes, *, exact: bool = False, limits: Limi
     if version < message.versions.low or (exact and version > message.versions.high):
         raise DecodeError(f"version {version} is not known, versions {message.versions} are", layout=name, offset=0)
     known = min(version, message.versions.high)
-    made, end = registry.codec(message, known).decode_prefix(data, 2, limits)
+    try:
+        made, end = registry.codec(message, known).decode_prefix(data, 2, limits)
+    except LimitError:
+        raise
+    except DecodeError:
+        # kafka-go says version 1 of a subscription and writes version 0: to the last byte, that is what it is.
+        if name not in _SAYS_ANOTHER_VERSION or known == message.versions.low:
+            raise
+        known = message.versions.low
+        try:
+            made, end = registry.codec(message, known).decode(data, 2, limits), len(data)
+        except DecodeError:
+            made = None
+        if made is None:
+            raise
     if exact and end != len(data):
         raise DecodeError(f"{len(data) - end} bytes after the end of the message", layout=name, offset=end)
     return {"version": version, **made.to_dict(known)}

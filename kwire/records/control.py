@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-__all__ = ["CONTROL_TYPES", "control_key", "control_type", "control_type_name"]
+__all__ = ["CONTROL_TYPES", "KRAFT_TYPES", "control_key", "control_type", "control_type_name"]
 
 CONTROL_TYPES: Final = (
     "abort",
@@ -22,6 +22,9 @@ CONTROL_TYPES: Final = (
     "kraft_voters",
 )
 """Names of the control types, by number."""
+
+KRAFT_TYPES: Final = frozenset(CONTROL_TYPES[2:])
+"""Those that only the log of ``__cluster_metadata`` and its snapshots have."""
 
 _KEY: Final = struct.Struct(">hh")
 

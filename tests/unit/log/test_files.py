@@ -8,7 +8,7 @@ import pytest
 
 from kwire import log
 from kwire.errors import CaptureError
-from kwire.records import Record, encode
+from kwire.records import CONTROL_TYPES, Record, control_key, encode
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -69,3 +69,48 @@ def test_a_file_name_that_is_no_offset_names_no_segment(name: str, tmp_path: Pat
     assert sum(batch.num_rows for batch in log.read(found)) == 1
     with pytest.raises(ValueError, match="not named by its first offset"):
         log.check_indexes(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (f"{0:020}.index", "the offset index"),
+        (f"{0:020}.timeindex", "the time index"),
+        (f"{0:020}.txnindex", "the aborted transactions"),
+        (f"{0:020}.snapshot", "the state of producers"),
+        ("leader-epoch-checkpoint", "the epochs of leaders"),
+        ("replication-offset-checkpoint", "offsets of partitions"),
+        ("partition.metadata", "the id of a topic"),
+        ("meta.properties", "the id of a broker"),
+        ("notes.txt", "no batch begins there"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", bytes(17), b"version: 0\nmore of it\n"])
+def test_a_file_that_is_no_segment_is_refused_and_named(tmp_path: Path, name: str, said: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(CaptureError, match=f"no log segment.*{said}"):
+        log.find(path)
+
+
+def test_a_segment_may_have_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "copy.index"
+    path.write_bytes(encode([Record(b"a", b"b")]))
+    (one,) = log.find(path)
+    assert (one.topic, one.base_offset) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["bootstrap.checkpoint", "copy", f"{0:020}.log"])
+@pytest.mark.parametrize("kind", CONTROL_TYPES)
+def test_a_log_of_the_metadata_is_known_by_how_it_begins(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(encode([Record(control_key(kind), b"\0\0")], is_control=True) + encode([Record(None, b"v")]))
+    (one,) = log.find(path)
+    # Transactions end in any partition.
+    known = kind not in ("abort", "commit")
+    assert (one.topic, one.partition) == (("__cluster_metadata", 0) if known else (None, None))
+    # What a folder says counts more.
+    folder = tmp_path / "orders-3"
+    folder.mkdir()
+    (one,) = log.find(path.rename(folder / f"{0:020}.log"))
+    assert (one.topic, one.partition) == ("orders", 3)

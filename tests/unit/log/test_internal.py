@@ -13,6 +13,7 @@ import pytest
 
 from kwire import log, schema
 from kwire.codec import registry
+from kwire.errors import DecodeError
 from kwire.log import internal
 from kwire.protocol.describe import encode_embedded
 from kwire.records import Record, control_key, encode
@@ -50,6 +51,30 @@ def test_records_of_the_transaction_and_share_topics_are_decoded() -> None:
     name, made_key, made_value = internal.decode_record("__share_group_state", key, value) or ("", None, None)
     assert (name, (made_key or {})["group_id"]) == ("ShareUpdate", "g")
     assert made_value is not None
+
+
+def test_records_of_remote_log_metadata_are_decoded() -> None:
+    for key, name in enumerate(
+        (
+            "RemoteLogSegmentMetadataRecord",
+            "RemoteLogSegmentMetadataUpdateRecord",
+            "RemotePartitionDeleteMetadataRecord",
+            "RemoteLogSegmentMetadataSnapshotRecord",
+        )
+    ):
+        message = schema.message(name)
+        value = bytes([key, 0]) + body(name, 0)
+        found = internal.decode_record("__remote_log_metadata", None, value)
+        assert found == (name, None, {"version": 0, **registry.message_class(message)().to_dict(0)})
+        with pytest.raises(DecodeError):
+            internal.decode_record("__remote_log_metadata", None, value[:-1])
+        with pytest.raises(DecodeError):
+            internal.decode_record("__remote_log_metadata", None, bytes([key, 99]) + value[2:])
+    for short in (b"", b"\0", b"\x80", b"\0\xff\xff\xff\xff\xff"):
+        with pytest.raises(DecodeError, match="too few for a type and a version"):
+            internal.decode_record("__remote_log_metadata", None, short)
+    assert internal.decode_record("__remote_log_metadata", None, b"\x63\0") is None
+    assert internal.decode_record("__remote_log_metadata", None, None) is None
 
 
 def test_records_of_cluster_metadata_are_decoded() -> None:

@@ -100,3 +100,22 @@ def test_names_and_versions_that_do_not_exist_are_encode_errors() -> None:
         undescribe("HeartbeatResponse", {"error_code": "NO_SUCH_ERROR"})
     with pytest.raises(EncodeError, match="version 77"):
         encode_embedded("ConsumerProtocolSubscription", {"version": 77})
+
+
+def test_a_subscription_that_says_a_later_version_than_it_is_is_read_to_its_last_byte() -> None:
+    """segmentio/kafka-go says version 1 and writes version 0."""
+    plain = encode_embedded("ConsumerProtocolSubscription", {"version": 0, "topics": ["a", "b"], "user_data": b"u"})
+    for version in (1, 2, 3, 77):
+        said = version.to_bytes(2, "big") + plain[2:]
+        for exact in (False, version <= 3):
+            found = decode_embedded("ConsumerProtocolSubscription", said, exact=exact)
+            assert found == {"version": version, "topics": ["a", "b"], "user_data": b"u"}
+        for damaged in (said[:-1], said + b"!"):
+            with pytest.raises(DecodeError):
+                decode_embedded("ConsumerProtocolSubscription", damaged)
+    # No other message is read so.
+    assignment = encode_embedded(
+        "ConsumerProtocolAssignment", {"version": 0, "assigned_partitions": [], "user_data": b""}
+    )
+    with pytest.raises(DecodeError):
+        decode_embedded("ConsumerProtocolAssignment", b"\0\1" + assignment[2:-1])
