@@ -55,6 +55,12 @@ test-unit:  ## unit and property tests (PYTHON=python3.13 VENV=.venv-3.13 for an
 	@.ci/setup dev bench
 	$(PYTEST) $(SIDE_BY_SIDE) $(wildcard tests/unit tests/property) $(ARGS)
 
+.PHONY: test-oldest
+test-oldest: VENV := .venv-oldest
+test-oldest:  ## tests of codecs, records, tables and segments with the oldest packages that are allowed
+	@PIP_CONSTRAINT=tests/oldest.txt .ci/setup test
+	$(PYTEST) $(SIDE_BY_SIDE) --part quick $(addprefix tests/unit/,codec log protocol records tables) $(ARGS)
+
 .PHONY: test-exhaustive
 test-exhaustive:  ## the property tests with many more examples
 	@.ci/setup dev bench

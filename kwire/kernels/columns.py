@@ -215,18 +215,18 @@ def frame_columns(
     for k in range(n_clients):
         met.clients[made.clients[k] + 1] = -1
     told = made.told
-    told[Told.ENDS] = n_ends
-    told[Told.CLIENTS] = n_clients
-    told[Told.RESPONSES] = responses
-    told[Told.NO_API] = no_api
-    told[Told.NO_VERSION] = no_version
-    told[Told.NO_ID] = no_id
-    told[Told.NO_LATENCY] = no_latency
-    told[Told.NO_NAME] = no_name
-    told[Told.MIXED] = mixed
-    told[Told.WRONG] = wrong
-    told[Told.ASKING] = asking
-    told[Told.NOT_OK] = not_ok
+    told[int64(Told.ENDS)] = n_ends
+    told[int64(Told.CLIENTS)] = n_clients
+    told[int64(Told.RESPONSES)] = responses
+    told[int64(Told.NO_API)] = no_api
+    told[int64(Told.NO_VERSION)] = no_version
+    told[int64(Told.NO_ID)] = no_id
+    told[int64(Told.NO_LATENCY)] = no_latency
+    told[int64(Told.NO_NAME)] = no_name
+    told[int64(Told.MIXED)] = mixed
+    told[int64(Told.WRONG)] = wrong
+    told[int64(Told.ASKING)] = asking
+    told[int64(Told.NOT_OK)] = not_ok
 
 
 @kernel

@@ -289,7 +289,7 @@ def _left(
 @kernel
 def is_too_new(facts: Any, api: int, response: int, version: int) -> bool:
     """Whether this is an answer to ApiVersions in a version that was asked for and that nobody knows here."""
-    return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[ApiKey.API_VERSIONS].latest
+    return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[int64(ApiKey.API_VERSIONS)].latest
 
 
 @kernel

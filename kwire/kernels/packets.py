@@ -292,7 +292,7 @@ def _fill_pcapng(
         if off == _BAD_BLOCK:
             return n, pos, int64(Stopped.BAD), last_time
         if off >= 0 and number >= interfaces.shape[0]:
-            counts[Count.INTERFACE] += 1
+            counts[int64(Count.INTERFACE)] += 1
         elif off >= 0:
             interface = interfaces[number]
             if kind != _SIMPLE_PACKET:
@@ -300,7 +300,7 @@ def _fill_pcapng(
                     word(buf, pos + 12, little), word(buf, pos + 16, little), interface.resolution, interface.offset
                 )
                 if last_time <= EARLIEST or last_time >= LATEST:
-                    counts[Count.TIME] += 1
+                    counts[int64(Count.TIME)] += 1
             size = word(buf, pos + (8 if kind == _SIMPLE_PACKET else 24), little)
             _note_packet(packets[n], off, captured, size, last_time, interface.link)
             n += 1

@@ -727,7 +727,7 @@ def _note_segment(
         segment.doubt = doubt
         n_segments += 1
     if missing > 0:
-        counts[Count.SNAPPED] += 1
+        counts[int64(Count.SNAPPED)] += 1
         segment = segments[n_segments]
         segment.stream = stream
         segment.pos = pos + captured
@@ -908,7 +908,7 @@ def _take(
         slots[k] = -1
         now = clock[k]
         k += 1
-        counts[Count.PACKETS] += 1
+        counts[int64(Count.PACKETS)] += 1
         if found != Count.PACKETS:
             counts[found] += 1
             continue
@@ -935,7 +935,7 @@ def _take(
         if (base >= 0 or streams[stream].shift > 0 or streams[2 * slot + 1 - side].shift > 0) and _shift(
             header, base, acknowledged, sequence, streams[stream], streams[2 * slot + 1 - side]
         ):
-            counts[Count.PATH] += 1
+            counts[int64(Count.PATH)] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if base == JOINS:
             # The path begins in the middle of a connection: what is read of it begins behind this packet.
@@ -970,7 +970,7 @@ def _take(
             doubt = int64(0)
             if conn.role != Role.ENCRYPTED and _in_doubt(buf, packet, header, conn, own):
                 doubt = int64(1)
-                counts[Count.WRONG] += 1
+                counts[int64(Count.WRONG)] += 1
             if reached < 0:
                 # The stream begins in the middle. Nothing is before what was acknowledged, or stands behind what was
                 # sent without a byte.

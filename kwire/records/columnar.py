@@ -72,7 +72,7 @@ from kwire.kernels.records import (
 )
 from kwire.kernels.segments import read_set_headers
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
-from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.arrow_types import HEADERS, TIMESTAMP, dtype_of
 from kwire.records.budget import Budget
 from kwire.records.compression import CODECS, decompress
 from kwire.records.constants import CONSTANTS
@@ -1012,8 +1012,8 @@ class _Columns:
             if value == none:
                 return CONSTANTS.get(kind, None, self.rows)
             # Numbers are too many to be kept.
-            return _nullable(kind, np.full(self.rows, value, kind.to_pandas_dtype()), None)
-        out = self._spread(column, kind.to_pandas_dtype())
+            return _nullable(kind, np.full(self.rows, value, dtype_of(kind)), None)
+        out = self._spread(column, dtype_of(kind))
         return _nullable(kind, out, None if none is None else out != none)
 
     def _timestamp_type(self) -> pa.Array:

@@ -25,7 +25,7 @@ from kwire.kernels.columns import spread_texts
 from kwire.kernels.engine import MACHINE, choose
 from kwire.kernels.layouts import ABSENT
 from kwire.kernels.numbers import SLACK
-from kwire.records.arrow_types import DICTIONARY, TIMESTAMP
+from kwire.records.arrow_types import DICTIONARY, TIMESTAMP, dtype_of
 from kwire.records.constants import CONSTANTS
 from kwire.records.portions import MOST_BYTES
 
@@ -254,7 +254,7 @@ def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
 
 def nullable(values: Array, type_: pa.DataType) -> pa.Array:
     """A column of integers that are in the range of the type, null where a value is ABSENT."""
-    values, kind = np.ascontiguousarray(values), type_.to_pandas_dtype()
+    values, kind = np.ascontiguousarray(values), dtype_of(type_)
     absent = values == ABSENT
     if not absent.any():
         return pa.array(values.astype(kind))
@@ -324,7 +324,7 @@ def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None
     They are in the range of the type."""
     made = np.append(values, ABSENT)[which]
     absent = made == ABSENT
-    kind = type_.to_pandas_dtype()
+    kind = dtype_of(type_)
     if not absent.any():
         return pa.array(over(made.astype(kind), counts))
     return pa.array(over(np.where(absent, 0, made).astype(kind), counts), mask=over(absent, counts))

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -78,3 +79,17 @@ def test_kwire_works_from_a_bare_clone(tmp_path: Path) -> None:
     for name in ("kwire", "schemas"):
         shutil.copytree(CHECKOUT / name, tmp_path / "clone" / name, ignore=ignore)
     assert probe(tmp_path / "clone", tmp_path).startswith(str(tmp_path / "clone"))
+
+
+def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    allowed = {}
+    for one in (*project["dependencies"], *extras["capture"], *extras["events"], *extras["fuzz"], *extras["tls"]):
+        name, _, least = one.partition(">=")
+        allowed[name] = least.partition(",")[0]
+    lines = [one for one in (CHECKOUT / "tests" / "oldest.txt").read_text("utf-8").splitlines() if one[0] != "#"]
+    tested = dict(one.split("==") for one in lines)
+    assert tested.keys() == allowed.keys()
+    for name, version in tested.items():
+        assert version.removesuffix(".0").removesuffix(".0") == allowed[name].removesuffix(".0"), name
