@@ -33,6 +33,7 @@ from kwire.records.portions import MOST_BYTES, portions
 
 __all__ = [
     "CORRUPT",
+    "CUT_OFF",
     "MALFORMED",
     "OK",
     "TOO_LARGE",
@@ -52,6 +53,7 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.StructArray)
 OK: Final = "ok"
 CORRUPT: Final = "corrupt"
 MALFORMED: Final = "malformed"
+CUT_OFF: Final = "cut_off"
 TOO_LARGE: Final = "too_large"
 
 

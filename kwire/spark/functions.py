@@ -149,15 +149,18 @@ def decode_response(
     ).alias("decode_response")
 
 
-def decode_records(payload: ColumnOrName, *, topic: ColumnOrName | None = None, secrets: bool = False) -> Column:
+def decode_records(
+    payload: ColumnOrName, *, topic: ColumnOrName | None = None, secrets: bool = False, strict: bool = False
+) -> Column:
     """Decodes a binary column of record sets: what ``records`` fields and log segments hold, in any magic and mixture.
 
     Returns ``array<struct<offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, headers
     array<struct<key string, value binary>>, magic tinyint, compression string, crc_ok boolean, base_offset bigint,
     producer_id bigint, producer_epoch smallint, sequence int, partition_leader_epoch int, is_transactional boolean,
     is_control boolean, control_type string, status string, error string>>``, to be exploded. What cannot be read is an
-    element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. A record set that was cut
-    off in its last entry, as Fetch responses are, is not an error.
+    element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. Bytes that are left over
+    are such an element too: ``cut_off``, since a broker cuts the last entry of a Fetch response where its size ends, or
+    with ``strict``, for what must be whole, ``malformed``.
 
     A record set does not say of which topic it is: where ``topic`` does, secrets are left out of the values of
     ``__cluster_metadata`` (there stands text such as ``{"redacted": 212}``) unless ``secrets`` are wanted.
@@ -167,7 +170,7 @@ def decode_records(payload: ColumnOrName, *, topic: ColumnOrName | None = None, 
     hides = sql.lit(False)
     if topic is not None and not secrets:
         hides = sql.coalesce(_column(topic) == METADATA_TOPIC, sql.lit(False))
-    return _udf(_record_sets, _list_type())(_column(payload), hides).alias("decode_records")
+    return _udf(_record_sets, _list_type())(_column(payload), hides, sql.lit(strict)).alias("decode_records")
 
 
 def api_name(api_key: ColumnOrName) -> Column:
@@ -189,7 +192,7 @@ def _sql_responses(payload: pa.Array, api_key: pa.Array, api_version: pa.Array) 
 
 def _sql_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
     for payload in columns:
-        yield from _windows(payload, pa.nulls(len(payload), pa.bool_()).fill_null(False))
+        yield from _windows(payload, pa.nulls(len(payload), pa.bool_()).fill_null(False), False)
 
 
 _NO: Final = pa.array([False])
@@ -547,26 +550,28 @@ def _structs(rows: Iterable[Row | None], type_: pa.DataType) -> pa.Array:
 
 
 # An iterator, because there can be more in a column of record sets than one Arrow array can hold.
-def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-    for payload, hides in columns:
-        yield from _windows(payload, hides)
+def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+    for payload, hides, strict in columns:
+        yield from _windows(payload, hides, _is_set(strict))
 
 
-def _windows(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
+def _windows(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Array]:
     first = 0
     size = 0
     payload = _bytes_of(payload)
     lengths = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_pylist()
     for row, length in enumerate(lengths):
         if size + length > WINDOW and row > first:
-            yield from _decoded(payload.slice(first, row - first), hides.slice(first, row - first))
+            yield from _decoded(payload.slice(first, row - first), hides.slice(first, row - first), strict)
             first, size = row, 0
         size += length
-    yield from _decoded(payload.slice(first), hides.slice(first))
+    yield from _decoded(payload.slice(first), hides.slice(first), strict)
 
 
-def _decoded(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
-    """The records of each payload of a window, as one array of lists; several where one cannot hold them."""
+def _decoded(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Array]:
+    """The records of each payload of a window, as one array of lists; several where one cannot hold them.
+
+    ``strict``: no entry may be cut off."""
     import numpy as np
 
     from kwire.records.columnar import decode_groups
@@ -577,14 +582,14 @@ def _decoded(payload: pa.Array, hides: pa.Array) -> Iterator[pa.Array]:
     buffer = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     # The window's own bytes only: the column's buffer can be larger than the decoder takes.
     for part in decode_groups(buffer[ends[0] : ends[-1]], ends[:-1] - ends[0], ends[1:] - ends[:-1]):
-        yield _lists(payload.slice(part.first, part.sets), hides.slice(part.first, part.sets), part.found)
+        yield _lists(payload.slice(part.first, part.sets), hides.slice(part.first, part.sets), part.found, strict)
 
 
-def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array:
+def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns, strict: bool) -> pa.Array:
     import numpy as np
 
     from kwire.log.internal import MAY_HIDE, of_metadata
-    from kwire.records.verdicts import among, verdict, words_of
+    from kwire.records.verdicts import CUT_OFF, MALFORMED, among, verdict, words_of
 
     columns = [*found.batch.columns, *verdict(found.batch.column("crc_ok"))]
     if hides.true_count:
@@ -599,7 +604,17 @@ def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns) -> pa.Array
         {"status": word, "error": f"record set at byte {offset}: {said}"}
         for word, (_, offset, said) in zip(words, problems, strict=True)
     ]
-    set_index = np.concatenate([found.set_index, np.array([index for index, _, _ in problems], np.int32)])
+    wrong_sets = [index for index, _, _ in problems]
+    # A problem behind which the next entry cannot be found says of the rest that it is there.
+    stopped = {index for index, offset, _ in problems if offset >= found.consumed[index]}
+    sizes = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_numpy()
+    for index in np.flatnonzero(found.consumed < sizes).tolist():
+        if index not in stopped:
+            at = int(found.consumed[index])
+            said = f"record set at byte {at}: no whole entry is in the {int(sizes[index]) - at} bytes that are left"
+            wrong_sets.append(index)
+            wrong.append({"status": MALFORMED if strict else CUT_OFF, "error": said})
+    set_index = np.concatenate([found.set_index, np.array(wrong_sets, np.int32)])
     values = among(values, pa.array(wrong, record_type()), set_index)
     counts = np.bincount(set_index, minlength=len(payload))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]).astype(np.int32)

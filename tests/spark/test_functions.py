@@ -20,6 +20,7 @@ import kwire
 import kwire.messages
 import kwire.spark
 from kwire.protocol.describe import to_json
+from kwire.records import Record, encode
 from kwire.spark import functions
 
 METADATA = kwire.encode_request(
@@ -250,13 +251,30 @@ def test_decode_records_keeps_what_is_good_around_what_is_bad(spark: SparkSessio
     assert made[:2] == [None, []]
     found = [[(row.offset, row.status) for row in rows] for rows in made[2:]]
     assert found == [
-        [(5, "ok")],
+        [(5, "ok"), (None, "cut_off")],
         [(5, "corrupt"), (6, "ok")],
         [(5, "ok"), (6, "ok"), (None, "malformed")],
         [(None, "malformed")],
         [(5, "ok"), (6, "ok")],
     ]
     assert "at byte 76" in made[4][2].error
+
+
+def test_decode_records_says_what_is_left_over(spark: SparkSession) -> None:
+    batch = encode([Record(b"k", b"v" * 50, offset=number) for number in range(10)])
+    payloads = [batch[:300], bytes(range(100)), b"\0" * 5, batch + batch[:20], batch, b""]
+    frame = binary(spark, *payloads).coalesce(1)
+    sql_made = [one[0] for one in frame.selectExpr("kwire_decode_records(payload)").collect()]
+    for strict, word in ((False, "cut_off"), (True, "malformed")):
+        made = collect(frame, kwire.spark.decode_records("payload", strict=strict))
+        assert [[row.status for row in rows] for rows in made] == [
+            [word], [word], [word], [*["ok"] * 10, word], ["ok"] * 10, [],
+        ]  # fmt: skip
+        assert [row.error for row in made[0]] == [
+            "record set at byte 0: no whole entry is in the 300 bytes that are left"
+        ]
+        assert made[3][-1].error == f"record set at byte {len(batch)}: no whole entry is in the 20 bytes that are left"
+        assert made == sql_made or strict
 
 
 @pytest.mark.wide
