@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -295,24 +296,49 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Sto
     info = filesystem.get_file_info(root)
     if info.type == fs.FileType.File:
         return [File(filesystem, info.path, prefix + info.path, info.size, True, info.mtime)]
-    pattern = None
+    files: list[File] = []
+
+    def take(infos: Iterable[Any], taken: Callable[[str], Any], asked: bool) -> None:
+        for one in infos:
+            if one.type == fs.FileType.File and taken(one.path):
+                files.append(File(filesystem, one.path, prefix + one.path, one.size, asked, one.mtime))
+
+    folders = [root]
     if info.type == fs.FileType.NotFound:
         root, wild = _split(root)
         if not wild:
             return []
         pattern = _pattern(root, wild)
-        recursive = "/" in wild or "**" in wild
-    files = []
-    for info in _listed(filesystem, root, recursive):
-        if info.type != fs.FileType.File:
-            continue
-        if pattern is not None:
-            taken = pattern.fullmatch(info.path) is not None
-        else:
-            taken = wanted(info.path[len(root) :].lstrip("/"))
-        if taken:
-            files.append(File(filesystem, info.path, prefix + info.path, info.size, pattern is not None, info.mtime))
+        take(_listed(filesystem, root, "/" in wild or "**" in wild), pattern.fullmatch, True)
+        folders = _folders(filesystem, root, wild, pattern)
+    for folder in folders:
+        start = len(folder)
+        take(_listed(filesystem, folder, recursive), lambda path: wanted(path[start:].lstrip("/")), False)  # noqa: B023
     return sorted(files, key=lambda file: file.name)
+
+
+def _folders(filesystem: Any, root: str, wild: str, pattern: re.Pattern[str]) -> list[str]:
+    """The folders that a pattern matches, hidden ones where its last name begins as theirs do. With ``**`` it matches
+    what is in them itself."""
+    if "**" in wild:
+        return []
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive="/" in wild))
+        found = [one.path for one in infos if one.type == fs.FileType.Directory]
+    else:
+        found, level = [], [Path(root)]
+        for _ in range(wild.count("/") + 1):
+            level = [one for folder in level for one in _children(folder)]
+            found += map(str, level)
+    hidden = wild.rpartition("/")[2][:1] in "._"
+    return sorted(one for one in found if pattern.fullmatch(one) and (hidden or visible(one.rpartition("/")[2])))
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return [one for one in folder.iterdir() if one.is_dir()]
+    except OSError:
+        return []
 
 
 def _listed(filesystem: Any, root: str, recursive: bool) -> list[Any]:

@@ -124,9 +124,9 @@ def test_other_spellings_are_read_alike_and_written_canonically(data: st.DataObj
 def test_what_is_valid_is_read_and_written_by_the_generated_code_alone(data: st.DataObject):
     """A second try costs ten times as much, and nobody would see it: it gives the same values."""
     message, version = data.draw(layouts(kinds=KINDS), label="layout")
-    drawn = data.draw(messages(message, version), label="message")
+    # Elements of one size are read together, which tags that nobody knows undo; and text that is not UTF-8 is seldom.
+    drawn = data.draw(messages(message, version, unknown_tags=False), label="message")
     compiled = registry.codec(message, version, "compiled")
-    # Text that is not UTF-8 is seldom.
     assume("\\udc" not in ascii(drawn.to_dict()))
     with pytest.MonkeyPatch.context() as patched:
         for name in ("decode", "encode"):

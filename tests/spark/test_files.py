@@ -199,3 +199,63 @@ def _block(kind: int, body: bytes) -> bytes:
     body += bytes(-len(body) % 4)
     size = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + size + body + size
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in (
+        "2026-11-01/a.pcap",
+        "2026-11-01/_SUCCESS",
+        "2026-11-02/b.pcap",
+        "2026-11-02/deep/c.pcap",
+        "2026-12-01/d.pcap",
+        "2026-11-top.pcap",
+        "_temporary/e.pcap",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("2026-11-*", "a b c top"),
+        ("2026-11-0*", "a b c"),
+        ("2026-11-0*/", "a b c"),
+        ("2026-*-01", "a d"),
+        ("2026-1[12]-0{1,2}", "a b c d"),
+        ("*", "a b c d top"),
+        ("_temp*", "e"),
+        # What a pattern names itself is taken whatever it is called.
+        ("2026-11-*/*", "_SUCCESS a b c"),
+        ("2026-11-*/d*", "c"),
+        ("2026-11-0*/*.pcap", "a b"),
+        ("2026-11-**", "_SUCCESS a b c top"),
+        ("2025-*", ""),
+    ],
+)
+def test_a_pattern_that_matches_folders_reads_them(
+    tree: Path, pattern: str, names: str, store: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tree)
+    if store:
+        # Another file system than that of this machine, with the same files.
+        filesystem = fs.SubTreeFileSystem(str(tree.parent), fs.LocalFileSystem())
+        monkeypatch.setattr(files, "filesystem_of", lambda path, _stores: (filesystem, path.rstrip("/"), ""))
+        root = tree.name
+    if not names:
+        with pytest.raises(CaptureError, match="no such file"):
+            files.find([f"{root}/{pattern}"])
+        return
+    found = files.find([f"{root}/{pattern}"])
+    shown = [Path(one.path).name.removesuffix(".pcap").removeprefix("2026-11-") for one in found]
+    assert sorted(shown) == sorted(names.split())
+
+
+def test_a_link_to_a_folder_above_is_no_endless_pattern(tree: Path) -> None:
+    (tree / "2026-11-01" / "loop").symlink_to(tree)
+    found = files.find([f"{tree}/2026-*/*/*"])
+    assert all(Path(one.path).is_file() for one in found)
+    assert len(found) < 50
