@@ -957,7 +957,7 @@ class _Encoder(_Source):
             assert struct_ is not None
             assert issubclass(struct_, WireStruct)
             one = self.name("x")
-            checks = [f"{one}.unknown_tagged_fields"]
+            checks = [f"{one} is None", f"{one}.unknown_tagged_fields"]
             checks += [
                 self.differs(each, f"{one}.{each.name}", struct_.STRUCTS.get(each.name)) for each in struct_.FIELDS
             ]
