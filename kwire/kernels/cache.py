@@ -213,7 +213,7 @@ def announce() -> None:
             flush=True,
         )
     print(
-        "kwire: compiling its kernels, once on this machine; this takes about twenty seconds "
+        "kwire: compiling its kernels, once on this machine; this takes a minute or two "
         "('kwire compile' does it ahead)",
         file=sys.stderr,
         flush=True,

@@ -48,6 +48,10 @@ class Heard:
     plains: list[Plain]
 
 
+_FOLDER = tempfile.TemporaryDirectory(prefix="kwire-tls-")
+"""Removed when Python ends."""
+
+
 def pieces(wire: Iterable[tuple[int, bytes]], size: int) -> Iterable[tuple[int, bytes]]:
     for side, data in wire:
         for at in range(0, len(data), size):
@@ -102,7 +106,7 @@ def _certificate(kind: str) -> Path:
     )
     form = serialization.Encoding.PEM
     text = key.private_bytes(form, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    path = Path(tempfile.mkdtemp(prefix="kwire-tls-")) / "both.pem"
+    path = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "both.pem"
     path.write_bytes(text + made.public_bytes(form))
     return path
 
@@ -115,7 +119,7 @@ def contexts(version: ssl.TLSVersion, ciphers: str | None, kind: str) -> tuple[s
         one.minimum_version = one.maximum_version = version
         if ciphers is not None:
             one.set_ciphers(f"{ciphers}:@SECLEVEL=0")
-    keys = Path(tempfile.mkdtemp(prefix="kwire-tls-")) / "keys"
+    keys = Path(tempfile.mkdtemp(dir=_FOLDER.name)) / "keys"
     client.keylog_filename = str(keys)
     return client, server, keys
 
