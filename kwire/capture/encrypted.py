@@ -15,6 +15,9 @@ Rules kept here:
   are: they give it its one row, with a ``Reason``.
 - Positions of plaintext are never behind those of the ciphertext, so those that tracking notes (acknowledgements, the
   end of a stream) never cut off what was read; the end of a stream is moved once its last byte has been dealt with.
+- Once a stream was read to its end, ``end`` is that of the plaintext, and ``end_order`` the packet that completed it.
+- A hello marks a connection as TLS only if nothing of it was put in order before. Framing has seen that, and it cannot
+  be taken back.
 - The state of a connection can be given out and taken back; there is no key in it.
 """
 
@@ -476,7 +479,10 @@ class Encrypted:
         self._segments = kept
 
     def note_holes(self, known: Known) -> None:
-        """Behind ``streams.place``, which sees none in plaintext: says where there are holes."""
+        """Says where the ciphertext has holes, after ``streams.place``, which sees none in plaintext.
+
+        Tracking needs to know whether acknowledgements matter.
+        """
         for slot in self._holed:
             known.streams["holed"][2 * slot : 2 * slot + 2] = self._of[slot].rows["holed"]
 

@@ -122,7 +122,7 @@ class Frames:
     """The frames of a part of a capture, in order of time.
 
     ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
-    none, and are ``frames["seen"][i]``.
+    none, and are ``frames["seen"][i]``. A list of ``Frames`` therefore holds the whole capture.
     """
 
     def __init__(self, table: Array, data: Array, connections: Array, names: Array, pool: Array) -> None:

@@ -1,6 +1,6 @@
 """Turns a layout into Python source: one flat decoder and one flat encoder per (message, version).
 
-What makes the generated code fast (figures in ARCHITECTURE.md):
+What makes the generated code fast (figures in docs/design):
 
 - Neighbouring fixed-width fields, the length prefix or tag count that follows them included, are one ``struct`` call.
 - Objects are allocated in bulk, without ``__init__``; every slot is then assigned, absent fields with their default.

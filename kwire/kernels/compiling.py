@@ -14,6 +14,8 @@ Rules kept here, for all kernels:
 - ``error_model="numpy"``: no kernel divides by a value from the input without a check.
 - ``_nrt=False``: no reference is counted, nothing can be allocated.
 - Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
+- A name that a kernel uses stands in its module when the twin is made. Globals are copied then, so machine code does
+  not see a function that is patched later.
 - What numba keeps private is used in ``kwire.kernels.fence`` only, and not needed: without it compiling takes longer.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
   code that was compiled is used all the same. A file that is damaged is as good as none.

@@ -152,7 +152,8 @@ _state: Final = _State()
 def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
     """The engine for ``size`` more bytes of input; ``packets`` and ``frames`` in it count besides, once they are known.
 
-    Says on standard error, once, when this is where kernels will be compiled.
+    Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work: what Python
+    has read adds up over the process, whoever read it.
     """
     if _state.fixed is not None:
         return _state.fixed

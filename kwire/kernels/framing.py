@@ -22,7 +22,12 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   row comes when what is behind it does, so that the latest of its bytes that were captured date it.
 - Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
   kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
-- What a frame is numbered by (``order``) is the packet that settled it.
+- What a frame is numbered by (``order``) is the packet that settled it. Rows are in order neither of streams nor of
+  time: ``Tracker._read`` sorts them.
+- Where responses are searched after a hole, they wait until the requests have no hole: what they may answer is not
+  known before.
+- While an unnamed first request waits (``Way.unsure``), nothing of the other direction is read: responses are searched
+  by the requests that wait, and would be passed over.
 """
 
 from __future__ import annotations
@@ -933,7 +938,7 @@ def _has_another(window: Window, capture: Capture, facts: Facts, scratch: Scratc
     """Whether a segment inside of the frame at ``at``, which says that it ends at position ``end``, begins with another
     frame, while this one is not what its layout says, or ``MOST_ANSWERS`` do: its size is wrong then.
 
-    Each segment is looked at once, by what there was when it came.
+    Each segment is looked at once, by what there was when it came, or windows would matter.
     """
     data, pieces = window.data, window.pieces
     client = capture.connections[way.slot].client

@@ -46,6 +46,7 @@ __all__ = [
     "JOINED",
     "LINKS",
     "PART",
+    "TUNNELS",
     "Flag",
     "Header",
     "Layer",
@@ -60,7 +61,10 @@ MOST_LAYERS: Final = 48
 
 
 class Layer(IntEnum):
-    """What stands at some place of a packet. The numbers begin behind those of ``Count``, which end the way."""
+    """What stands at some place of a packet. The numbers begin after those of ``Count``.
+
+    ``innermost`` goes on while a number is at least ``ETHERNET``. Keep 16 to 63 free: they are in neither of both.
+    """
 
     ETHERNET = 64
     IP = 65
@@ -198,6 +202,19 @@ _ETHER_BRIDGED: Final = 0x6558
 """An Ethernet frame, in a tunnel."""
 _ETHER_ERSPAN: Final = 0x88BE
 _ETHER_ERSPAN_3: Final = 0x22EB
+
+TUNNELS: Final = {
+    _VLAN: "vlan",
+    Layer.PPPOE: "pppoe",
+    Layer.GRE: "gre",
+    Layer.ERSPAN_2: "erspan",
+    Layer.ERSPAN_3: "erspan",
+    Layer.VXLAN: "vxlan",
+    Layer.VXLAN_GPE: "vxlan-gpe",
+    Layer.GENEVE: "geneve",
+    Layer.GTP: "gtp",
+}
+"""The word for each number that stands in the upper half of ``Header.tunnel``."""
 
 _ETHERNET_SIZE: Final = 14
 _COOKED_SIZE: Final = 16
@@ -965,6 +982,8 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
             layer, at = _ip(buf, at, end)
         elif layer == Layer.IPV4:
             layer, at = _ipv4(buf, at, end, header)
+            # An outer packet bounds what is inside. A segment's length is still that of the innermost header, because
+            # mirrors cut packets off.
             end = min(end, header.wire_end)
         elif layer == Layer.IPV6:
             layer, at = _ipv6(buf, at, end, header)

@@ -269,7 +269,8 @@ class Connection(Row):
     closed_clock: int
     """After RST: as long as the clock shows no more than this, bytes that were sent before it may be captured."""
     settled_order: int
-    """When its role could be told; none of its frames is complete before that."""
+    """When its role could be told, by itself or by its broker, whichever is earlier; none of its frames is complete
+    before that. Otherwise frame numbers would depend on whether both are in one window."""
     begun_order: int
     """The first packet with data that was captured of it, as far as its role was not known then; -1 before that."""
     looks: int

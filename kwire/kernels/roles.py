@@ -714,7 +714,11 @@ def _next_packet(window: Window, conn: Any, a: int, b: int, now: int) -> int:
 @kernel
 def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any, a: int, end: int) -> None:
     """Sets the role of a connection, whose active streams are rows ``a`` to ``end`` - 1, if what is there tells it, and
-    with which packet it did."""
+    with which packet it did.
+
+    Set nothing but the role. In a later window a known broker may give the role instead, and both ways must leave the
+    same state. A first token of Kerberos is therefore found again when it is read (``is_kerberos``).
+    """
     if conn.role != Role.UNKNOWN:
         return
     pieces = window.pieces
@@ -746,6 +750,7 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
                 conn.begun_order = now
         over = conn.closed_order <= now or now >= AT_THE_END
         if complete or crowded or over or conn.looks >= conn.next_look:
+            # Each look costs what all packets so far hold together, so looks become rare.
             conn.next_look = conn.looks + 1 if conn.looks < OFTEN else 2 * conn.looks
             late = over or crowded or conn.looks >= OFTEN
             winner = _requesting_side(window, facts, scratch, streams, conn, a, b, now, over, late)

@@ -55,8 +55,8 @@ MOST_WAITING: Final = 4 << 20
 MOST_BEFORE: Final = 64 << 10
 """Bytes that wait for the beginning of a stream that begins in the middle."""
 LINGERS: Final = 4096
-"""Packets behind the end of a connection of unknown kind up to which its bytes are kept: another one may show that it
-was to a broker."""
+"""Packets after the end of a connection of unknown kind for which its bytes are kept: another one may show that it
+was to a broker. A broker that is known later says nothing of it, or the size of windows would decide."""
 LEAST: Final = SEGMENT.itemsize
 """Bytes that a segment behind a hole counts for at least: many may have a byte, or none that the capture has."""
 
@@ -756,6 +756,7 @@ def keep(
     """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
     into them).
 
+    Pieces are given back whole, from their first byte on: framing may believe a frame because a segment begins with it.
     Nothing is kept of connections that are of no interest or over, but for those of unknown kind that ended up to
     ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before, which
     nobody needs any more.

@@ -335,7 +335,8 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DE
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
     It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
-    are control records. A record that would become more than ``limits`` allow is not decoded, and where there are
+    are control records. It needs values as they are (``log.read(..., secrets=True)``), and leaves out what is secret
+    itself. A record that would become more than ``limits`` allow is not decoded, and where there are
     ``status`` and ``error``, they say so.
     """
     import pyarrow as pa

@@ -26,7 +26,7 @@ import pyarrow as pa
 from kwire import schema
 from kwire.capture.frames import Frame, Frames, sentence
 from kwire.errors import KwireError
-from kwire.kernels.layers import Layer
+from kwire.kernels.layers import TUNNELS
 from kwire.kernels.layouts import ABSENT, Reason, Role, Status
 from kwire.protocol.error_codes import error_name
 from kwire.protocol.sasl import refusal, refused_by
@@ -163,19 +163,6 @@ _ROLES: Final = {
     Role.OTHER: "other",
     Role.UNKNOWN: "unknown",
 }
-
-_TUNNELS: Final = {
-    0x8100: "vlan",
-    Layer.PPPOE: "pppoe",
-    Layer.GRE: "gre",
-    Layer.ERSPAN_2: "erspan",
-    Layer.ERSPAN_3: "erspan",
-    Layer.VXLAN: "vxlan",
-    Layer.VXLAN_GPE: "vxlan-gpe",
-    Layer.GENEVE: "geneve",
-    Layer.GTP: "gtp",
-}
-"""By what ``layers.Header.tunnel`` has in its upper half."""
 
 _SOFTWARE: Final = 3
 """ApiVersions has the name of the client's software from this version on (KIP-511)."""
@@ -685,7 +672,7 @@ class _Lists:
 
 
 def _tunnel(number: int) -> str:
-    return f"{_TUNNELS.get(number >> 32, 'tunnel')}:{number & 0xFFFFFFFF}"
+    return f"{TUNNELS.get(number >> 32, 'tunnel')}:{number & 0xFFFFFFFF}"
 
 
 def _shown_apis(row: showing.Row) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import wrapped
 from packets import ACK, ETHERNET, LOOP, NULL, RAW, SLL, SLL2, SYN, Packet, buffer, link
 
+from kwire.kernels import layers
 from kwire.kernels.engine import Engine
 from kwire.kernels.layers import HEADER, LINKS, Layer, innermost
 from kwire.kernels.layouts import PACKET
@@ -339,3 +342,14 @@ def test_any_bytes_behind_any_header_are_counted_as_something(engine: Engine) ->
             for _ in range(some.randrange(1, 6)):
                 changed[some.randrange(len(data))] = some.choice((0, 255, some.randrange(256)))
             headers(engine, bytes(changed), kind, some.randrange(len(data) + 1))
+
+
+def test_every_tunnel_has_a_word() -> None:
+    source = Path(layers.__file__).read_text()
+    named = {source_of(one) for one in layers.TUNNELS}
+    assert set(re.findall(r"header\.tunnel = int64\((\S+)\) <<", source)) == named
+
+
+def source_of(number: int) -> str:
+    """How the source spells what stands in the upper half of ``Header.tunnel``."""
+    return f"Layer.{number.name}" if isinstance(number, layers.Layer) else "_VLAN"
