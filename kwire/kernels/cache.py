@@ -37,7 +37,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-__all__ = ["announce", "digest", "filled", "folder"]
+__all__ = ["announce", "digest", "filled", "folder", "read", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
@@ -117,6 +117,26 @@ def _remove_old(current: Path) -> None:
 def filled() -> bool:
     """Whether there is machine code of these sources already (not necessarily of every kernel)."""
     return _holds_code(folder())
+
+
+def read(name: str) -> bytes | None:
+    """What was kept beside the machine code under this name; ``None`` where nothing was."""
+    try:
+        return (folder() / name).read_bytes()
+    except OSError:
+        return None
+
+
+def write(name: str, data: bytes) -> None:
+    """Keeps something beside the machine code, as a whole. A folder that cannot be written is no error."""
+    part = folder() / f".{secrets.token_hex(8)}"
+    with contextlib.suppress(OSError):
+        try:
+            with part.open("xb") as file:
+                file.write(data)
+            part.replace(folder() / name)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _holds_code(path: Path) -> bool:

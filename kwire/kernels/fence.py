@@ -78,6 +78,8 @@ _libraries: Final = _Fence(
         "JITCodeLibrary._finalize_dynamic_globals": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._optimize_final_module": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCodeLibrary._get_module_for_linking": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary._get_compiled_object": (getattr(codegen, "JITCodeLibrary", None), "self"),
+        "JITCodeLibrary.serialize_using_object_code": (getattr(codegen, "JITCodeLibrary", None), "self"),
         "JITCPUCodegen.create_library": (getattr(codegen, "JITCPUCodegen", None), "self name kwargs"),
         "JITCPUCodegen.set_env": (getattr(codegen, "JITCPUCodegen", None), "self env_name env"),
         "JitEngine.is_symbol_defined": (getattr(codegen, "JitEngine", None), "self name"),
@@ -87,6 +89,7 @@ _cache: Final = _Fence(
     "cache",
     {
         "FunctionCache.load_overload": (getattr(caching, "FunctionCache", None), "self sig target_context"),
+        "FunctionCache._load_overload": (getattr(caching, "FunctionCache", None), "self sig target_context"),
         "FunctionCache.save_overload": (getattr(caching, "FunctionCache", None), "self sig data"),
         "FunctionCache._guard_against_spurious_io_errors": (getattr(caching, "FunctionCache", None), "self"),
         "_CacheLocator.from_function": (getattr(caching, "_CacheLocator", None), "py_func py_file"),
@@ -137,9 +140,17 @@ if _cache.open:
     class _Cache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = _Implementation
 
+        counts_references = True
+        """Whether the function may: then its code calls what numba sets up when a context is refreshed."""
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
-                return super().load_overload(sig, target_context)
+                if self.counts_references:
+                    return super().load_overload(sig, target_context)
+                # A refresh makes everything known that numba can compile: 0.3 s. Code of a kernel needs none of it, and
+                # compiling refreshes the context by itself.
+                with self._guard_against_spurious_io_errors():
+                    return self._load_overload(sig, target_context)
             except Exception:  # what unpickling of damaged bytes raises may be anything
                 with contextlib.suppress(OSError):
                     self.flush()
@@ -155,6 +166,7 @@ def keep(dispatcher: Any) -> None:
     """The machine code of a dispatcher of numba is kept on disk, and loaded from there."""
     if _cache.open:
         dispatcher._cache = _Cache(dispatcher.py_func)
+        dispatcher._cache.counts_references = dispatcher.targetoptions.get("_nrt", True)
 
 
 # --- How an index is checked -------------------------------------------------------------------------------------
@@ -209,6 +221,25 @@ if _libraries.open:
                 if not one.is_declaration and one.linkage == codegen.ll.Linkage.linkonce_odr:
                     one.linkage = "internal"
             super()._optimize_final_module()
+
+        def serialize_using_object_code(self) -> Any:
+            """The machine code, with a module that has its names and no bodies: nobody links an entry into another
+            kernel, and to read the whole module takes as long as to load the code."""
+            self._ensure_finalized()
+            module = self._final_module
+            lines = [f'target triple = "{module.triple}"', f'target datalayout = "{module.data_layout}"']
+            for made, body in (
+                (module.functions, "define void @{}() {{ unreachable }}"),
+                (module.global_variables, "@{} = global i64 0"),
+            ):
+                lines += [
+                    body.format(f'"{one.name}"')
+                    for one in made
+                    if not one.is_declaration
+                    and one.linkage not in (codegen.ll.Linkage.internal, codegen.ll.Linkage.private)
+                ]
+            names = codegen.ll.parse_assembly("\n".join(lines))
+            return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
 
 
 class _Compiling:

@@ -2,19 +2,27 @@
 
 Kernels know no schemas: they get a table of numbers by API key, the programs that read ``acks`` of a Produce request,
 and those that judge whether bytes are a frame of some API and version, header included. All are made when they are
-first needed (in 0.03 s), and again when a folder of schemas was loaded in between.
+first needed, and again when a folder of schemas was loaded in between.
+
+Those of the built-in schemas take 0.3 s to make, so they are kept beside the machine code, in a file that is named by a
+digest of everything they are made of. What is in that file decides nothing but speed: one that is damaged or missing is
+made again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 from functools import lru_cache
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
 import numpy as np
 
 from kwire import schema
+from kwire.kernels import cache
 from kwire.kernels.layouts import API_FACTS
-from kwire.kernels.programs import COMPACT, Op, ProgramSet, compile_program
+from kwire.kernels.programs import COMPACT, INSTRUCTION, Op, ProgramSet, compile_program
 from kwire.kernels.roles import Facts
 from kwire.protocol.headers import request_header_version, response_header_version
 from kwire.schema.keys import ApiKey
@@ -28,10 +36,55 @@ def facts() -> Facts:
     return _facts(schema.generation())
 
 
+_TYPES: Final = Facts(API_FACTS, INSTRUCTION, *[np.dtype(np.int64)] * 2, INSTRUCTION, np.dtype(np.int64))
+"""Of what stands in a file, in this order."""
+
+
 @lru_cache(maxsize=1)
 def _facts(generation: int) -> Facts:
-    keys = list(schema.api_keys())
-    return Facts(_api_facts(keys), *_acks_programs(), *_layout_programs(keys))
+    name = f"facts-{_digest()}.npy" if generation == 0 else None
+    found = _unpacked(cache.read(name)) if name else None
+    if found is None:
+        keys = list(schema.api_keys())
+        found = Facts(_api_facts(keys), *_acks_programs(), *_layout_programs(keys))
+        if name:
+            packed = io.BytesIO()
+            for one in found:
+                np.save(packed, one.view(_plain(one.dtype)), allow_pickle=False)
+            cache.write(name, packed.getvalue())
+    return found
+
+
+def _plain(dtype: Any) -> Any:
+    """The fields of a dtype, without the class of its rows."""
+    return np.dtype([(name, dtype[name]) for name in dtype.names]) if dtype.names else dtype
+
+
+def _unpacked(data: bytes | None) -> Facts | None:
+    if data is None:
+        return None
+    packed, arrays = io.BytesIO(data), []
+    try:
+        for dtype in _TYPES:
+            one = np.load(packed, allow_pickle=False)
+            if one.dtype != _plain(dtype):
+                return None
+            arrays.append(one.view(dtype))
+    except (ValueError, OSError, EOFError):
+        return None
+    return Facts(*arrays)
+
+
+def _digest() -> str:
+    """What the facts are made of: kernels, what reads schemas, and the schemas, as 16 hexadecimal digits."""
+    made = hashlib.sha256(cache.digest().encode())
+    package = files("kwire")
+    code = [package.joinpath("protocol", name) for name in ("facts.py", "headers.py")]
+    code += [one for one in package.joinpath("schema").iterdir() if one.name.endswith(".py")]
+    texts = [(one.name, one.read_bytes()) for one in code]
+    for name, text in (*sorted(texts), *schema.texts()):
+        made.update(f"{name} {len(text)}\n".encode() + text)
+    return made.hexdigest()[:16]
 
 
 def _api_facts(keys: list[int]) -> Any:

@@ -13,7 +13,7 @@ from kwire.schema.loader import Catalog
 from kwire.schema.model import Message
 from kwire.schema.parser import parse
 
-__all__ = ["api_keys", "generation", "kept", "load_folder", "message", "names", "parse", "request", "response"]
+__all__ = ["api_keys", "generation", "kept", "load_folder", "message", "names", "parse", "request", "response", "texts"]
 
 _catalog = Catalog()
 _kept: list[dict[Any, Any]] = []
@@ -53,6 +53,11 @@ def api_keys() -> dict[int, str]:
 def generation() -> int:
     """How many folders were loaded so far: what was made of all messages is out of date when it has changed."""
     return _catalog.generation
+
+
+def texts() -> list[tuple[str, bytes]]:
+    """The names and contents of the built-in schema files, in order."""
+    return _catalog.texts()
 
 
 def kept() -> dict[Any, Any]:

@@ -158,6 +158,10 @@ class Catalog:
             self.generation += 1
         return list(found.values())
 
+    def texts(self) -> list[tuple[str, bytes]]:
+        """The files of the built-in schemas: names and contents."""
+        return [(name, file.read_bytes()) for name, file in _walk(self._open_root(), "")]
+
     # -- inside
 
     def _find_by_key(self, kind: str, api_key: int) -> Message | None:

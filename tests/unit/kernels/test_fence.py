@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kwire.kernels import fence
+from kwire.kernels import cache, fence
 
 CALL = """
 import numpy as np
@@ -63,6 +63,25 @@ def test_a_part_whose_parameters_have_changed_is_not_used_and_kernels_compile_wi
     assert kept == (closed != "cache"), "machine code is kept unless that fence is closed"
 
 
+@pytest.mark.parametrize("references", [True, False])
+def test_what_is_loaded_raises_as_what_was_compiled(
+    references: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba import njit
+
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+
+    def second(values):  # type: ignore[no-untyped-def]
+        return values[1]
+
+    for loaded in (0, 1):
+        made = fence.entry(njit(boundscheck=True, _nrt=references)(second))
+        assert made(np.array([3, 7])) == 7
+        assert sum(made.stats.cache_hits.values()) == loaded
+        with pytest.raises(IndexError):
+            made(np.zeros(1, np.int64))
+
+
 def test_what_is_replaced_is_put_back() -> None:
     from numba import njit
     from numba.core import cgutils, codegen
@@ -77,3 +96,34 @@ def test_what_is_replaced_is_put_back() -> None:
     assert cgutils.do_boundscheck.__module__ == cgutils.__name__
     assert cpu_target.target_context.codegen().create_library.__func__ is codegen.JITCPUCodegen.create_library
     assert cpu_target.target_context.codegen().set_env.__func__ is codegen.JITCPUCodegen.set_env
+
+
+LOADED = """
+import numpy as np
+from numba.core.registry import cpu_target
+from kwire.kernels.engine import MACHINE
+from kwire.kernels.names import NameTable
+refreshed, refresh = [], cpu_target.target_context.refresh
+cpu_target.target_context.refresh = lambda: (refreshed.append(1), refresh())
+names = NameTable()
+data = np.frombuffer(b"abcabd" + bytes(64), np.uint8).copy()
+print(*names.numbers(data, np.array([0, 3, 0]), np.array([3, 3, 3]), MACHINE), bool(refreshed))
+import numba
+print(numba.njit(lambda values: values.sum())(np.arange(4)))
+"""
+
+
+def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: Path) -> None:
+    for compiling in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", LOADED],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        )
+        assert done.stdout.splitlines() == [f"0 1 0 {compiling}", "6"]
+        # The names of an entry are kept with its code, not all that was linked into it.
+        code = sum(one.stat().st_size for one in tmp_path.rglob("*.nbc"))
+        assert 0 < code < 100_000

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from kwire import schema
+from kwire.kernels import cache
+from kwire.kernels.programs import compile_program
+from kwire.protocol import facts as kept_facts
 from kwire.protocol.facts import facts
 from kwire.schema.keys import ApiKey
 
@@ -51,3 +56,61 @@ def test_facts_are_made_once_and_again_when_a_folder_was_loaded(tmp_path: Path) 
     before, *after = map(int, done.stdout.split())
     assert before == max(schema.api_keys()) + 1
     assert after == [201, 3, 6]
+
+
+@pytest.mark.parametrize("damage", ["", "garbage", "cut", "other types", "nothing"])
+def test_kept_facts_are_those_of_the_schemas_whatever_became_of_the_file(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    of_schemas = kept_facts._facts.__wrapped__
+    made = of_schemas(0)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    if damage == "garbage":
+        file.write_bytes(b"garbage" * 100)
+    elif damage == "cut":
+        file.write_bytes(whole[:-1])
+    elif damage == "other types":
+        packed = io.BytesIO()
+        for _ in made:
+            np.save(packed, np.zeros(3))
+        file.write_bytes(packed.getvalue())
+    elif damage == "nothing":
+        file.unlink()
+    parsed = count_programs(monkeypatch)
+    again = of_schemas(0)
+    for one, other in zip(made, again, strict=True):
+        assert one.dtype == other.dtype
+        assert one.dtype.type is other.dtype.type
+        assert other.flags.writeable
+        assert np.array_equal(one, other)
+    assert bool(parsed) == bool(damage), "programs are made only where the file is not as it was"
+    assert file.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def count_programs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """A list that grows with each program that is made."""
+    made: list[object] = []
+
+    def counted(*arguments: object, **options: object) -> object:
+        made.append(arguments)
+        return compile_program(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kept_facts, "compile_program", counted)
+    return made
+
+
+def test_facts_of_loaded_folders_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    kept_facts._facts.__wrapped__(1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_change_of_a_schema_is_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept_facts._digest()
+    texts = schema.texts()
+    assert len(texts) > 90
+    monkeypatch.setattr(schema, "texts", lambda: [(texts[0][0], texts[0][1] + b"\n"), *texts[1:]])
+    assert kept_facts._digest() != before
