@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 from kwire import schema
-from kwire.codec import costs, emit, tracked
+from kwire.codec import costs, emit, spelling, tracked
 from kwire.codec.objects import WireMessage, WireStruct, make_classes
 from kwire.errors import EncodeError, UnsupportedVersionError
 from kwire.limits import DEFAULT_LIMITS, Limits
@@ -71,8 +71,27 @@ class Codec:
         raise NotImplementedError
 
     def encode(self, value: object) -> bytes:
-        """The canonical bytes of ``value``. Raises ``EncodeError``."""
+        """The canonical bytes of ``value``, or those that it keeps and that are still true. Raises ``EncodeError``."""
         raise NotImplementedError
+
+    def keeping(self, made: Any, read: bytes, behind: bytes = b"") -> Any:
+        """``made``, which was decoded from all of ``read``; it keeps these bytes where it would be written otherwise.
+
+        ``behind`` are bytes that followed.
+        """
+        canonical = self.encode(made)
+        if canonical == read and not behind:
+            return made
+        return spelling.keep(made, spelling.Spelling(self.version, canonical, read, behind))
+
+    def _encode_kept(self, value: object) -> bytes:
+        """Encodes what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
+        if not isinstance(value, WireMessage) or value.__class__ is not message_class(self.message):
+            given = type(value).__qualname__
+            raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
+        canonical = self.encode(spelling.plain(value))
+        kept = spelling.spelling_of(value)
+        return canonical if kept is None else kept.written(self.version, canonical)
 
 
 class CompiledCodec(Codec):
@@ -258,9 +277,8 @@ class CompiledCodec(Codec):
         )
 
     def encode(self, value: object) -> bytes:
-        if value.__class__ is not self._structs[self.message.name]:
-            given = type(value).__qualname__
-            raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
+        if type(value) is not self._structs[self.message.name]:
+            return self._encode_kept(value)
         try:
             return self.write(value)
         except emit.FAILURES:
@@ -327,6 +345,8 @@ class ReferenceCodec(Codec):
     def encode(self, value: object) -> bytes:
         from kwire.codec import reference
 
+        if spelling.spelling_of(value) is not None:
+            return self._encode_kept(value)
         return reference.encode(self.message, self.version, value)
 
 

@@ -10,7 +10,7 @@ A frame is the bytes after the 4-byte size. The rules of headers (Kafka protocol
 Objects here are what ``kwire.decode_request`` and its sisters take and return. Header and body are read, and written,
 by one generated function (``registry.FrameCodec``), which is found by what a frame begins with. Whatever that cannot
 do is done in two steps (``_request_in_steps`` and its sisters), header and body each by the codec of its own: they
-say what is wrong, and where.
+say what is wrong, and where, and they keep the bytes of a frame that is not canonical (``preserve=True``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any, Final, Generic, TypeVar, overload
 from kwire import schema
 from kwire.codec import emit, registry
 from kwire.codec.objects import WireMessage
+from kwire.codec.redacting import quoted
 from kwire.codec.registry import Implementation
+from kwire.codec.spelling import spelling_of
 from kwire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.schema.keys import ApiKey
@@ -123,11 +125,12 @@ def decode_request_header(
     *,
     implementation: Implementation = "compiled",
     limits: Limits | None = None,
+    preserve: bool = False,
 ) -> tuple[Any, int]:
     """The header of a request frame and the offset at which its body begins.
 
     Works for every version of a known API, known or not. Raises ``DecodeError``. ``limits``: None is
-    ``DEFAULT_LIMITS``.
+    ``DEFAULT_LIMITS``. ``preserve``: as for ``decode_request``.
     """
     data = as_bytes(frame, "frame")
     if len(data) < 4:
@@ -135,16 +138,26 @@ def decode_request_header(
     api_key = int.from_bytes(data[:2], "big", signed=True)
     api_version = int.from_bytes(data[2:4], "big", signed=True)
     version = request_header_version(api_key, api_version)
-    codec = registry.codec(schema.message("RequestHeader"), version, implementation)
-    return codec.decode_prefix(data, 0, limits)
+    return _read_header("RequestHeader", version, data, implementation, limits, preserve)
 
 
-def _read(codec: registry.Codec, data: bytes, pos: int, limits: Limits | None, trailing: bool) -> tuple[Any, int]:
+def _read_header(
+    name: str, version: int, data: bytes, implementation: Implementation, limits: Limits | None, preserve: bool
+) -> tuple[Any, int]:
+    codec = registry.codec(schema.message(name), version, implementation)
+    header, end = codec.decode_prefix(data, 0, limits)
+    return codec.keeping(header, data[:end]) if preserve else header, end
+
+
+def _read(
+    codec: registry.Codec, data: bytes, pos: int, limits: Limits | None, trailing: bool, preserve: bool
+) -> tuple[Any, int]:
     """The body at ``pos``, and how many bytes follow it: none, unless that is allowed."""
-    if not trailing:
-        return codec.decode(data, pos, limits), 0
-    body, end = codec.decode_prefix(data, pos, limits)
-    return body, len(data) - end
+    if trailing:
+        body, end = codec.decode_prefix(data, pos, limits)
+    else:
+        body, end = codec.decode(data, pos, limits), len(data)
+    return codec.keeping(body, data[pos:end], data[end:]) if preserve else body, len(data) - end
 
 
 # What reads and writes in one step: by the first four bytes of a request, by (API key, version) of a response, and by
@@ -166,6 +179,7 @@ def decode_request(
     limits: Limits | None = ...,
     trailing: bool = ...,
     message: None = ...,
+    preserve: bool = ...,
 ) -> Request[Any]: ...
 @overload
 def decode_request(
@@ -175,6 +189,7 @@ def decode_request(
     trailing: bool = ...,
     *,
     message: type[M],
+    preserve: bool = ...,
 ) -> Request[M]: ...
 def decode_request(
     frame: bytes | bytearray | memoryview,
@@ -182,19 +197,23 @@ def decode_request(
     limits: Limits | None = None,
     trailing: bool = False,
     message: type[WireMessage] | None = None,
+    preserve: bool = False,
 ) -> Request[Any]:
     """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
 
     ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Bytes after the body are an error, unless they are
     allowed: ``trailing=True`` counts them in ``Request.trailing``. ``message``: the class that the body must have, as
-    ``kwire.messages.MetadataRequest``; editors then know its fields. Raises ``UnsupportedVersionError`` for an unknown
-    API key or version, ``LimitError`` for a body that is beyond a limit, ``DecodeError`` for bad bytes.
+    ``kwire.messages.MetadataRequest``; editors then know its fields. ``preserve=True``: ``encode_request`` of what is
+    returned gives ``frame`` again, byte for byte, where Kafka would write it otherwise too. Raises
+    ``UnsupportedVersionError`` for an unknown API key or version, ``LimitError`` for a body that is beyond a limit,
+    ``DecodeError`` for bad bytes.
     """
     if (
         frame.__class__ is bytes
         and (limits is None or limits is DEFAULT_LIMITS)
         and implementation == "compiled"
         and message is None
+        and not preserve
     ):
         try:
             read = _requests[frame[:4]].read
@@ -210,21 +229,25 @@ def decode_request(
             )
             raise _with_its_size(error, data)
     try:
-        return _request_in_steps(data, implementation, limits, trailing)
+        return _request_in_steps(data, implementation, limits, trailing, preserve)
     except DecodeError as error:
         raise _with_its_size(error, data) from None
 
 
 def _request_in_steps(
-    data: bytes, implementation: Implementation, limits: Limits | None, trailing: bool = False
+    data: bytes,
+    implementation: Implementation,
+    limits: Limits | None,
+    trailing: bool = False,
+    preserve: bool = False,
 ) -> Request[Any]:
-    header, pos = decode_request_header(data, implementation=implementation, limits=limits)
+    header, pos = decode_request_header(data, implementation=implementation, limits=limits, preserve=preserve)
     codec = registry.request_codec(header.request_api_key, header.request_api_version, implementation)
     if data[:4] not in _requests:
         whole = _request_frame(codec.message, codec.version)
         if whole is not None:
             _requests[data[:4]] = whole
-    return Request(header, *_read(codec, data, pos, limits, trailing))
+    return Request(header, *_read(codec, data, pos, limits, trailing, preserve))
 
 
 def _request_frame(message: Message, version: int) -> registry.FrameCodec | None:
@@ -261,6 +284,7 @@ def decode_response(
     implementation: Implementation = ...,
     limits: Limits | None = ...,
     trailing: bool = ...,
+    preserve: bool = ...,
 ) -> Response[Any]: ...
 @overload
 def decode_response(
@@ -271,6 +295,7 @@ def decode_response(
     implementation: Implementation = ...,
     limits: Limits | None = ...,
     trailing: bool = ...,
+    preserve: bool = ...,
 ) -> Response[M]: ...
 def decode_response(
     frame: bytes | bytearray | memoryview,
@@ -281,19 +306,21 @@ def decode_response(
     implementation: Implementation = "compiled",
     limits: Limits | None = None,
     trailing: bool = False,
+    preserve: bool = False,
 ) -> Response[Any]:
     """Decodes a response frame (without its 4-byte size), given what its request asked for.
 
     That is ``api_key`` and ``api_version``, or the class of the body in place of the key, as in
     ``decode_response(frame, kwire.messages.MetadataResponse, 12)``; editors then know its fields. An ApiVersions answer
-    with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511). ``limits``, ``trailing``
-    and errors are those of ``decode_request``.
+    with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511). ``limits``, ``trailing``,
+    ``preserve`` and errors are those of ``decode_request``.
     """
     if (
         frame.__class__ is bytes
         and (limits is None or limits is DEFAULT_LIMITS)
         and implementation == "compiled"
         and message is None
+        and not preserve
     ):
         try:
             read = _responses[api_key, api_version].read  # type: ignore[index]
@@ -306,7 +333,7 @@ def decode_response(
         raise TypeError("a response does not say what it is: give api_key and api_version of its request")
     data = as_bytes(frame, "frame")
     try:
-        return _response_in_steps(data, api_key, api_version, implementation, limits, trailing)
+        return _response_in_steps(data, api_key, api_version, implementation, limits, trailing, preserve)
     except DecodeError as error:
         raise _with_its_size(error, data) from None
 
@@ -318,11 +345,10 @@ def _response_in_steps(
     implementation: Implementation,
     limits: Limits | None,
     trailing: bool = False,
+    preserve: bool = False,
 ) -> Response[Any]:
     version = response_header_version(api_key, api_version)
-    header, pos = registry.codec(schema.message("ResponseHeader"), version, implementation).decode_prefix(
-        data, 0, limits
-    )
+    header, pos = _read_header("ResponseHeader", version, data, implementation, limits, preserve)
     fallback = api_key == API_VERSIONS and data[pos : pos + 2] == _UNSUPPORTED_VERSION
     found = problem = None
     try:
@@ -331,7 +357,7 @@ def _response_in_steps(
             whole = _response_frame(codec.message, api_version)
             if whole is not None:
                 _responses[api_key, api_version] = whole
-        body, left = _read(codec, data, pos, limits, trailing)
+        body, left = _read(codec, data, pos, limits, trailing, preserve)
         found = Response(header, body, api_version, left)
         if not left or not fallback:
             return found
@@ -340,7 +366,8 @@ def _response_in_steps(
             raise
         problem = error
     try:
-        body, left = _read(registry.response_codec(api_key, 0, implementation), data, pos, limits, trailing)
+        codec = registry.response_codec(api_key, 0, implementation)
+        body, left = _read(codec, data, pos, limits, trailing, preserve)
         if found is None or not left:
             return Response(header, body, 0, left)
     except DecodeError:
@@ -358,14 +385,15 @@ def decode_body(
     *,
     implementation: Implementation = "compiled",
     limits: Limits | None = None,
+    preserve: bool = False,
 ) -> M:
     """The message that ``data`` is, without a header: ``decode_body(data, kwire.messages.MetadataRequest, 12)``.
 
-    Works for every class of messages, those of ``kwire.messages`` and of your own schemas. ``limits`` and errors are
-    those of ``decode_request``; bytes after the message are an error.
+    Works for every class of messages, those of ``kwire.messages`` and of your own schemas. ``limits``, ``preserve``
+    (for ``encode_body``) and errors are those of ``decode_request``; bytes after the message are an error.
     """
     codec = registry.codec(message.SCHEMA, api_version, implementation)
-    return codec.decode(as_bytes(data, codec.label), 0, limits)  # type: ignore[no-any-return]
+    return _read(codec, as_bytes(data, codec.label), 0, limits, False, preserve)[0]  # type: ignore[no-any-return]
 
 
 def encode_body(body: WireMessage, api_version: int, *, implementation: Implementation = "compiled") -> bytes:
@@ -381,21 +409,45 @@ def _body(body: object, kind: str) -> tuple[WireMessage, int]:
     return body, body.SCHEMA.api_key
 
 
+@overload
 def encode_request(
-    body: object,
+    body: Request[Any],
+    *,
+    implementation: Implementation = ...,
+) -> bytes: ...
+@overload
+def encode_request(
+    body: WireMessage,
     *,
     api_version: int,
     correlation_id: int,
+    client_id: str | None = ...,
+    implementation: Implementation = ...,
+) -> bytes: ...
+def encode_request(
+    body: WireMessage | Request[Any],
+    *,
+    api_version: int | None = None,
+    correlation_id: int | None = None,
     client_id: str | None = None,
     implementation: Implementation = "compiled",
 ) -> bytes:
-    """The frame (without its 4-byte size) of a request. Raises ``EncodeError``."""
+    """The frame (without its 4-byte size) of a request: of a body, or of a ``Request``, which has its own header.
+
+    Raises ``EncodeError``.
+    """
     if implementation == "compiled":
         try:
-            write = _written_requests[type(body), api_version].write
+            write = _written_requests[type(body), api_version].write  # type: ignore[index]
             return write(body, correlation_id, client_id)
         except emit.FAILURES:
             pass
+    if isinstance(body, Request):
+        if (api_version, correlation_id, client_id) != (None, None, None):
+            raise TypeError("a Request has a header of its own: change that, or give request.body")
+        return _encode_whole_request(body, implementation)
+    if api_version is None or correlation_id is None:
+        raise TypeError("a body has no header: give api_version and correlation_id, or a whole Request")
     return _encode_request_in_steps(body, api_version, correlation_id, client_id, implementation)
 
 
@@ -405,10 +457,10 @@ def _encode_request_in_steps(
     message, api_key = _body(body, "request")
     codec = _for_encoding(message, api_version, implementation)
     version = request_header_version(api_key, api_version)
-    if version > 0 and (type(message), api_version) not in _written_requests:
+    if version > 0 and (message.__class__, api_version) not in _written_requests:
         whole = _request_frame(message.SCHEMA, api_version)
         if whole is not None:
-            _written_requests[type(message), api_version] = whole
+            _written_requests[message.__class__, api_version] = whole
     schema_ = schema.message("RequestHeader")
     header: Any = registry.message_class(schema_)()
     header.request_api_key = api_key
@@ -419,16 +471,65 @@ def _encode_request_in_steps(
     return registry.codec(schema_, version, implementation).encode(header) + codec.encode(message)
 
 
+def _encode_whole_request(request: Request[Any], implementation: Implementation) -> bytes:
+    header = request.header
+    message, api_key = _body(request.body, "request")
+    found = getattr(header, "request_api_key", None)
+    if found != api_key:
+        raise EncodeError(f"the header says API key {quoted(found)}, that of {type(message).__qualname__} is {api_key}")
+    codec = _for_encoding(message, header.request_api_version, implementation)
+    _check_trailing(request)
+    version = request_header_version(api_key, codec.version)
+    written = registry.codec(schema.message("RequestHeader"), version, implementation).encode(header)
+    return written + codec.encode(message)
+
+
+def _check_trailing(whole: Request[Any] | Response[Any]) -> None:
+    kept = spelling_of(whole.body)
+    size = 0 if kept is None else len(kept.behind)
+    if size != whole.trailing:
+        raise EncodeError(
+            f"{whole.trailing} bytes stand behind the body, and {size} were kept: decode with preserve=True"
+        )
+
+
+@overload
 def encode_response(
-    body: object, *, api_version: int, correlation_id: int, implementation: Implementation = "compiled"
+    body: Response[Any],
+    *,
+    implementation: Implementation = ...,
+) -> bytes: ...
+@overload
+def encode_response(
+    body: WireMessage,
+    *,
+    api_version: int,
+    correlation_id: int,
+    implementation: Implementation = ...,
+) -> bytes: ...
+def encode_response(
+    body: WireMessage | Response[Any],
+    *,
+    api_version: int | None = None,
+    correlation_id: int | None = None,
+    implementation: Implementation = "compiled",
 ) -> bytes:
-    """The frame (without its 4-byte size) of a response. Raises ``EncodeError``."""
+    """The frame (without its 4-byte size) of a response: of a body, or of a ``Response``, which has its own header.
+
+    Raises ``EncodeError``.
+    """
     if implementation == "compiled":
         try:
-            write = _written_responses[type(body), api_version].write
+            write = _written_responses[type(body), api_version].write  # type: ignore[index]
             return write(body, correlation_id)
         except emit.FAILURES:
             pass
+    if isinstance(body, Response):
+        if (api_version, correlation_id) != (None, None):
+            raise TypeError("a Response has a header of its own: change that, or give response.body")
+        return _encode_whole_response(body, implementation)
+    if api_version is None or correlation_id is None:
+        raise TypeError("a body has no header: give api_version and correlation_id, or a whole Response")
     return _encode_response_in_steps(body, api_version, correlation_id, implementation)
 
 
@@ -438,14 +539,23 @@ def _encode_response_in_steps(
     message, api_key = _body(body, "response")
     codec = _for_encoding(message, api_version, implementation)
     version = response_header_version(api_key, api_version)
-    if (type(message), api_version) not in _written_responses:
+    if (message.__class__, api_version) not in _written_responses:
         whole = _response_frame(message.SCHEMA, api_version)
         if whole is not None:
-            _written_responses[type(message), api_version] = whole
+            _written_responses[message.__class__, api_version] = whole
     schema_ = schema.message("ResponseHeader")
     header: Any = registry.message_class(schema_)()
     header.correlation_id = correlation_id
     return registry.codec(schema_, version, implementation).encode(header) + codec.encode(message)
+
+
+def _encode_whole_response(response: Response[Any], implementation: Implementation) -> bytes:
+    message, api_key = _body(response.body, "response")
+    codec = _for_encoding(message, response.api_version, implementation)
+    _check_trailing(response)
+    version = response_header_version(api_key, codec.version)
+    written = registry.codec(schema.message("ResponseHeader"), version, implementation).encode(response.header)
+    return written + codec.encode(message)
 
 
 def _for_encoding(message: WireMessage, version: int, implementation: Implementation) -> registry.Codec:

@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from respelled import respelled
 
+import kwire
 from kwire import schema
 from kwire.codec import registry, tracked
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import Limits
+from kwire.protocol import headers
 from kwire.schema import model
 from kwire.testing import layouts, messages, mutations
 
@@ -117,6 +119,68 @@ def test_other_spellings_are_read_alike_and_written_canonically(data: st.DataObj
         assert codec.encode(codec.decode(other)) == codec.encode(drawn)
     structs = registry._structs(message)
     assert tracked.decode(model.layout(message, version), "", structs, other)[0] == drawn
+
+
+@given(data=st.data())
+@settings(slow_is_fine, max_examples=20_000 if EXHAUSTIVE else 200)
+def test_other_spellings_are_kept_where_that_is_asked_for(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    drawn, changed = (data.draw(messages(message, version), label=label) for label in ("message", "changed"))
+    other = respelled(message, version, drawn, random.Random(data.draw(st.integers(0, 999))).randrange)
+    for one in registry.IMPLEMENTATIONS:
+        kept = kwire.decode_body(other, type(drawn), version, implementation=one, preserve=True)
+        assert kept == drawn
+        assert kwire.encode_body(kept, version, implementation=one) == other
+        before = {field.name: getattr(kept, field.name) for field in drawn.FIELDS}
+        tags = kept.unknown_tagged_fields
+        for name in before:
+            setattr(kept, name, getattr(changed, name))
+        kept.unknown_tagged_fields = changed.unknown_tagged_fields
+        if changed != drawn:
+            canonical = registry.codec(message, version, one).encode(changed)
+            assert kwire.encode_body(kept, version, implementation=one) == canonical
+        for name, value in before.items():
+            setattr(kept, name, value)
+        kept.unknown_tagged_fields = tags
+        assert kwire.encode_body(kept, version, implementation=one) == other
+
+
+@given(data=st.data())
+@slow_is_fine
+def test_frames_in_other_spellings_are_kept_where_that_is_asked_for(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=("request", "response")), label="layout")
+    drawn = data.draw(messages(message, version), label="message")
+    choose = random.Random(data.draw(st.integers(0, 999))).randrange
+    request = message.kind == "request"
+    of_version = headers.request_header_version if request else headers.response_header_version
+    first = schema.message("RequestHeader" if request else "ResponseHeader")
+    header = data.draw(messages(first, of_version(message.api_key, version)), label="header")
+    if request:
+        header.request_api_key, header.request_api_version = message.api_key, version
+    frame = respelled(first, of_version(message.api_key, version), header, choose)
+    frame += respelled(message, version, drawn, choose)
+    for one in registry.IMPLEMENTATIONS:
+        if request:
+            asked = kwire.decode_request(frame, implementation=one, preserve=True)
+            assert (asked.header, asked.body) == (header, drawn)
+            assert kwire.encode_request(asked, implementation=one) == frame
+        else:
+            key = message.api_key
+            made = kwire.decode_response(frame, api_key=key, api_version=version, implementation=one, preserve=True)
+            assert (made.header, made.body) == (header, drawn)
+            assert kwire.encode_response(made, implementation=one) == frame
+
+
+@given(data=st.data())
+@slow_is_fine
+def test_whatever_bytes_are_read_are_kept_where_that_is_asked_for(data: st.DataObject):
+    message, version = data.draw(layouts(kinds=KINDS), label="layout")
+    drawn = data.draw(messages(message, version), label="message")
+    damaged = data.draw(mutations(registry.codec(message, version).encode(drawn)), label="bytes")
+    for one in registry.IMPLEMENTATIONS:
+        with contextlib.suppress(DecodeError):
+            kept = kwire.decode_body(damaged, type(drawn), version, implementation=one, preserve=True)
+            assert kwire.encode_body(kept, version, implementation=one) == damaged
 
 
 @given(data=st.data())
