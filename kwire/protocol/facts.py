@@ -36,7 +36,8 @@ def facts() -> Facts:
     return _facts(schema.generation())
 
 
-_TYPES: Final = Facts(API_FACTS, INSTRUCTION, *[np.dtype(np.int64)] * 2, INSTRUCTION, np.dtype(np.int64))
+_INT64: Final = np.dtype(np.int64)
+_TYPES: Final = Facts(API_FACTS, INSTRUCTION, _INT64, _INT64, INSTRUCTION, _INT64)
 """Of what stands in a file, in this order."""
 
 
