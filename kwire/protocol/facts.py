@@ -5,7 +5,7 @@ and those that judge whether bytes are a frame of some API and version, header i
 first needed, and again when a folder of schemas was loaded in between.
 
 Those of the built-in schemas take 0.3 s to make, so they are kept beside the machine code, in a file that is named by a
-digest of everything they are made of. What is in that file decides nothing but speed: one that is damaged or missing is
+digest of everything they are made of. The file begins with a digest of its contents: one that is damaged or missing is
 made again.
 """
 
@@ -52,7 +52,8 @@ def _facts(generation: int) -> Facts:
             packed = io.BytesIO()
             for one in found:
                 np.save(packed, one.view(_plain(one.dtype)), allow_pickle=False)
-            cache.write(name, packed.getvalue())
+            data = packed.getvalue()
+            cache.write(name, hashlib.sha256(data).digest() + data)
     return found
 
 
@@ -62,9 +63,10 @@ def _plain(dtype: Any) -> Any:
 
 
 def _unpacked(data: bytes | None) -> Facts | None:
-    if data is None:
+    size = hashlib.sha256().digest_size
+    if data is None or hashlib.sha256(data[size:]).digest() != data[:size]:
         return None
-    packed, arrays = io.BytesIO(data), []
+    packed, arrays = io.BytesIO(data[size:]), []
     try:
         for dtype in _TYPES:
             one = np.load(packed, allow_pickle=False)

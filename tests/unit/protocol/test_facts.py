@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -58,7 +59,7 @@ def test_facts_are_made_once_and_again_when_a_folder_was_loaded(tmp_path: Path) 
     assert after == [201, 3, 6]
 
 
-@pytest.mark.parametrize("damage", ["", "garbage", "cut", "other types", "nothing"])
+@pytest.mark.parametrize("damage", ["", "garbage", "cut", "one bit", "other types", "nothing"])
 def test_kept_facts_are_those_of_the_schemas_whatever_became_of_the_file(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,11 +72,14 @@ def test_kept_facts_are_those_of_the_schemas_whatever_became_of_the_file(
         file.write_bytes(b"garbage" * 100)
     elif damage == "cut":
         file.write_bytes(whole[:-1])
+    elif damage == "one bit":
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     elif damage == "other types":
         packed = io.BytesIO()
         for _ in made:
             np.save(packed, np.zeros(3))
-        file.write_bytes(packed.getvalue())
+        data = packed.getvalue()
+        file.write_bytes(hashlib.sha256(data).digest() + data)
     elif damage == "nothing":
         file.unlink()
     parsed = count_programs(monkeypatch)
