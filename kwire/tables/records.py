@@ -193,12 +193,12 @@ class Records(Maker):
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
-        self._long_names = _LAST if names else run.limits.text
+        self._long_names = _LAST if names else run.options["limits"].text
         self._parts = 2 if names else 4
         self._name = run.name
-        self._limits = run.limits
-        self._budget = Budget(run.limits)
-        self._redacts = not run.secrets and not set(MAY_HIDE).isdisjoint(schema_.names)
+        self._limits = run.options["limits"]
+        self._budget = Budget(run.options["limits"])
+        self._redacts = not run.options["secrets"] and not set(MAY_HIDE).isdisjoint(schema_.names)
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
