@@ -65,7 +65,9 @@ def test_bodies_are_those_of_to_dict(path: Path, engine: Engine) -> None:
             for kind, bodies in expected(frames, payloads).items():
                 if kind not in makers:
                     table = chosen_table("messages", *kind, payloads=payloads)
-                    makers[kind] = table.maker(table.schema, Run(options=settled({"secrets": True, "payloads": payloads})))
+                    makers[kind] = table.maker(
+                        table.schema, Run(options=settled({"secrets": True, "payloads": payloads}))
+                    )
                 for batch in valid(makers[kind].batches(frames)):
                     for number, body in zip(batch.column("frame"), batch.column("body"), strict=True):
                         assert body.as_py() == bodies.pop(number.as_py()), (kind, number)
