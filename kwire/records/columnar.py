@@ -44,16 +44,17 @@ with needed("records as columns", "capture"):
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import HEADER
 from kwire.kernels.records import (
-    CODEC,
     LEAST_BATCH,
     LOG_OVERHEAD,
 )
 from kwire.kernels.segments import read_set_headers
 from kwire.limits import BEYOND, DEFAULT_LIMITS, Limits
+from kwire.records.arrow_types import POSITION, SCHEMA
 from kwire.records.budget import Budget
-from kwire.records.columns import FIELDS, NAMES, POSITION, SCHEMA, Piece, RecordColumns, RecordReader, place_of
+from kwire.records.columns import FIELDS, NAMES, Piece, RecordColumns, RecordReader, place_of
 from kwire.records.portions import portions
 from kwire.records.window import Bytes, Ints, Table, Window, counts_of, sizes, writable
+from kwire.wire import CODEC
 
 __all__ = [
     "POSITION",

@@ -27,18 +27,15 @@ from kwire.kernels.engine import choose
 from kwire.kernels.layouts import PROBLEM, READING
 from kwire.kernels.numbers import SLACK, grown
 from kwire.kernels.records import (
-    CONTROL,
     DONE,
     FULL_OF_PROBLEMS,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
     Columns,
     HeaderColumns,
     Texts,
     Wanted,
     read_records,
 )
-from kwire.records.arrow_types import HEADERS, TIMESTAMP, dtype_of
+from kwire.records.arrow_types import HEADERS, POSITION, SCHEMA, TIMESTAMP, dtype_of
 from kwire.records.compression import CODECS
 from kwire.records.constants import CONSTANTS
 from kwire.records.control import control_type_name
@@ -46,41 +43,9 @@ from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import MOST_BYTES, MOST_ROWS, portions, text_size
 from kwire.records.rooms import ROOMS
 from kwire.records.window import SCRATCH, Bytes, Ints, Table, Window, counts_of, sizes, uniform_columns
+from kwire.wire import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
-__all__ = ["FIELDS", "NAMES", "POSITION", "SCHEMA", "Piece", "RecordColumns", "RecordReader", "place_of"]
-
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS, nullable=False),
-        pa.field("magic", pa.int8(), nullable=False),
-        pa.field("compression", pa.string(), nullable=False),
-        pa.field("crc_ok", pa.bool_(), nullable=False),
-        pa.field("base_offset", pa.int64(), nullable=False),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_(), nullable=False),
-        pa.field("is_control", pa.bool_(), nullable=False),
-        pa.field("control_type", pa.string()),
-    ]
-)
-"""The columns of a record batch, in order.
-
-``timestamp`` is null in magic 0, for Kafka's "no timestamp" (-1), and outside of the years 1 to 9999, which is what
-Spark and Python can show. ``timestamp_type`` is ``CreateTime``, ``LogAppendTime``, or null in magic 0. ``compression``
-is the codec of the batch or of the outermost wrapper. ``base_offset`` is that of the batch; in message sets it is what
-the offsets that were read are relative to (0 for magic 0 and for messages outside of a wrapper). The producer
-columns are null where the batch has -1 or no such field. ``control_type`` is null except in control records.
-"""
-
-POSITION: Final = pa.field("position", pa.int64(), nullable=False)
-"""One more column, for those who ask for it by name: the byte of the record set at which the record's batch starts."""
+__all__ = ["FIELDS", "NAMES", "Piece", "RecordColumns", "RecordReader", "place_of"]
 
 FIELDS: Final = {field.name: field for field in (*SCHEMA, POSITION)}
 NAMES: Final = tuple(SCHEMA.names)

@@ -23,7 +23,6 @@ from kwire.kernels.engine import choose
 from kwire.kernels.layouts import BATCH, FORM, HEADER_CURSOR, PROBLEM, READING, ProblemCode, joined
 from kwire.kernels.numbers import grown
 from kwire.kernels.records import (
-    CODEC,
     DONE,
     FORM_HEADERS,
     FORM_WORDS,
@@ -35,6 +34,7 @@ from kwire.limits import Limits
 from kwire.records.budget import Budget
 from kwire.records.compression import decompress
 from kwire.records.crc import crc32, crc32c
+from kwire.wire import CODEC
 
 __all__ = [
     "NO_TABLE",

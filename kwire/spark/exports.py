@@ -73,8 +73,6 @@ _ESCAPED: Final = {ord(one): f"%{ord(one):02X}" for one in (*map(chr, range(0x20
 """What Spark escapes in names of folders (``ExternalCatalogUtils.escapePathName``), and NUL, which no name can have."""
 _LONGEST: Final = 255
 """Bytes of the name of a folder."""
-_FOLDERS: Final = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
-"""Types of columns whose values can be names of folders."""
 
 
 @dataclass(frozen=True, slots=True)

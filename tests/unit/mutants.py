@@ -152,7 +152,7 @@ MUTANTS: Final = [
     # Offsets inside of a magic 1 wrapper that is written with a base above 0, and codec bits of inner messages.
     Mutant("records/writer.py", "            number - base,\n", "            number,\n",
            _RECORDS + "test_offsets_inside_of_a_wrapper_are_relative_to_its_base"),
-    Mutant("records/writer.py", "record.attributes & ~CODEC_MASK,\n            number",
+    Mutant("records/writer.py", "record.attributes & ~CODEC,\n            number",
            "record.attributes,\n            number",
            _RECORDS + "test_messages_inside_of_a_wrapper_have_no_codec_of_their_own"),
     # Null in a tagged nullable struct.
