@@ -58,7 +58,7 @@ def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
+        column = column.cast(column.type.value_type)
     values: list[Any] = column.to_pylist()
     if pa.types.is_string(column.type):
         return [one if one is None else sys.intern(one) for one in values]
