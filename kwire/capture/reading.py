@@ -109,7 +109,9 @@ class Reading:
         forgets: bool = False,
     ) -> None:
         if part is None:
-            self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account, forgets=forgets)
+            self.tracker: Tracker = Tracker(
+                ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account, forgets=forgets
+            )
         else:
             self.tracker = part.tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
         self._part = part
@@ -118,7 +120,7 @@ class Reading:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and rows are waited for: what 8 MiB of small ones need would be given
         # back with the second window.
-        self.window = window or LEAST_WINDOW
+        self.window: int = window or LEAST_WINDOW
         """Bytes that are read at once from the next window on."""
         self._measures = window is None
         self._live = live
@@ -132,7 +134,7 @@ class Reading:
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
-        self.over = False
+        self.over: bool = False
         """Of a split: it took what is behind it as well, since that cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:

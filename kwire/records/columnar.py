@@ -44,8 +44,8 @@ from kwire.errors import DecodeError, LimitError, MissingExtraError
 try:
     import numpy as np
     import pyarrow as pa
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("records as columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from _missing
 
 from kwire.kernels.engine import choose
 from kwire.kernels.layouts import BATCH, FORM, HEADER, HEADER_CURSOR, PROBLEM, READING, ProblemCode, joined

@@ -732,5 +732,5 @@ class PushingReader(FileReader):
         from kwire.spark.pushed import narrowed
 
         options = self.options
-        self.options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
+        self.options: Options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
         return filters
