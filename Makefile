@@ -85,6 +85,11 @@ check:  ## lint, format, types, import contracts, stubs
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m kwire.codec.stubs --check
 
+.PHONY: verify-types
+verify-types:  ## whether each public name has a type that is known (pyright)
+	@.ci/setup dev
+	$(PY) .ci/verify-types
+
 .PHONY: audit
 audit:  ## the packages that were installed, by hash, and what is known against them
 	@.ci/setup dev bench

@@ -225,11 +225,11 @@ class Original:
     def __init__(self, capture: bytes, keys: KeyLog | None = None) -> None:
         self.capture = capture
         self.keys = keys
-        self.rows = rows(capture, keys=keys)
-        self.parsed = Flows(read(capture))
+        self.rows: list[Row] = rows(capture, keys=keys)
+        self.parsed: Flows = Flows(read(capture))
         self.streams: dict[Side, _Stream] = defaultdict(_Stream)
         self.starts: dict[Side, int] = {}
-        self.unplaced = 0
+        self.unplaced: int = 0
         for part, side in zip(self.parsed.segments, self.parsed.sides, strict=True):
             if part is not None and side is not None and part.length and not part.flags & 4:
                 start = self.parsed.flows[side.flow].starts[side.end]

@@ -163,7 +163,7 @@ class Committed:
     """Commits whose transactions have not ended yet."""
 
     def __init__(self) -> None:
-        self.transactions = _Transactions()
+        self.transactions: _Transactions = _Transactions()
         self._open: pa.Table | None = None
         """Commits in transactions that have not ended."""
         self._rows: Rows | None = None

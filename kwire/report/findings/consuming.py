@@ -27,9 +27,9 @@ class EmptyFetches(Rule[Limits]):
     for itself, and waits there."""
 
     name = "empty-fetches"
-    tables = ("frames", "partitions")
-    also = ("connections",)
-    keys = (*CLIENT, *PROCESS)
+    tables: tuple[str, ...] = ("frames", "partitions")
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *PROCESS)
     by_process = True
     advice = "let the broker wait: raise fetch.max.wait.ms and fetch.min.bytes; poll with a timeout"
 
@@ -67,9 +67,9 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
-    tables = ("calls",)
-    also = ("connections",)
-    keys = (*CLIENT, "group_id", *PROCESS)
+    tables: tuple[str, ...] = ("calls",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "group_id", *PROCESS)
     by_process = True
     severity = "low"
     advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kwire.report.findings.committed import PLACE, Committed, InOrder
-from kwire.report.findings.rule import CLIENT, Finding, Rule, keyed
+from kwire.report.findings.rule import CLIENT, Finding, Rule, Together, keyed
 from kwire.report.sums import tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
@@ -30,13 +30,13 @@ class Limits:
 class Offsets(Rule[Limits]):
     """What groups commit."""
 
-    tables = ("partitions",)
-    also = ("calls",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("calls",)
+    together: Together = "topic"
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self.commits = Committed()
+        self.commits: Committed = Committed()
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
@@ -53,7 +53,7 @@ class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
-    keys = (*PLACE, *CLIENT)
+    keys: tuple[str, ...] = (*PLACE, *CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
     def take_partitions(self, rows: Rows) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, together
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
 from kwire.report.sums import runs, tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
@@ -43,9 +43,9 @@ class TinyBatches(Rule[Limits]):
     """Many batches with hardly a record in them."""
 
     name = "tiny-batches"
-    tables = ("partitions",)
-    also = ("connections",)
-    keys = (*CLIENT, "topic", *PROCESS)
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "topic", *PROCESS)
     by_process = True
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
 
@@ -69,9 +69,9 @@ class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
-    tables = ("partitions",)
-    keys = ("topic",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic",)
+    together: Together = "topic"
     severity = "low"
     advice = "set compression.type (lz4 or zstd) at the producers"
 
@@ -89,8 +89,8 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
-    tables = ("calls",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
 
     def __init__(self, limits: Limits) -> None:
@@ -114,9 +114,9 @@ class Retried(Rule[Limits]):
     """A producer sends a batch again."""
 
     name = "retried-batches"
-    tables = ("records",)
-    keys = ("producer_id", "of", "partition")
-    together = "topic"
+    tables: tuple[str, ...] = ("records",)
+    keys: tuple[str, ...] = ("producer_id", "of", "partition")
+    together: Together = "topic"
     severity = "low"
     advice = (
         "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
@@ -184,9 +184,9 @@ class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
-    tables = ("partitions",)
-    keys = ("topic", "partition")
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic", "partition")
+    together: Together = "topic"
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
@@ -232,8 +232,8 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
-    tables = ("frames",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("frames",)
+    keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
     _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
