@@ -34,6 +34,7 @@ NOT_OF_A_USER = {
         "probe.open": "exclusive",
         "part.open": "exclusive",
         "(folder() / name).read_bytes": "kept beside machine code",
+        "folder().glob": "machine code",
         "path.glob": "machine code",
         "current.parent.glob": "machine code",
         "os.scandir": "machine code",
@@ -48,6 +49,7 @@ NOT_OF_A_USER = {
         "filesystem.open_output_stream": "a name that nobody can guess",
         "fs.FileSelector": "one folder, without those in it",
     },
+    "spark/daemon.py": {"(one / 'comm').read_text": "the system's"},
     "spark/exports.py": {
         "filesystem.open_output_stream": "an object store",
         "fs.FileSelector": "one folder, without those in it",
