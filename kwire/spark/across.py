@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kwire.errors import KwireError
-from kwire.spark.workers import begin_task, of_file
+from kwire.spark.workers import begin_task, context_of, of_file
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -310,12 +310,8 @@ be the same, or the same frame has not the same number."""
 
 def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parallelism) -> int:
     """Tasks that run at once, where Spark says it; with Spark Connect it does not."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return asked(spark.sparkContext)
-    except PySparkException:
-        return BUCKETS
+    context = context_of(spark)
+    return BUCKETS if context is None else asked(context)
 
 
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataFrame:
