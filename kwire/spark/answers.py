@@ -2,9 +2,9 @@
 the commands of these names.
 
 Strategy: for an audit what records say is counted by connection and joined to it, and the connections of a client come
-together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic or by
-group: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go through them
-there. Lineage is sums alone. Nothing is collected on the driver.
+together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic, by
+group or by broker: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go
+through them there. Lineage is sums alone. Nothing is collected on the driver.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def findings(
         raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
     use_drivers_python(next(iter(tables.values())).sparkSession)
     made: DataFrame | None = None
-    for together, key in (("client", _by_client), ("topic", _by_topic), ("group", _by_group)):
+    for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
@@ -220,6 +220,16 @@ def _by_group(rows: DataFrame) -> DataFrame:
     same = Window.partitionBy("capture", "connection", "correlation_id")
     rows = rows.where("api_name IN ('JoinGroup', 'LeaveGroup')")
     return rows.withColumn("key", F.max("group_id").over(same))
+
+
+def _by_broker(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows.withColumn("key", F.concat_ws(":", "broker_host", "broker_port"))
+
+
+_TOGETHER: Final = {"client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker}
+"""What rows of rules come together by."""
 
 
 def _column(name: str) -> Column:

@@ -58,7 +58,8 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
     low = rules.Thresholds(
         tiny_batches=1, tiny_batch_records=9.0, uncompressed_bytes=1, metadata_requests=1, connections=1,
         single_produces=1, rebalances=1, empty_fetches=1, commits=1, skewed_bytes=1, skew=0.1, large_requests=100,
-        stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1,
+        stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1, stalled_seconds=0.01, stalled_connections=1,
+        aborted=1,
     )  # fmt: skip
     paths = (*CAPTURES, GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap")
     columns = {name: list(dict.fromkeys((*wanted, *TABLES.get(name, ())))) for name, wanted in rules.needed().items()}

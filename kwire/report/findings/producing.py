@@ -14,7 +14,7 @@ from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, 
 from kwire.report.sums import runs, tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
-__all__ = ["Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
+__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Limits:
     """Produce requests with acks=0, and as many with acks=all, of one client."""
     retried_batches: int = 1
     """Batches that one producer sent again (same producer id, epoch and sequence)."""
+    aborted: int = 10
+    """Transactions that one client aborted,"""
+    aborted_part: float = 0.5
+    """if they are so large a part of all of its transactions."""
     skew: float = 5.0
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
@@ -107,6 +111,34 @@ class MixedAcks(Rule[Limits]):
         enough = np.minimum(none.count, of_all) >= max(self.limits.mixed_acks, 1)
         for ((host, client), one), many in zip(self.tallies.items(enough), of_all[enough].tolist(), strict=True):
             said = f"{one.count} Produce requests with acks=0 and {many} with acks=all"
+            yield self.found(said, one, client_host=host, client_id=client)
+
+
+class Aborted(Rule[Limits]):
+    """Most transactions of a client are aborted: now and then one is, in ordinary life."""
+
+    name = "aborted-transactions"
+    tables = ("calls",)
+    keys = CLIENT
+    advice = (
+        "see which errors come before the abort, and what the program does with them: the work of a transaction that "
+        "is aborted is done again"
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._committed = Tallies(*self.keys)
+
+    def take(self, name: str, rows: Rows) -> None:
+        self.tallies.add(rows, rows.where(api_name="EndTxn", direction="request", committed=False))
+        self._committed.add(rows, rows.where(api_name="EndTxn", direction="request", committed=True))
+
+    def findings(self) -> Iterator[Finding]:
+        aborted, committed = self.tallies.totals().count, counts(self.tallies, self._committed)
+        both = aborted + committed
+        much = (aborted >= max(self.limits.aborted, 1)) & (aborted >= self.limits.aborted_part * both)
+        for ((host, client), one), many in zip(self.tallies.items(much), both[much].tolist(), strict=True):
+            said = f"{one.count} of {many} transactions were aborted"
             yield self.found(said, one, client_host=host, client_id=client)
 
 

@@ -115,8 +115,8 @@ _FRAMES: Final = (
 )  # fmt: skip
 _PARTITIONS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id", "path",
-    "group_id", "topic", "topic_id", "partition", "offset", "high_watermark", "log_start_offset", "record_bytes",
-    "batches", "records", "compression", "error", "status",
+    "group_id", "topic", "topic_id", "partition", "offset", "offset_spec", "high_watermark", "log_start_offset",
+    "record_bytes", "batches", "records", "compression", "error", "status",
 )  # fmt: skip
 _CALLS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id",
@@ -155,12 +155,14 @@ class Rule(Generic[_Limits]):
     """Tables that tell more, where they are read."""
     keys: tuple[str, ...] = ()
     """What it adds up by."""
-    together: Literal["client", "topic", "group"] = "client"
+    together: Literal["client", "topic", "group", "broker"] = "client"
     """What rows it needs in one place, where rows are in several."""
     largest = False
     """Whether amounts are the largest of all and not their sum."""
     severity = "medium"
     advice = ""
+    explains: tuple[str, ...] = ()
+    """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 

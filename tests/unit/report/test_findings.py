@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,34 @@ def cut(count: int, api: str = "Produce", version: int = 2, **more: Any) -> list
     ]
 
 
+def waited(*requests: tuple[float, float, int], api: str = "Produce") -> list[Row]:
+    """Responses of a broker: when each was asked for, when it came, and on which connection."""
+    made = [
+        {"api_name": api, "direction": "response", "at": then, "latency_ms": (then - asked) * 1000, "connection": of}
+        for asked, then, of in requests
+    ]
+    return sorted(made, key=lambda row: row["at"])
+
+
+def quick(*times: float, connection: int = 9) -> list[tuple[float, float, int]]:
+    return [(at - 0.001, at, connection) for at in times]
+
+
+def out_of_range(*asked: Row) -> list[Row]:
+    """Fetch of an offset that the log does not have, and what is asked for then."""
+    first = [fetch_from(5), {**fetch_from(None), "direction": "response", "error": "OFFSET_OUT_OF_RANGE"}]
+    return [{**row, "at": k} for k, row in enumerate([*first, *asked])]
+
+
+def fetch_from(offset: int | None, **more: Any) -> Row:
+    return {"api_name": "Fetch", "offset": offset, **more}
+
+
+def ended(client_id: str, aborted: int, committed: int) -> list[Row]:
+    return [{"api_name": "EndTxn", "committed": k >= aborted, "at": k, "client_id": client_id}
+            for k in range(aborted + committed)]  # fmt: skip
+
+
 Case = list[tuple[str, list[Row]]]
 CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "tiny-batches": (
@@ -201,6 +231,25 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "offsets-back": (
         lambda: [("partitions", commits(5, 9, 7))],
         lambda: [("partitions", [*commits(5, 9, 9), *({**row, "partition": 1} for row in commits(2, 3))])],
+    ),
+    "offset-resets": (
+        lambda: [("partitions", out_of_range({"api_name": "ListOffsets", "offset_spec": "earliest"}, fetch_from(90)))],
+        # A follower that does not have it yet: the leader does. And a follower itself.
+        lambda: [("partitions", [*out_of_range(fetch_from(5, broker_port=9093)),
+                                 *({**row, "client_id": "broker-1-fetcher-0"} for row in out_of_range())])],
+    ),
+    "stalled-brokers": (
+        lambda: [("frames", waited(*quick(0, 5), (0.1, 4, 1), (0.5, 4.1, 2)))],
+        lambda: [("frames", [
+            # One client alone; somebody gets an answer meanwhile; two wait for what takes long on purpose.
+            *waited(*quick(0, 5), (0.1, 4, 1), (0.2, 4.1, 1)),
+            *waited(*quick(10, 11.5, 12.5, 13, 15), (10.1, 14, 1), (10.5, 14.1, 2)),
+            *waited(*quick(20, 25), (20.1, 24, 1), (20.2, 24.1, 2), api="Fetch"),
+        ])],
+    ),
+    "aborted-transactions": (
+        lambda: [("calls", ended("one", 10, 10))],
+        lambda: [("calls", [*ended("one", 10, 11), *ended("two", 9, 0)])],
     ),
     "throttled": (
         lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
@@ -274,6 +323,21 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
 
 def test_every_rule_has_its_cases() -> None:
     assert set(CASES) == set(RULES)
+
+
+def test_the_page_lists_every_rule_and_threshold() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "answers.md").read_text()
+    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    listed = {line[0].strip("| `"): (line[1], line[-1]) for line in lines}
+    usual = Thresholds()
+    told: set[str] = set()
+    for name, rule in RULES.items():
+        severity, thresholds = listed[name]
+        assert severity == ("by error" if name == "fatal-errors" else rule.severity)
+        for threshold, value in re.findall(r"`(\w+)` \(([\d.,]*\d)", thresholds):
+            assert float(value.replace(",", "")) == getattr(usual, threshold)
+            told.add(threshold)
+    assert told == {one.name for one in fields(usual)}
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -505,6 +569,53 @@ def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
     # An idle consumer asks each of several brokers for itself.
     idle = [row for k in range(5) for row in answers(100, "Fetch", **one_of_many(k, broker_port=9092 + k))]
     assert found("empty-fetches", rows("frames", sorted(idle, key=lambda row: row["at"]))) == []
+
+
+def test_a_reset_says_where_the_consumer_goes_on() -> None:
+    both = [
+        {**row, "partition": k} for k in range(2)
+        for row in out_of_range({"api_name": "ListOffsets", "offset_spec": "earliest"}, fetch_from(90))
+    ]  # fmt: skip
+    (one,) = found("offset-resets", rows("partitions", both))
+    assert (one.count, one.client_id, one.topic, one.partition) == (2, "one", "t", None)
+    assert one.summary == (
+        "2 Fetch responses said that the log does not have the offset, of 2 partitions; then it asked for the earliest "
+        "one"
+    )
+    # Without a policy it does not go on.
+    (one,) = found("offset-resets", rows("partitions", out_of_range()))
+    assert one.partition == 0
+
+
+def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:
+    made = [*quick(0, 20, 40), *((0.1 + k / 10, 6.0, k) for k in range(5)), *((21.0, 25.0, k) for k in range(2))]
+    (one,) = found("stalled-brokers", rows("frames", waited(*made)))
+    assert (one.count, one.client_host, one.first_seen) == (2, None, int((BEGIN.timestamp() + 0.1) * 1e6))
+    assert one.summary == (
+        "10.0.0.9:9092: 2 times it answered nobody, for 5.8 s at most, while 5 connections waited: Produce (7)"
+    )
+    # Another broker answers all the while, and it is another one that does not.
+    other = [{**row, "broker_port": 9093} for row in waited(*quick(*range(40)))]
+    mixed = sorted([*waited(*made), *other], key=lambda row: row["at"])
+    assert [each.count for each in found("stalled-brokers", rows("frames", mixed))] == [2]
+
+
+def test_what_follows_from_one_cause_is_not_found_again() -> None:
+    churn = [{**one, "at": one["at"] / 3} for one in cut(300)]
+    asks = [{"api_name": "Metadata", "at": k * 0.5} for k in range(150)]
+    more = [*churn, *({"at": k / 3} for k in range(300))]
+    batches = [rows("connections", sorted(more, key=lambda row: row["at"])), rows("frames", asks)]
+    for rules, kept in (
+        (["metadata-storm", "connection-churn"], ["connection-churn", "metadata-storm"]),
+        (list(RULES), ["cut-off-clients"]),
+    ):
+        finder = Finder(rules)
+        for name, batch in batches:
+            finder.add(name, batch)
+        assert sorted(one.rule for one in finder.result()) == kept
+    # What goes on for long after it has another cause.
+    finder.add(*rows("frames", [{**row, "at": row["at"] + 600} for row in asks]))
+    assert sorted(one.rule for one in finder.result()) == ["cut-off-clients", "metadata-storm"]
 
 
 def test_denials_have_principals_where_connections_do() -> None:
