@@ -154,7 +154,8 @@ def findings(
         for table, wanted in columns.items():
             one = _with_all(tables, table).select(*wanted)
             if key is _by_topic and table == "calls":
-                one = _of_transactions(one, _by_topic(tables["partitions"].where("api_name = 'TxnOffsetCommit'")))
+                commits = tables["partitions"].where("api_name IN ('OffsetCommit', 'TxnOffsetCommit')")
+                one = _of_transactions(one, _by_topic(commits)).unionByName(_of_clusters(one, _by_topic(commits)))
             else:
                 one = key(one)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
@@ -207,9 +208,17 @@ def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
         "direction = 'request' AND transactional_id IS NOT NULL "
         "AND api_name IN ('TxnOffsetCommit', 'EndTxn', 'InitProducerId')"
     )
+    commits = commits.where("api_name = 'TxnOffsetCommit'")
     frame = ["capture", "connection", "frame"]
     names = calls.select(*frame, "transactional_id").join(commits.select(*frame, "key"), frame)
     return calls.join(names.select("transactional_id", "key").distinct(), "transactional_id")
+
+
+def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
+    """What says to which cluster a broker belongs, for each topic of which offsets are committed."""
+    told = calls.where("direction = 'response' AND cluster_id IS NOT NULL")
+    told = told.dropDuplicates(["cluster_id", "broker_host", "broker_port"])
+    return told.crossJoin(commits.select("key").distinct())
 
 
 def _by_group(rows: DataFrame) -> DataFrame:

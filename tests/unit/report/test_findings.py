@@ -460,6 +460,74 @@ def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
     assert end(latest, {**latest, "offset": -1}, {**watermark(40), **unnamed}) == {("t", 0): 50, ("id", 0): 40}
 
 
+def behind(*lags: int, partition: int = 0, every: float = 10, **more: Any) -> list[Row]:
+    """A group that commits every ten seconds, so many records behind the end of the log, which grows by 5,000."""
+    made: list[Row] = []
+    for k, lag in enumerate(lags):
+        end, at = 5000 * (k + 1), every * k
+        made.append({**watermark(end), "at": at, "partition": partition, **more})
+        made.append({**commits(end - lag)[0], "at": at + 1, "partition": partition, **more})
+    return made
+
+
+def in_time(*parts: list[Row]) -> list[Row]:
+    return sorted((row for part in parts for row in part), key=lambda row: row["at"])
+
+
+def test_a_group_is_behind_in_all_partitions_together() -> None:
+    parts = [behind(3000, partition=k, client_id=f"c{k % 2}") for k in range(4)]
+    (one,) = found("lag", rows("partitions", in_time(*parts)))
+    assert (one.count, one.group_id, one.topic, one.partition) == (12_000, "g", "t", None)
+    assert (one.client_host, one.client_id) == (None, None)
+    assert one.summary == "12000 records behind in 4 partitions, 3000 at most in one"
+    assert len(one.evidence) == 4
+    assert found("lag", rows("partitions", in_time(*parts[:3]))) == []
+
+
+def test_lag_that_only_grows_is_found_before_it_is_large() -> None:
+    (one,) = found("lag", rows("partitions", behind(100, 500, 900, 1300)))
+    assert one.summary.endswith("that grew by 1200 in 30 s, although the group works")
+    # Now the one partition, now the other is read: both together fall behind.
+    turns = in_time(behind(0, 600, 300, 900, 600, 1200), behind(600, 300, 900, 600, 1200, 900, partition=1))
+    (one,) = found("lag", rows("partitions", turns))
+    assert (one.count, one.partition) == (2100, None)
+    assert "grew by 1500 in 50 s" in one.summary
+    for nearly in (
+        # By less; in less time; it fell; it grew at once and stays; nobody has committed for long.
+        behind(100, 400, 700, 1000),
+        behind(0, 900, 1800),
+        behind(0, 1000, 2000, 400, 1400, 2400),
+        behind(100, 2100, 2100, 2100, 2100),
+        [*behind(100), *({**watermark(5000 * k), "at": 10.0 * k} for k in range(2, 3)), {**watermark(9000), "at": 90}],
+        # One more partition is known.
+        in_time(
+            behind(100, 100, 100, 100, 100), [{**row, "at": row["at"] + 30} for row in behind(4000, 4000, partition=1)]
+        ),
+    ):
+        assert found("lag", rows("partitions", nearly)) == []
+    # However long it takes.
+    (one,) = found("lag", rows("partitions", behind(*range(0, 9000, 10), every=10)))
+    assert "in 8960 s" in one.summary or "in 89" in one.summary
+
+
+def test_a_group_is_compared_with_logs_of_its_own_cluster() -> None:
+    other = {"broker_port": 9093}
+    both = in_time(behind(10, 10), behind(10, 10, **other), [{**watermark(90_000), "at": 30, **other}])
+    told = [
+        {"api_name": "Metadata", "direction": "response", "cluster_id": name, "broker_port": port}
+        for name, port in (("A", 9092), ("B", 9093))
+    ]
+    (one,) = found("lag", rows("partitions", both), rows("calls", told))
+    assert one.count == 90_000 - 9_990
+    assert found("lag", rows("partitions", both[:-1]), rows("calls", told)) == []
+    # Nobody says that there are two; and both brokers are of the same one.
+    for calls in ([], [told[0]], [{**one, "cluster_id": "A"} for one in told]):
+        assert [each.count for each in found("lag", rows("partitions", both), rows("calls", calls))] == [80_010]
+    # A group of the same name commits less in the other cluster.
+    back = in_time(commits(50, 60, 70), [{**row, **other} for row in commits(20, 30, 40)])
+    assert found("offsets-back", rows("partitions", back), rows("calls", told)) == []
+
+
 def test_members_that_come_back_by_heartbeats_were_late_too() -> None:
     beats_ = [of_group("ConsumerGroupHeartbeat", generation=one) for one in (0, 1, 1, -1, 0, 2, -1, 0, -2, 0)]
     (one,) = found("late-polls", rows("calls", beats_))
