@@ -156,6 +156,8 @@ def findings(
             if key is _by_topic and table == "calls":
                 commits = tables["partitions"].where("api_name IN ('OffsetCommit', 'TxnOffsetCommit')")
                 one = _of_transactions(one, _by_topic(commits)).unionByName(_of_clusters(one, _by_topic(commits)))
+            elif key is _by_client and "client_host" not in wanted:
+                one = one.join(_clients(tables), ["capture", "connection"])
             else:
                 one = key(one)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
@@ -189,6 +191,12 @@ def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
     if name == "calls" and "cluster_id" not in rows.columns:
         rows = rows.withColumn("cluster_id", F.lit(None).cast("string"))
     return rows
+
+
+def _clients(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Whose connections are, for tables that do not say so."""
+    of = ["capture", "connection"]
+    return tables["connections"].select(*of, _column("client_host").alias("key")).dropDuplicates(of)
 
 
 def _by_client(rows: DataFrame) -> DataFrame:

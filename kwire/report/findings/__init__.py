@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing
+from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
 from kwire.report.sums import tuples
@@ -39,7 +39,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Thresholds(
-    producing.Limits, clients.Limits, groups.Limits, consuming.Limits, offsets.Limits, errors.Limits, brokers.Limits
+    producing.Limits,
+    clients.Limits,
+    groups.Limits,
+    consuming.Limits,
+    offsets.Limits,
+    errors.Limits,
+    brokers.Limits,
+    resent.Limits,
 ):
     """From where on something is a finding: the ``Limits`` of all families. Rates are per minute of the capture's
     clock."""
@@ -80,7 +87,8 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
     brokers.Stalled,
     clients.Throttled,
     producing.Aborted,
-    producing.Retried,
+    resent.Duplicates,
+    resent.Retried,
     errors.StaleLeaders,
     producing.Skew,
     producing.Large,

@@ -173,10 +173,6 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "see the clock of the producer, and message.timestamp.before.max.ms and message.timestamp.after.max.ms",
     ),
     "INVALID_REQUIRED_ACKS": ("high", "the broker knows no such acks", "use acks=0, 1 or all"),
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": (
-        "high", "a batch before this one is missing: it may be lost",
-        "see whether records were lost (retention shorter than the producer's pause, unclean leader election)",
-    ),
     "UNSUPPORTED_FOR_MESSAGE_FORMAT": (
         "high", "the topic's message format is too old for what is asked", "upgrade the format of the topic",
     ),

@@ -130,8 +130,8 @@ _CONNECTIONS: Final = (
     "status",
 )  # fmt: skip
 _RECORDS: Final = (
-    *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
-    "status",
+    *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "timestamp", "producer_id",
+    "producer_epoch", "sequence", "status",
 )  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,

@@ -175,6 +175,19 @@ def ended(client_id: str, aborted: int, committed: int) -> list[Row]:
             for k in range(aborted + committed)]  # fmt: skip
 
 
+def resent(*sends: tuple[float, float, int], answered: float | None = None) -> Case:
+    """Batches without a producer id: when each was sent, the time of its first record, on which connection; the first
+    connection ends without answers to what was sent after ``answered``."""
+    batches = [
+        {"at": at, "connection": of, "frame": k, "timestamp": BEGIN + timedelta(seconds=made)}
+        for k, (at, made, of) in enumerate(sends)
+    ]
+    told = [{"api_name": "Produce", "direction": "response", "at": answered + 0.1, "connection": 1, "latency_ms": 100.0}
+            for _ in range(answered is not None)]  # fmt: skip
+    ends = [{"connection": 1, "unanswered": 1}, {"connection": 2, "unanswered": 0}]
+    return [("records", batches), ("frames", told or answers(1, "Metadata")), ("connections", ends)]
+
+
 Case = list[tuple[str, list[Row]]]
 CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "tiny-batches": (
@@ -254,6 +267,13 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "throttled": (
         lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
         lambda: [("calls", answers(300, "Produce", throttle_ms=0))],
+    ),
+    "duplicate-produces": (
+        lambda: resent((0, 0, 1), (1, 1, 1), (4, 1, 2), answered=0),
+        # The first was answered; others with the same id send at once; another record; it has a producer id.
+        lambda: [*resent((0, 0, 1), (1, 1, 1), (4, 1, 2), answered=1),
+                 *resent((20, 20, 1), (20.015, 20, 2), (24, 23, 2))[:1],
+                 ("records", [{**row, "producer_id": 5} for row in resent((30, 30, 1), (33, 30, 2))[0][1]])],
     ),
     "retried-batches": (
         lambda: [("records", sent(0, 1, 2, 1))],
@@ -637,6 +657,22 @@ def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
     # An idle consumer asks each of several brokers for itself.
     idle = [row for k in range(5) for row in answers(100, "Fetch", **one_of_many(k, broker_port=9092 + k))]
     assert found("empty-fetches", rows("frames", sorted(idle, key=lambda row: row["at"]))) == []
+
+
+def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
+    def of(error: str, *sends: tuple[float, float, int]) -> list[Finding]:
+        told = [{**answers(1, "Produce", [error])[0], "connection": 2, "at": 3, "latency_ms": 2000.0}]
+        return found("duplicate-produces", rows(*resent(*sends)[0]), rows("frames", told))
+
+    again = ((1, 1, 2), (4, 1, 2))
+    (one,) = of("REQUEST_TIMED_OUT", *again)
+    assert (one.count, one.client_id, one.topic, one.evidence) == (1, "one", "t", [("x", 2, 1)])
+    assert of("NOT_LEADER_OR_FOLLOWER", *again) == []
+    assert of("REQUEST_TIMED_OUT", (1, 1, 2), (2, 1, 2)) == []
+    # However far apart they are in batches: each is found once.
+    many = [(k / 10, k / 10, 1) for k in range(30)]
+    (one,) = found("duplicate-produces", *(rows(*each) for each in resent(*many, (9, 2, 2), (9, 2.5, 2), answered=1.9)))
+    assert one.count == 2
 
 
 def test_a_reset_says_where_the_consumer_goes_on() -> None:
