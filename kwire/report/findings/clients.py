@@ -125,7 +125,7 @@ class CutOff(Rule[Limits]):
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
     severity = "high"
     # Each time it connects anew, asks for metadata and tries again.
-    explains = ("metadata-storm", "connection-churn", "producer-per-message")
+    explains: tuple[str, ...] = ("metadata-storm", "connection-churn", "producer-per-message")
     advice = (
         "the broker does not serve this version of the API (kwire audit says which clients it concerns): upgrade the "
         "client, or see the broker's log for what it does not like"
@@ -207,7 +207,7 @@ class Sasl(Rule[Limits]):
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
-    explains = ("connection-churn",)
+    explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
     def take(self, name: str, rows: Rows) -> None:

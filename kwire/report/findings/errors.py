@@ -68,7 +68,7 @@ class StaleLeaders(Errors):
 
     name = "stale-leaders"
     # After each such error it asks for metadata.
-    explains = ("metadata-storm",)
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
     errors: frozenset[str] = frozenset(
         ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
@@ -117,7 +117,7 @@ class Denied(Errors):
     # Apart by connection, since its principal is known when it ends.
     keys: tuple[str, ...] = ("capture", "connection", *CLIENT, "api_name", "error")
     severity = "high"
-    explains = ("metadata-storm",)
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "grant what the client needs (ACLs), or stop it from asking"
     errors: frozenset[str] = frozenset(
         ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",

@@ -233,7 +233,7 @@ class Duplicates(Rule[Limits]):
         whose = [clients.get(firsts[k], (None, None)) for k in hits]
         for k, name in enumerate(CLIENT):
             made = made.append_column(name, pa.array([one[k] for one in whose], pa.string()))
-        self.tallies = Tallies(*self.keys)
+        self.tallies: Tallies = Tallies(*self.keys)
         self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
         many = self.tallies.totals().count >= self.limits.duplicate_batches
         for (host, client, topic), one in self.tallies.items(many):

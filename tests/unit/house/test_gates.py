@@ -93,8 +93,8 @@ OF_A_JVM = frozenset(
 )
 """Attributes of sessions, frames and columns that Spark Connect does not have."""
 WITH_A_JVM = {
-    "spark/across.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
-    "spark/across.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
     "spark/workers.py: sparkContext": "context_of, which gives None with Spark Connect",
 }
 
