@@ -120,7 +120,7 @@ fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
 .PHONY: mutants
 mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
 	@.ci/setup dev bench
-	$(PY) tests/unit/mutants.py $(ARGS)
+	$(PY) tests/support/mutants.py $(ARGS)
 
 .PHONY: dist
 dist:  ## wheel and source distribution in dist/

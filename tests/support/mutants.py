@@ -1,4 +1,4 @@
-"""Changes of the code that a test must notice, as data: ``python tests/unit/mutants.py [words]``.
+"""Changes of the code that a test must notice, as data: ``python tests/support/mutants.py [words]``.
 
 Each mutant once survived all tests, or is the same mistake in another of the implementations. Every one is applied to a
 copy of the package, alone, and its tests are run there (without compiled kernels: it is the source that is changed).
