@@ -101,6 +101,14 @@ def _records(data: bytes, values: Sequence[bytes], rng: random.Random) -> bytes:
     return b"".join(out)
 
 
+def _times(frames: Sequence[Frame]) -> list[int]:
+    """When each was captured: one whose capture does not state it, with the one before."""
+    times: list[int] = []
+    for frame in frames:
+        times.append(frame.time if frame.time is not None else times[-1] if times else 0)
+    return times
+
+
 def _connection(frames: Sequence[tuple[Frame, bytes]], rng: random.Random) -> list[Packet]:
     """The packets of a connection that carries these frames."""
     first = frames[0][0]
@@ -118,7 +126,8 @@ def _connection(frames: Sequence[tuple[Frame, bytes]], rng: random.Random) -> li
         packets.append(rebuilt(part))
         seqs[side] = seqs[side] + len(payload) + (1 if flags & (SYN | FIN) else 0) & 0xFFFFFFFF
 
-    begin = min(frame.time for frame, _ in frames) - 10 * _MICROSECOND
+    times = _times([frame for frame, _ in frames])
+    begin = min(times) - 10 * _MICROSECOND
     send(0, SYN, b"", begin)
     send(1, SYN | ACK, b"", begin)
     send(0, ACK, b"", begin)
@@ -127,13 +136,13 @@ def _connection(frames: Sequence[tuple[Frame, bytes]], rng: random.Random) -> li
     for number, (frame, data) in enumerate(frames):
         held.append(data)
         following = frames[number + 1][0] if number + 1 < len(frames) else None
-        if following and (following.is_response, following.time) == (frame.is_response, frame.time):
+        if following and (following.is_response, times[number + 1]) == (frame.is_response, times[number]):
             continue
         body, held = b"".join(held), []
         for at in range(0, len(body), _MSS):
-            send(int(frame.is_response), ACK, body[at : at + _MSS], frame.time)
-        send(int(not frame.is_response), ACK, b"", frame.time)
-    end = max(frame.time for frame, _ in frames) + 10 * _MICROSECOND
+            send(int(frame.is_response), ACK, body[at : at + _MSS], times[number])
+        send(int(not frame.is_response), ACK, b"", times[number])
+    end = max(times) + 10 * _MICROSECOND
     send(0, FIN | ACK, b"", end)
     send(1, FIN | ACK, b"", end)
     return packets
