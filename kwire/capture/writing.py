@@ -88,7 +88,7 @@ class PcapngWriter:
         self._interfaces: dict[tuple[int, int], int] = {}
         """The numbers of those of this section, by link type and by the bytes up to which packets are captured (0: all
         of them)."""
-        self.packets = 0
+        self.packets: int = 0
         file.write(_SECTION)
 
     def write(self, packet: Raw) -> None:

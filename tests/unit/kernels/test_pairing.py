@@ -7,8 +7,8 @@ import struct
 from typing import Any
 
 import numpy as np
-from joined import connection, scratch, window
 from packets import response, sized
+from placed_streams import connection, scratch, window
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.hashing import fresh_key
