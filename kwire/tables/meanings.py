@@ -38,7 +38,7 @@ class OfRecords(Maker):
 
     def __init__(self, schema: pa.Schema, run: Run, needed: Iterable[str]) -> None:
         self.schema = schema
-        self.limits = run.limits
+        self.limits = run.options["limits"]
         place = (_NAMES[one] for one in schema.names if one in _NAMES)
         columns = dict.fromkeys([*place, *needed])
         self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run, MOST_BYTES, names=True)
