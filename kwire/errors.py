@@ -22,6 +22,10 @@ Errors name files without the credentials that a URI may have (``kwire.naming``)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
 __all__ = [
     "CaptureError",
     "CorruptRecordError",
@@ -33,6 +37,7 @@ __all__ = [
     "ProtocolError",
     "SchemaError",
     "UnsupportedVersionError",
+    "needed",
 ]
 
 
@@ -167,3 +172,17 @@ class MissingExtraError(KwireError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional part of kwire: pip install 'kwire[{extra}]'")
         self.extra = extra
+
+
+_PACKAGES: Final = {"capture": ("numba", "llvmlite", "numpy", "pyarrow")}
+
+
+@contextmanager
+def needed(feature: str, extra: str) -> Iterator[None]:
+    """Lets an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] in _PACKAGES[extra]:
+            raise MissingExtraError(feature, extra) from None
+        raise

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from kwire.errors import MissingExtraError
+from kwire.errors import needed
 
 __all__ = ["register"]
 
@@ -157,12 +157,8 @@ def run(args: argparse.Namespace) -> int:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    try:
+    with needed("kwire compile", "capture"):
         from kwire.kernels import cache, compiling  # noqa: F401 - to say at once what is missing
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire compile", "capture") from None
-        raise
     from rich.console import Console
     from rich.progress import Progress
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from kwire.records.compression import CODECS, Codec
 from kwire.records.control import control_type
+from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
 
 __all__ = ["TIMESTAMP_TYPES", "Batch", "Headers", "Record", "TimestampType"]
 
@@ -24,13 +25,6 @@ TIMESTAMP_TYPES: Final[tuple[TimestampType, ...]] = ("CreateTime", "LogAppendTim
 """Names of the timestamp types, as Kafka spells them, by bit 3 of the attributes of a batch or message."""
 
 Headers = list[tuple[str, bytes | None]]
-
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-DELETE_HORIZON: Final = 0x40
-"""Bits of the attributes of a batch (KIP-98; KIP-534 for the last one). Messages have the first two only."""
 
 
 def wrapped64(value: int) -> int:
@@ -146,7 +140,7 @@ class Batch:
     @property
     def compression(self) -> Codec | None:
         """Name of the codec (one of ``kwire.records.CODECS``); None for the numbers 5 to 7, which are not defined."""
-        codec = self.attributes & CODEC_MASK
+        codec = self.attributes & CODEC
         return CODECS[codec] if codec < len(CODECS) else None
 
     @property

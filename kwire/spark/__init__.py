@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     )
     from kwire.spark.exports import export
     from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
+    from kwire.spark.options import schema_of, table_schema
     from kwire.spark.sessions import fetch_sessions, share_sessions
-    from kwire.spark.source import KwireDataSource, schema_of, table_schema
+    from kwire.spark.source import KwireDataSource
 
 __all__ = [
     "KwireDataSource",
@@ -95,9 +96,9 @@ _LAZY = {
     "hono_violations": "kwire.spark.events",
     "lineage": "kwire.spark.answers",
     "read": "kwire.spark.across",
-    "schema_of": "kwire.spark.source",
+    "schema_of": "kwire.spark.options",
     "sql_functions": "kwire.spark.functions",
-    "table_schema": "kwire.spark.source",
+    "table_schema": "kwire.spark.options",
     "telemetry_violations": "kwire.spark.events",
 }
 

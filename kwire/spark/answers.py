@@ -130,7 +130,7 @@ def findings(
 
     from kwire.report.findings import RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
-    from kwire.spark.across import mapped
+    from kwire.spark.arrow import mapped
 
     names = list(RULES) if rules is None else list(rules)
     try:

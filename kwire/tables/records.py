@@ -36,7 +36,7 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
@@ -82,22 +82,7 @@ SET: Final = (
 SCHEMA: Final = pa.schema(
     [
         *SET,
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS),
-        pa.field("magic", pa.int8()),
-        pa.field("compression", pa.string()),
-        pa.field("crc_ok", pa.bool_()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_()),
-        pa.field("is_control", pa.bool_()),
-        pa.field("control_type", pa.string()),
+        *RECORD_FIELDS,
         pa.field("batch", pa.int64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
@@ -193,12 +178,12 @@ class Records(Maker):
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
-        self._long_names = _LAST if names else run.limits.text
+        self._long_names = _LAST if names else run.options["limits"].text
         self._parts = 2 if names else 4
         self._name = run.name
-        self._limits = run.limits
-        self._budget = Budget(run.limits)
-        self._redacts = not run.secrets and not set(MAY_HIDE).isdisjoint(schema_.names)
+        self._limits = run.options["limits"]
+        self._budget = Budget(run.options["limits"])
+        self._redacts = not run.options["secrets"] and not set(MAY_HIDE).isdisjoint(schema_.names)
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]

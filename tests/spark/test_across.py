@@ -34,7 +34,9 @@ from kwire.capture.splits import Split
 from kwire.errors import KwireError
 from kwire.spark import across
 from kwire.spark.files import File, find
-from kwire.spark.source import FileReader, Options, spark_schema
+from kwire.spark.options import Options, spark_schema
+from kwire.spark.reader import FileReader
+from kwire.spark.sensors import Whole, parts_of
 from kwire.spark.workers import LackError
 from kwire.testing import packets
 
@@ -407,11 +409,11 @@ def test_small_files_are_read_together() -> None:
     def file(name: str, size: int | None) -> File:
         return File(None, name, name, size, False)
 
-    one = across.Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
-    other = across.Whole((file("f", 1),), (5,))
-    split = across.Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
-    parts = across.parts_of([one, other, split], 100)
+    one = Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
+    other = Whole((file("f", 1),), (5,))
+    split = Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
+    parts = parts_of([one, other, split], 100)
     assert [("".join(file.name for file in files), sensor) for files, sensor in parts] == [
         ("ab", 0), ("c", 0), ("d", 0), ("e", 0), ("f", 1), ("g", 2), ("g", 2)
     ]  # fmt: skip
-    assert len(across.parts_of([one, other, split], 0)) == 8
+    assert len(parts_of([one, other, split], 0)) == 8

@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 import kwire.spark
 from kwire import capture
 from kwire.errors import CaptureError, KwireError
-from kwire.spark.ahead import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
 from kwire.spark.files import File, filesystem_of, find
-from kwire.spark.source import Options
+from kwire.spark.options import Options
+from kwire.spark.prefetch import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
 from kwire.spark.stores import Stores
 
 pytestmark = pytest.mark.wide

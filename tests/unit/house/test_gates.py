@@ -44,7 +44,7 @@ NOT_OF_A_USER = {
     "schema/kafka.py": {"zipfile.ZipFile": "a file that open_file has opened", "jar.open": "a part of it"},
     "schema/loader.py": {"file.read_bytes": "its own, in a zip"},
     "spark/across.py": {"file.open": "File.open"},
-    "spark/carried.py": {
+    "spark/checkpoint.py": {
         "filesystem.open_output_stream": "a name that nobody can guess",
         "fs.FileSelector": "one folder, without those in it",
     },
@@ -58,7 +58,9 @@ NOT_OF_A_USER = {
         "filesystem.open_input_stream": "an object store",
         "fs.FileSelector": "an object store",
     },
-    "spark/source.py": {"file.open": "File.open"},
+    "spark/options.py": {"file.open": "File.open"},
+    "spark/reader.py": {"file.open": "File.open"},
+    "spark/sensors.py": {"file.open": "File.open"},
     "tls/decryptor.py": {"opener.open": "a record of TLS"},
     "tls/handshake.py": {"opener.open": "a record of TLS"},
     "tls/keylog.py": {"cls.open": "opens files by open_file"},
