@@ -91,6 +91,11 @@ check:  ## lint, format, types, import contracts, stubs
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m kwire.codec.stubs --check
 
+.PHONY: verify-types
+verify-types:  ## whether each public name has a type that is known (pyright)
+	@.ci/setup dev
+	$(PY) .ci/verify-types
+
 .PHONY: audit
 audit:  ## the packages that were installed, by hash, and what is known against them
 	@.ci/setup dev bench
@@ -115,7 +120,7 @@ fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
 .PHONY: mutants
 mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
 	@.ci/setup dev bench
-	$(PY) tests/unit/mutants.py $(ARGS)
+	$(PY) tests/support/mutants.py $(ARGS)
 
 .PHONY: dist
 dist:  ## wheel and source distribution in dist/

@@ -53,7 +53,7 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``kwire spark export``."""
-    from kwire.cli import say
+    from kwire.cli.stderr import say
     from kwire.errors import KwireError
 
     options = {}

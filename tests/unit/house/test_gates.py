@@ -35,6 +35,7 @@ NOT_OF_A_USER = {
         "probe.open": "exclusive",
         "part.open": "exclusive",
         "(folder() / name).read_bytes": "kept beside machine code",
+        "folder().glob": "machine code",
         "path.glob": "machine code",
         "current.parent.glob": "machine code",
         "os.scandir": "machine code",
@@ -45,10 +46,11 @@ NOT_OF_A_USER = {
     "schema/kafka.py": {"zipfile.ZipFile": "a file that open_file has opened", "jar.open": "a part of it"},
     "schema/loader.py": {"file.read_bytes": "its own, in a zip"},
     "spark/across.py": {"file.open": "File.open"},
-    "spark/carried.py": {
+    "spark/checkpoint.py": {
         "filesystem.open_output_stream": "a name that nobody can guess",
         "fs.FileSelector": "one folder, without those in it",
     },
+    "spark/daemon.py": {"(one / 'comm').read_text": "the system's"},
     "spark/exports.py": {
         "filesystem.open_output_stream": "an object store",
         "fs.FileSelector": "one folder, without those in it",
@@ -59,7 +61,9 @@ NOT_OF_A_USER = {
         "filesystem.open_input_stream": "an object store",
         "fs.FileSelector": "an object store",
     },
-    "spark/source.py": {"file.open": "File.open"},
+    "spark/options.py": {"file.open": "File.open"},
+    "spark/reader.py": {"file.open": "File.open"},
+    "spark/sensors.py": {"file.open": "File.open"},
     "tls/decryptor.py": {"opener.open": "a record of TLS"},
     "tls/handshake.py": {"opener.open": "a record of TLS"},
     "tls/keylog.py": {"cls.open": "opens files by open_file"},
@@ -89,8 +93,8 @@ OF_A_JVM = frozenset(
 )
 """Attributes of sessions, frames and columns that Spark Connect does not have."""
 WITH_A_JVM = {
-    "spark/across.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
-    "spark/across.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
     "spark/workers.py: sparkContext": "context_of, which gives None with Spark Connect",
 }
 
