@@ -47,6 +47,7 @@ def read(
     limits: Limits = ...,
     secrets: bool = ...,
     payloads: bool = ...,
+    read_committed: bool = ...,
     api: str | None = ...,
     direction: str | None = ...,
     apis: Iterable[str | int] | None = ...,
@@ -75,6 +76,7 @@ def read(
     limits: Limits = ...,
     secrets: bool = ...,
     payloads: bool = ...,
+    read_committed: bool = ...,
     api: str | None = ...,
     direction: str | None = ...,
     apis: Iterable[str | int] | None = ...,
@@ -103,6 +105,7 @@ def read(
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
     payloads: bool = False,
+    read_committed: bool = False,
     api: str | None = None,
     direction: str | None = None,
     apis: Iterable[str | int] | None = None,
@@ -133,11 +136,12 @@ def read(
     was left out (fragments without the others, tunnels and link types that are not read). ``limits`` bounds what
     reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not left out
     (``kwire.protocol.secrets``). ``payloads``: in the table ``messages`` a ``body`` has its record sets, in base64, and
-    not only their size. ``api`` and ``direction`` (``"request"`` or ``"response"``): the table ``messages`` has these
-    only, and ``body`` is a struct (``schema_of``). ``apis`` (names or keys), ``topics``, ``client_ids``, ``start`` and
-    ``end`` (times; not ``end`` itself) and ``status`` say which rows are wanted, of all tables
-    (``kwire.tables.filters``); what they leave out is not decoded. ``keylog``: the secrets of connections that speak
-    TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such connections are
+    not only their size. ``read_committed``: of tables of records, those that a consumer with this isolation does not
+    get are left out (``kwire.tables.aborted``). ``api`` and ``direction`` (``"request"`` or ``"response"``): the table
+    ``messages`` has these only, and ``body`` is a struct (``schema_of``). ``apis`` (names or keys), ``topics``,
+    ``client_ids``, ``start`` and ``end`` (times; not ``end`` itself) and ``status`` say which rows are wanted, of all
+    tables (``kwire.tables.filters``); what they leave out is not decoded. ``keylog``: the secrets of connections that
+    speak TLS, as a ``kwire.tls.KeyLog`` or as one or several files that ``SSLKEYLOGFILE`` named; such connections are
     decrypted. ``topic_ids``: names of topics by their ids (as text), for frames before the capture names them itself;
     ``kwire.tables.topic_names`` reads them out of files. ``dictionaries``: texts of the tables ``frames``,
     ``partitions`` and ``calls`` are dictionaries of Arrow (pandas makes categories of them), which is less to make, to
@@ -180,6 +184,7 @@ def read(
         "limits": limits,
         "secrets": secrets,
         "payloads": payloads,
+        "read_committed": read_committed,
         "api": api,
         "direction": direction,
         "only": reading.Filter.of(apis=apis, topics=topics, client_ids=client_ids, start=start, end=end, status=status),

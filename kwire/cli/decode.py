@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.tracker import Tracker
     from kwire.cli.output import Output
-    from kwire.limits import Limits
     from kwire.log import Segment
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
@@ -203,6 +202,11 @@ def register(subparsers: Any) -> None:
         "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
     )
     parser.add_argument(
+        "--read-committed",
+        action="store_true",
+        help="records without those that a consumer with isolation.level=read_committed does not get",
+    )
+    parser.add_argument(
         "--api",
         action=Names,
         metavar="NAMES",
@@ -304,6 +308,8 @@ def run(args: argparse.Namespace) -> int:
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
                 args.only.check(table)
+                if args.read_committed:
+                    table.check_isolation()
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
@@ -392,7 +398,7 @@ def _decode_segments_at_once(
 
     code = 0
     over: str | None = None
-    work = partial(_segment, name, args.deep, args.columns, args.limits, args.secrets, args.check_indexes)
+    work = partial(_segment, name, args.deep, _how(args))
     with contextlib.closing(decoded(tasks, args.jobs, work, {name: schema})) as outcomes:
         for outcome in outcomes:
             if outcome.file == over:
@@ -411,13 +417,21 @@ def _decode_segments_at_once(
     return code
 
 
+def _how(args: argparse.Namespace) -> dict[str, Any]:
+    """How segments are read: arguments of ``kwire.cli.segments.decode``."""
+    return {
+        "columns": args.columns,
+        "limits": args.limits,
+        "secrets": args.secrets,
+        "check_indexes": args.check_indexes,
+        "read_committed": args.read_committed,
+    }
+
+
 def _segment(
     name: str,
     deep: bool,
-    columns: Sequence[str] | None,
-    limits: Limits,
-    secrets: bool,
-    check_indexes: bool,
+    how: Mapping[str, Any],
     segment: Segment | str,
     outputs: Mapping[str, Output],
     say: Callable[[str], None],
@@ -428,16 +442,7 @@ def _segment(
     table = tables.table(name, tables.LOG)
     if deep and table.deep is not None:
         table = table.deep
-    return reading.decode(
-        segment,
-        outputs[name].write,
-        say,
-        table=table,
-        limits=limits,
-        secrets=secrets,
-        columns=columns,
-        check_indexes=check_indexes,
-    )
+    return reading.decode(segment, outputs[name].write, say, table=table, **how)
 
 
 def _segments(files: list[str]) -> list[str]:
@@ -474,6 +479,11 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
+    if args.read_committed:
+        try:
+            table.check_isolation()
+        except ValueError as wrong:
+            args.parser.error(str(wrong))
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:
@@ -488,11 +498,8 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
                         output.write,
                         lambda line: _say(line, output),
                         table=table,
-                        limits=args.limits,
-                        secrets=args.secrets,
-                        columns=args.columns,
-                        check_indexes=args.check_indexes,
                         progress=progress,
+                        **_how(args),
                     )
                 code = code if right else BAD_INPUT
             except BrokenPipeError:
@@ -548,6 +555,7 @@ def decode(
             limits=args.limits,
             secrets=args.secrets,
             payloads=args.payloads,
+            read_committed=args.read_committed,
             api=args.api,
             direction=_direction(args),
             only=args.only,

@@ -59,12 +59,13 @@ def decode(
     secrets: bool,
     columns: Sequence[str] | None = None,
     check_indexes: bool = False,
+    read_committed: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> bool:
     """Writes the rows of all segments in ``path``, in order, or of one segment. Returns False where an index is wrong.
 
-    ``write`` gets batches of ``table`` with the columns that are chosen; ``limits`` and ``secrets`` are those of
-    ``kwire.log.read``. ``say`` gets sentences about what is no row, each
+    ``write`` gets batches of ``table`` with the columns that are chosen; ``limits``, ``secrets`` and ``read_committed``
+    are those of ``kwire.log.read``. ``say`` gets sentences about what is no row, each
     with the file's name, ``progress`` the bytes read so far of all segments together. Raises ``KwireError`` for a
     directory without segments and ``OSError`` for what cannot be read.
     """
@@ -80,8 +81,9 @@ def decode(
             if progress is not None:
                 progress(before + size)
 
+        isolation = {"read_committed": True} if read_committed else {}
         for batch in table.read(
-            segment, columns=columns, limits=limits, secrets=secrets, progress=count, on_note=notes.append
+            segment, columns=columns, limits=limits, secrets=secrets, progress=count, on_note=notes.append, **isolation
         ):
             write(batch)
         done += seen

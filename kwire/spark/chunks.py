@@ -166,6 +166,7 @@ class _Work:
             limits=one.limits,
             secrets=one.secrets,
             payloads=one.payloads,
+            read_committed=one.read_committed,
             api=one.api,
             direction=one.direction,
             only=one.only,

@@ -79,6 +79,7 @@ properties of the table that are no options: owner, provider, location."""
 TABLE, PORTS, FORMAT, DEEP, LIMITS, SECRETS = "table", "ports", "format", "deep", "limits", "secrets"
 VXLAN_PORTS = "vxlan_ports"
 PAYLOADS, API, DIRECTION = "payloads", "api", "direction"
+READ_COMMITTED: Final = "readCommitted"
 APIS, TOPICS, CLIENT_IDS, START, END, STATUS = FILTERS = ("apis", "topics", "client_ids", "start", "end", "status")
 """Which rows of captures are wanted: see ``kwire.tables.filters``."""
 COLUMNS: Final = "columns"
@@ -108,7 +109,9 @@ ACTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys((TABLE, PATH), _BY_LOAD),
     **dict.fromkeys((FORMAT, DEEP, COLUMNS, ACROSS, SENSOR, TOGETHER), (*_BY_LOAD, EXPORT)),
     **dict.fromkeys((PORTS, VXLAN_PORTS, BAD_FILES, GLOB, RECURSIVE, AFTER, BEFORE), _OF_FILES),
-    **dict.fromkeys((LIMITS, SECRETS, PAYLOADS, API, DIRECTION, KEYLOG, TOPIC_IDS, *FILTERS), (*_OF_FILES, CHUNKS)),
+    **dict.fromkeys(
+        (LIMITS, SECRETS, PAYLOADS, READ_COMMITTED, API, DIRECTION, KEYLOG, TOPIC_IDS, *FILTERS), (*_OF_FILES, CHUNKS)
+    ),
     PUSH: (LOAD,),
     MOST: (READ,),
     **dict.fromkeys(growing.OPTIONS, (STREAM,)),
@@ -229,6 +232,7 @@ class Options:
     together: int
     stores: Stores
     bad_files: str
+    read_committed: bool
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -315,11 +319,17 @@ class Options:
             stream=growing.Terms.of(options),
             stores=object_stores.Stores.of(options),
             bad_files=_word(options.get(BAD_FILES.lower(), ROW), BAD_FILES, (ROW, FAIL)),
+            read_committed=_flag(options.get(READ_COMMITTED.lower(), "false"), READ_COMMITTED),
         )
         try:
             found.definition.chosen(found.columns)
         except ValueError as wrong:
             raise KwireError(f"the option 'columns': {wrong}") from None
+        if found.read_committed:
+            try:
+                found.definition.check_isolation()
+            except ValueError as wrong:
+                raise KwireError(f"the option {READ_COMMITTED!r}: {wrong}") from None
         return found
 
     @property
@@ -716,10 +726,15 @@ class FileReader(DataSourceReader):
         one = self.options
         terms: dict[str, Any] = {"limits": one.limits, "secrets": one.secrets, "name": file.name}
         if isinstance(table, LogTable):
+            if one.read_committed:
+                from kwire.spark.files import FolderOf
+
+                terms |= {"read_committed": True, "beside": FolderOf(file)}
             return terms | {"metadata": (file.beside("partition.metadata") or b"").decode("ascii", "replace")}
         if self._beside is None:
             self._beside = one.beside()
         terms |= {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "payloads": one.payloads, "only": one.only}
+        terms |= {"read_committed": one.read_committed}
         return terms | {"api": one.api, "direction": one.direction, **self._beside}
 
 

@@ -74,6 +74,7 @@ def read(
     limits: Limits = DEFAULT_LIMITS,
     secrets: bool = False,
     payloads: bool = False,
+    read_committed: bool = False,
     api: str | None = None,
     direction: str | None = None,
     keys: KeyLog | None = None,
@@ -112,6 +113,7 @@ def read(
         limits=limits,
         secrets=secrets,
         payloads=payloads,
+        read_committed=read_committed,
         only=only,
         topics=topics,
     )
@@ -121,6 +123,8 @@ def read(
         definition = chosen_table(one, api, direction, payloads=payloads)
         forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
+        if read_committed:
+            definition.check_isolation()
         if dictionaries and definition.dictionaries:
             schema = with_dictionaries(schema)
         if only is None:
@@ -154,6 +158,8 @@ def read_in_order(
     for one, columns in tables.items():
         definition = chosen_table(one, how.get("api"), how.get("direction"), payloads=how.get("payloads", False))
         definition.chosen(columns)
+        if how.get("read_committed"):
+            definition.check_isolation()
         if definition.of_one_file:
             raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")
         if how.get("only"):
