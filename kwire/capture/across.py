@@ -441,9 +441,9 @@ class Chain:
         self._known: pa.Table = STATE.empty_table()
         self._place_of: dict[bytes, int] = {}
         """By the ends of the connections of ``_known``, in their order: the file that each was in last."""
-        self.joined = 0
+        self.joined: int = 0
         """Connections that went on from one file to another, whose states were found to agree."""
-        self.read_again = 0
+        self.read_again: int = 0
 
     def add(
         self,

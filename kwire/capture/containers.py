@@ -85,9 +85,9 @@ class Container:
 
     def __init__(self, counts: Any, keys: KeyLog | None = None) -> None:
         self.counts = counts
-        self.keys = KeyLog() if keys is None else keys
-        self.kind = ""
-        self.last_time = 0
+        self.keys: KeyLog = KeyLog() if keys is None else keys
+        self.kind: str = ""
+        self.last_time: int = 0
         self.unsupported: dict[int, int] = {}
         """Link types that are not supported, and how many packets have them."""
         self._little = False
@@ -97,7 +97,7 @@ class Container:
         self._link = 0
         self._interfaces = np.zeros(0, INTERFACE)
         self._interface_room = self._interfaces
-        self.told = 0
+        self.told: int = 0
         """Sections, interfaces and secrets that were read: packets behind them depend on these."""
 
     def begin(self, head: bytes) -> int:

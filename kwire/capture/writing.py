@@ -80,7 +80,7 @@ class PcapngWriter:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._interfaces: dict[int, int] = {}
-        self.packets = 0
+        self.packets: int = 0
         file.write(_SECTION)
 
     def write(self, packet: Raw) -> None:

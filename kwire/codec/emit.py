@@ -4,7 +4,8 @@ What makes the generated code fast (figures in docs/design):
 
 - Neighbouring fixed-width fields, the length prefix or tag count that follows them included, are one ``struct`` call.
 - Objects are allocated in bulk, without ``__init__``; every slot is then assigned, absent fields with their default.
-- An array of structs that are all fixed-width is one ``iter_unpack`` with attributes as loop targets.
+- An array of structs that are all fixed-width is one ``iter_unpack`` with attributes as loop targets. Only where one of
+  them has tagged fields that are not known, they are read one by one.
 - Where structs hold only numbers and arrays of numbers, the lengths of those arrays are guessed from earlier messages
   (decoding) or remembered from the previous element (encoding), and an element is one ``struct`` call.
 - One-byte varints are read inline; only longer ones cost a call.
@@ -93,11 +94,8 @@ def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
     for _ in range(count):
         tag, pos = wire.read_uvarint(data, pos)
         size, pos = wire.read_uvarint(data, pos)
-        end = pos + size
-        if end > len(data):
-            raise RetryError
-        out[tag] = data[pos:end]
-        pos = end
+        out[tag] = data[pos : pos + size]
+        pos += size
     return out or None, pos
 
 
@@ -515,15 +513,26 @@ class _Decoder(_Source):
                 self.flush()
             return
         # All elements in one call. A tagged section is then one zero byte at the end of each element, which is checked
-        # for all of them by a strided slice; if one has tags after all, the tracked decoder reads the message.
+        # for all of them by a strided slice; if one has tags after all, they are read one by one.
         format_ = "".join(formats) + ("x" if element.flexible else "")
         size = struct.calcsize(">" + format_)
         reader = f"i_{_describe(format_)}"
         self.globals[reader] = struct.Struct(">" + format_).iter_unpack
         self.settle()
         self.add(f"e = pos + n * {size}")
-        if element.flexible:
-            self.add(f"if data[pos + {size - 1}:e:{size}].count(0) != n: retry()")
+        if not element.flexible:
+            self.fixed_elements(element, items, one, reader)
+            return
+        with self.block(f"if data[pos + {size - 1}:e:{size}].count(0) == n:"):
+            self.fixed_elements(element, items, one, reader)
+        with self.block("else:"):
+            with self.rounds(element, one, items):
+                self.struct(element, one)
+                self.flush()
+            self.settle()
+
+    def fixed_elements(self, element: model.StructLayout, items: str, one: str, reader: str) -> None:
+        """Reads elements of one size, those from ``pos`` to ``e``."""
         targets: list[str] = []
         inside: list[str] = []
         for field in element.fields:

@@ -54,10 +54,10 @@ class Codec:
     __slots__ = ("label", "layout", "message", "version")
 
     def __init__(self, message: model.Message, version: int) -> None:
-        self.message = message
-        self.version = version
-        self.layout = model.layout(message, version)
-        self.label = f"{message.name} v{version}"
+        self.message: model.Message = message
+        self.version: int = version
+        self.layout: model.StructLayout = model.layout(message, version)
+        self.label: str = f"{message.name} v{version}"
 
     def decode(self, data: bytes, pos: int = 0, limits: Limits | None = None) -> Any:
         """The message that ``data`` holds from ``pos`` to its end. Raises ``DecodeError``.

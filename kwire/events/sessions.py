@@ -199,11 +199,11 @@ class Known:
     __slots__ = ("accepted", "requested", "shown", "size", "subscription")
 
     def __init__(self, subscription: Subscription) -> None:
-        self.subscription = subscription
-        self.shown = list(map(printable, subscription.requested_metrics))
-        self.accepted = list(map(codec_name, subscription.accepted_compression_types))
-        self.size = size_of(subscription.requested_metrics) + 16 * len(self.accepted)
-        self.requested = Requested(subscription.requested_metrics)
+        self.subscription: Subscription = subscription
+        self.shown: list[str] = list(map(printable, subscription.requested_metrics))
+        self.accepted: list[str] = list(map(codec_name, subscription.accepted_compression_types))
+        self.size: int = size_of(subscription.requested_metrics) + 16 * len(self.accepted)
+        self.requested: Requested = Requested(subscription.requested_metrics)
 
     def measured(self, metric: str, temporality: str | None, has_temporality: bool) -> list[Violation]:
         """What is wrong with a metric that was pushed; ``has_temporality``: it is a sum or a histogram."""

@@ -483,7 +483,7 @@ def _answers_follow(
         if pieces[piece].pos == following - way.shift:
             return YES
         entry = capture.waiting[row]
-        said, _ = fits(data, following, stop, int64(1), entry.api, entry.version, facts, scratch)
+        said, _ = fits(data, following, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
         if said == SO_FAR and way.ends_here == 0:
             return NEED_MORE
         if said in (UNFIT, TRAILS, SO_FAR):
@@ -864,7 +864,7 @@ def _body_there(
     if row < 0:
         return int64(NOT_KNOWN)
     entry = capture.waiting[row]
-    return fits_all(data, at, stop, int64(1), entry.api, entry.version, facts, scratch)
+    return fits_all(data, at, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
 
 
 @kernel

@@ -10,8 +10,9 @@ says when the capture had something.
 
 Rules kept here:
 
-- Every field is a signed integer, of 64 bits or a ``Short``: numba turns a mixture of signed and unsigned numbers into
-  floating point. What numpy computes of a ``Short`` has 16 bits as well.
+- Every field is a signed integer, of 64 bits, a ``Half`` or a ``Short``: numba turns a mixture of signed and unsigned
+  numbers into floating point. What numpy computes of a ``Short`` has 16 bits as well. What is handed to another kernel
+  is an ``int64``, or numba compiles that kernel once more.
 - A class lists its fields as annotations, the text below one is what it means. ``table_type`` makes the dtype of it.
 - A row that a kernel holds (``conn = conns[slot]``) is a view. It is stale as soon as its table was replaced by a
   larger one: take it again after anything that may grow the table.
@@ -38,13 +39,16 @@ __all__ = [
     "BATCH",
     "CONNECTION",
     "FINDER",
+    "FOLLOWS",
     "FORM",
     "FRAME",
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
+    "LEADS",
     "NAME",
     "NAMES_USED",
+    "NOT_ENTERED",
     "PACKET",
     "PIECE",
     "PROBLEM",
@@ -104,7 +108,19 @@ else:
     Row = np.void
 
 Short = int
-"""The type of a field that holds small numbers, of which there are many: 16 bits. All others have 64."""
+"""The type of a field that holds small numbers, of which there are many: 16 bits."""
+
+Half = int
+"""The type of a field of which there are many, and whose numbers have 32 bits. All others have 64."""
+
+NOT_ENTERED: Final = 0
+"""``Waiting.entered`` of a request that is not in the hash table,"""
+LEADS: Final = 1
+"""of the first one with its correlation id,"""
+FOLLOWS: Final = 2
+"""and of those that follow it."""
+
+_TYPES: Final = {"Short": np.int16, "Half": np.int32}
 
 
 def _field(name: str) -> Any:
@@ -119,7 +135,7 @@ def table_type(row: type) -> Any:
 
     The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
     """
-    kinds = {name: np.int16 if kind == "Short" else np.int64 for name, kind in row.__annotations__.items()}
+    kinds = {name: _TYPES.get(kind, np.int64) for name, kind in row.__annotations__.items()}
     for name in kinds:
         setattr(row, name, _field(name))
     return np.dtype((row, list(kinds.items())))
@@ -522,32 +538,29 @@ class Waiting(Row):
 
     connection: int
     """Number of its connection."""
-
-    id: int
-    api: int
-    """API key, or ``pairing.SASL_TOKEN``."""
-    version: int
-    client: int
     time: int
     order: int
     clock: int
     """Of the piece that has its last byte."""
-    next: int
+    id: Half
+    client: Half
+    next: Half
     """The next one of the connection, or of the list of free rows; -1 at the end."""
-    prev: int
+    prev: Half
     """The one of the connection before it; -1 at the beginning."""
-    chain: int
+    chain: Half
     """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
-    same: int
+    same: Half
     """The next one with its correlation id, -1 at the end."""
-    fore: int
-    """The one with its correlation id before it, -1 at the beginning."""
-    last: int
-    """Of the first with its correlation id: the last one."""
+    back: Half
+    """Of the first with its correlation id the last one, of all others the one before it."""
+    api: Short
+    """API key, or ``pairing.SASL_TOKEN``."""
+    version: Short
     overtaken: Short
     """1 if a later request was answered before it."""
     entered: Short
-    """1 if it is in the hash table."""
+    """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 
 
 class Room(Row):

@@ -32,7 +32,6 @@ try:
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from missing
 
-from kwire.kernels.records import CONTROL, TRANSACTIONAL
 from kwire.log.files import has_segment_name
 from kwire.log.folders import aborted_of, producers_of
 from kwire.log.reading import headers_of, regions
@@ -40,6 +39,7 @@ from kwire.opening import is_regular, open_file
 from kwire.records.control import control_type
 from kwire.records.isolation import ABORT, COMMIT, NEEDED, Points
 from kwire.records.reader import decode
+from kwire.wire import CONTROL, TRANSACTIONAL
 
 __all__ = ["NEEDED", "Beside", "Decided", "InFolder", "decided"]
 

@@ -96,7 +96,7 @@ class Live:
         """The earliest time that was seen, in microseconds since 1970,"""
         self.last: int | None = None
         """and the latest."""
-        self.frames = 0
+        self.frames: int = 0
         """Frames since the beginning."""
         self.found: list[rules.Finding] = []
         """Findings as they are now, in the order in which they appeared."""

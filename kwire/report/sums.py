@@ -58,7 +58,7 @@ def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
+        column = column.cast(column.type.value_type)
     values: list[Any] = column.to_pylist()
     if pa.types.is_string(column.type):
         return [one if one is None else sys.intern(one) for one in values]
@@ -100,8 +100,8 @@ class Top:
     def __init__(self, width: int, keep: int = KEEP) -> None:
         self._keep = keep
         self.sums: dict[Any, list[int]] = {}
-        self.others = [0] * width
-        self.dropped = 0
+        self.others: list[int] = [0] * width
+        self.dropped: int = 0
 
     def add(self, key: Hashable, *values: int) -> None:
         """Adds to the sums of ``key``."""
@@ -181,8 +181,8 @@ class Latencies:
 
     def __init__(self) -> None:
         self.steps: dict[int, int] = {}
-        self.count = 0
-        self.most = 0.0
+        self.count: int = 0
+        self.most: float = 0.0
 
     def add(self, step: int, count: int, most: float = 0.0) -> None:
         """Takes ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
@@ -271,7 +271,7 @@ class Clock:
         self._at = 0
         self._seen: dict[int, list[int]] = {}
         """By bucket: how many times were in it, the first and the last of them."""
-        self.width = WIDTHS[0]
+        self.width: int = WIDTHS[0]
 
     def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
         """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""

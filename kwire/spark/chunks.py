@@ -22,14 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.errors import KwireError
-from kwire.spark.across import check, mapped
+from kwire.options import CHUNKS
+from kwire.spark.arrow import mapped
+from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from kwire.capture.chunks import Chunk
-    from kwire.spark.source import Options
 
     ColumnOrName = Column | str
 
@@ -74,11 +75,9 @@ def decode_frames(
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructField, StructType
 
-    from kwire.spark.source import CHUNKS, Options, spark_schema, texts
-
-    checked = Options.of({**texts(options, CHUNKS), "table": table, "paths": json.dumps(["chunks"])})
+    checked = Options.of({**texts(options, CHUNKS), "table": table, PATHS: json.dumps(["chunks"])})
     definition = checked.definition
-    check(definition)
+    check_across(definition)
     checked.beside()
     try:
         names = definition.chosen(columns).names
@@ -161,16 +160,10 @@ class _Work:
         source = Chunks(_chunks(batches, values), self.requests)
         found = read(
             source,
-            {one.table: ["connection", *(name for name in self.names if name != "connection")]},
-            ports=one.ports if self.requests is None else (BROKER_PORT,),
-            limits=one.limits,
-            secrets=one.secrets,
-            payloads=one.payloads,
-            read_committed=one.read_committed,
-            api=one.api,
-            direction=one.direction,
-            only=one.only,
+            {one.definition.name: ["connection", *(name for name in self.names if name != "connection")]},
+            ports=one.values["ports"] if self.requests is None else (BROKER_PORT,),
             part=Part(place=place),
+            **one.content,
             **one.beside(),
         )
         for _, batch in found:

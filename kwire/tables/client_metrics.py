@@ -165,9 +165,9 @@ class _Maker(Maker):
         check_installed()
         self._name = run.name
         self._schema = schema
-        self._limits = run.limits
+        self._limits = run.options["limits"]
         self._only = run.only
-        self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.limits))
+        self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
             self._judge.other_capture()
         # What comes later judges, of this capture and of others.

@@ -68,7 +68,7 @@ class Words:
 
     def __init__(self, texts: pa.Array | Sequence[str | None]) -> None:
         texts = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
-        self.has_nulls = texts.null_count > 0
+        self.has_nulls: bool = texts.null_count > 0
         self.texts = texts
 
     def __len__(self) -> int:

@@ -580,7 +580,7 @@ class _Columns:
         return self._listed(self._maker._sasl, lambda one: one.error, first, last)
 
     def principal(self, first: int, last: int) -> pa.Array:
-        shown = self._maker._run.secrets
+        shown = self._maker._run.options["secrets"]
         return self._listed(self._maker._sasl, lambda one: one.principal if shown else None, first, last)
 
     @cached_property

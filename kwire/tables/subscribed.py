@@ -114,7 +114,7 @@ class Judge:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.is_over = False
+        self.is_over: bool = False
         """Whether the rows of the present push have become too many: the rest of them is left out."""
         self._sessions = Sessions()
         self._asked: Recent[tuple[UUID, int | None]] = Recent(MOST_PENDING)

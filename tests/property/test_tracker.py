@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fed_in_parts import PCAP_HEADER, Seen, fed, packet_ends, seen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixtures import close_together, mixture, out_of_order, with_loss
+from mixed_connections import close_together, mixture, out_of_order, with_loss
 from packets import Connection, Packet, metadata, pcap, pcapng
-from tracked import PCAP_HEADER, Seen, fed, packet_ends, seen
 
 from kwire.capture.tracker import STATE, Tracker
 from kwire.errors import CaptureError

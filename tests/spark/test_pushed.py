@@ -14,7 +14,8 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, LessThanOrEqual, No
 from kwire import tables
 from kwire.spark.files import find
 from kwire.spark.pushed import narrowed
-from kwire.spark.source import KwireDataSource, PushingReader
+from kwire.spark.reader import PushingReader
+from kwire.spark.source import KwireDataSource
 from kwire.tables.filters import Filter
 
 CAPTURE = "first-light.pcap"

@@ -170,7 +170,7 @@ def test_a_folder_without_segments_is_one_clear_error(spark: SparkSession, tmp_p
 def test_read_committed_gives_what_a_consumer_of_the_log_gets(spark: SparkSession, tmp_path: Path) -> None:
     entries = drawn(5)
     write(tmp_path / "orders-0", entries, [10, 20, 40])
-    frame = load(spark, str(tmp_path), readCommitted=True)
+    frame = load(spark, str(tmp_path), read_committed=True)
     assert sorted(row.offset for row in frame.select("offset").collect()) == committed(entries)
-    with pytest.raises(PySparkException, match=r"readCommitted.*not batches"):
-        load(spark, str(tmp_path), readCommitted=True, table="batches").schema  # noqa: B018
+    with pytest.raises(PySparkException, match=r"read_committed.*not batches"):
+        load(spark, str(tmp_path), read_committed=True, table="batches").schema  # noqa: B018

@@ -9,6 +9,7 @@ import struct
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,22 @@ from packets import Connection, metadata, metadata_answer, pcap, produce, produc
 
 from kwire import capture
 from kwire.report.overview import TABLES, Overview
-from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps, slowest
+from kwire.report.sums import MOST_BUCKETS, WIDTHS, Clock, Latencies, Spans, Top, latency_steps, slowest, tuples
+
+
+def test_equal_texts_of_a_table_are_one_object_however_they_are_stored() -> None:
+    # Keys are kept for as long as a capture is read: a million rows of one topic are one text.
+    texts = ["a topic", "another topic", None] * 2
+    plain = pa.array(texts)
+    for column in (plain, plain.dictionary_encode()):
+        rows = [row for part in (column, column) for row in tuples(pa.table({"topic": part, "n": range(6)}))]
+        assert rows == [*zip(texts, range(6), strict=True)] * 2
+        assert len({id(topic) for topic, _ in rows if topic is not None}) == 2
+
+
+def test_values_of_a_dictionary_stay_what_they_are() -> None:
+    values = [1, None, 300, 1]
+    assert list(tuples(pa.table({"n": pa.array(values, pa.int64()).dictionary_encode()}))) == [(one,) for one in values]
 
 
 def test_the_largest_stay_and_the_others_are_added_up() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from body_texts import texts
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture, messages
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
