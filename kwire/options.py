@@ -283,6 +283,16 @@ class ContentOptions(FilterOptions, total=False):
             form=CAPTURE,
         ),
     ]
+    read_committed: Annotated[
+        bool,
+        Option(
+            help="of tables of records: leave out what a consumer with isolation.level=read_committed does not get",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            flag="--read-committed",
+        ),
+    ]
     api: Annotated[
         str | None,
         Option(help="messages of one API, whose bodies are structs", kind=TEXT, unset="all, as text", form=CAPTURE),

@@ -212,6 +212,8 @@ def run(args: argparse.Namespace) -> int:
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
                 args.only.check(table)
+                if args.read_committed:
+                    table.check_isolation()
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
@@ -381,6 +383,11 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
+    if args.read_committed:
+        try:
+            table.check_isolation()
+        except ValueError as wrong:
+            args.parser.error(str(wrong))
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:

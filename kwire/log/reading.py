@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from kwire.errors import MissingExtraError
 
@@ -45,10 +45,14 @@ from kwire.records.arrow_types import POSITION, RECORD_FIELDS, SCHEMA, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.columnar import decode_pieces
 from kwire.records.compression import CODECS
+from kwire.records.isolation import NEEDED
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
 from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, FIRST_MS, LAST_MS, LOG_APPEND_TIME, TRANSACTIONAL, printable
+
+if TYPE_CHECKING:
+    from kwire.log.decided import Beside, Decided
 
 __all__ = [
     "BATCHES",
@@ -247,6 +251,8 @@ def read(
     metadata: str | None = None,
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
+    read_committed: bool = False,
+    beside: Beside | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of one segment as Arrow batches that are not empty.
 
@@ -254,10 +260,13 @@ def read(
     ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns of ``RECORDS``.
     ``limits`` bounds what reading may use. ``secrets``: passwords, tokens and the like are shown as they are, and not
     left out: in place of a value with some stands text, ``{"redacted": 212}``. ``progress`` is called with the number
-    of bytes read so far, ``on_note`` with sentences about what is no row. Raises ``OSError`` where the file cannot be
-    read; what is in it never raises.
+    of bytes read so far, ``on_note`` with sentences about what is no row. ``read_committed``: records are left out that
+    a consumer with this isolation does not get (``kwire.log.decided``); the segment is read twice. ``beside`` is then
+    the folder of a stream; without it, the stream must be seekable, and only its own markers count. Raises ``OSError``
+    where the file cannot be read, ``ValueError`` for a stream that would have to be seekable; what is in it never
+    raises.
     """
-    facts, opened = _opened(source, name, metadata)
+    facts, opened, segment = _opened(source, name, metadata)
     schema = _chosen(RECORDS, columns)
     inner = [*dict.fromkeys([*(one for one in schema.names if one in SCHEMA.names), "crc_ok"]), POSITION.name]
     hidden = [one for one in MAY_HIDE if one in inner]
@@ -266,6 +275,10 @@ def read(
         inner.append("is_control")
     budget = Budget(limits)
     with opened as stream:
+        verdicts = None
+        if read_committed:
+            verdicts = _decided(source, stream, segment, beside)
+            inner = list(dict.fromkeys([*inner, *NEEDED]))
         for region in regions(stream, progress=progress, on_note=on_note):
             starts = region.position + region.starts
             waiting = Waiting()
@@ -277,9 +290,11 @@ def read(
             for found, after in pieces:
                 for run, at, text in found.problems:
                     waiting.tell((int(starts[run]) + at,), text)
-                rows = found.batch
+                rows, of_set = found.batch, found.set_index
+                if verdicts is not None and (kept := verdicts.kept(rows)) is not None:
+                    rows, of_set = rows.filter(pa.array(kept)), of_set[kept]
                 values = {one: rows.column(one) for one in inner}
-                before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[found.set_index])
+                before = pa.scalar(starts[0]) if len(starts) == 1 else pa.array(starts[of_set])
                 values["position"] = pc.add(values["position"], before)
                 values["status"], values["error"] = verdict(rows.column("crc_ok"))
                 if redacts:
@@ -288,6 +303,9 @@ def read(
                 problems = waiting.before(None if after is None else (int(starts[after[0]]) + after[1],))
                 told = [(at, text) for (at,), text in problems]
                 yield from _filled(values, rows.num_rows, told, facts, schema)
+    if on_note is not None and verdicts is not None:
+        for note in verdicts.notes():
+            on_note(note)
 
 
 def batches(
@@ -302,7 +320,7 @@ def batches(
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
-    facts, opened = _opened(source, name, metadata)
+    facts, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
         for region in regions(stream, progress=progress, on_note=on_note):
@@ -341,8 +359,8 @@ def headers(data: Bytes) -> Any:
 
 def _opened(
     source: Segment | str | Path | BinaryIO, name: str | None, metadata: str | None
-) -> tuple[dict[str, Any], Any]:
-    """The columns that are the same for the whole file, and the file."""
+) -> tuple[dict[str, Any], Any, Segment]:
+    """The columns that are the same for the whole file, the file, and what its name says."""
     if isinstance(source, str | Path):
         found = find(source)
         if len(found) != 1:
@@ -358,7 +376,25 @@ def _opened(
     # It is any bytes, of which a column has what is UTF-8.
     topic = None if segment.topic is None else printable(segment.topic)
     facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
-    return facts, opened
+    return facts, opened, segment
+
+
+def _decided(
+    source: Segment | str | Path | BinaryIO, stream: BinaryIO, segment: Segment, beside: Beside | None
+) -> Decided:
+    """What is decided of the records of a segment. ``stream`` is where it was then."""
+    from kwire.log.decided import InFolder, decided
+
+    if beside is None and isinstance(source, Segment | str | Path):
+        beside = InFolder(segment.path)
+    if beside is not None:
+        return decided(beside, None, segment.base_offset)
+    if not stream.seekable():
+        raise ValueError("read_committed reads a segment twice: a stream has to be seekable")
+    begin = stream.tell()
+    found = decided(None, stream, segment.base_offset)
+    stream.seek(begin)
+    return found
 
 
 def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transactions import PLAIN, log_of, write
 
 from kwire import cli, records
 
@@ -53,6 +54,34 @@ def test_columns_of_segments_are_those_that_were_asked_for(topic: Path, capsys: 
         assert capsys.readouterr().out.splitlines()[0].split() == names
     assert cli.main(["decode", str(topic), "--columns", "capture"]) == 2
     assert "the table records has no column 'capture'" in capsys.readouterr().err
+
+
+def test_read_committed_leaves_out_what_was_aborted_and_counts_what_is_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = log_of((7, "data", 2), (7, "abort"), (PLAIN, "data"), (7, "data", 2), (PLAIN, "data"))
+    for name in ("orders-0", "orders-1"):
+        write(tmp_path / name, entries, [3])
+    args = ["decode", str(tmp_path), "--read-committed", "--columns", "partition,offset", "--format", "jsonl"]
+    for more in ([], ["-j", "2"]):
+        assert cli.main([*args, *more]) == 0
+        said = capsys.readouterr()
+        rows = [json.loads(line) for line in said.out.splitlines()]
+        assert rows == [{"partition": one, "offset": 3} for one in (0, 1)]
+        assert said.err.count("3 records are left out from offset 4 on: the transaction of producer 7") == 2
+
+
+def test_read_committed_is_refused_where_rows_are_no_records(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capture = Path(__file__).parents[2] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"
+    for args in (
+        [str(topic), "--table", "batches"],
+        [str(capture)],
+        [str(capture), "--table", "records,frames", "-o", "{table}"],
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["decode", *args, "--read-committed"])
+        assert stopped.value.code == 2
+        assert "read_committed is for the tables whose rows are records" in capsys.readouterr().err
 
 
 def test_segments_are_one_table_at_a_time(topic: Path, capsys: pytest.CaptureFixture[str]) -> None:
