@@ -96,7 +96,7 @@ def _records() -> None:
     from kwire.kernels.partitions import count_records, deliveries, int_lists
     from kwire.kernels.programs import JOB, ProgramSet, locate
     from kwire.kernels.records import uniform
-    from kwire.log.reading import headers
+    from kwire.log.regions import headers
     from kwire.records.columnar import decode_batches, decode_sets
 
     nothing, none = np.zeros(64, np.uint8), np.zeros(0, np.int64)

@@ -34,7 +34,7 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 
 from kwire.log.files import has_segment_name
 from kwire.log.folders import aborted_of, producers_of
-from kwire.log.reading import headers_of, regions
+from kwire.log.regions import headers_of, regions
 from kwire.opening import is_regular, open_file
 from kwire.records.control import control_type
 from kwire.records.isolation import ABORT, COMMIT, NEEDED, Points

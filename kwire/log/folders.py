@@ -450,7 +450,7 @@ def extent_of(segment: Segment) -> Extent:
     """The offsets of a segment, by the headers of its batches. What is damaged is left out."""
     import numpy as np
 
-    from kwire.log.reading import headers_of, regions
+    from kwire.log.regions import headers_of, regions
 
     first = last = None
     batches = 0

@@ -84,7 +84,7 @@ def test_the_group_protocol_is_decoded(engine: Engine) -> None:
         protocol = {"name": "range", "metadata": metadata}
         return messages.JoinGroupRequest.from_dict({"protocol_type": kind, "protocols": [protocol]}), 4
 
-    made = [join("consumer", topics), join("consumer", later), join("connect", topics), join("consumer", b"")]
+    made = [join("consumer", topics), join("consumer", later), join("other", topics), join("consumer", b"")]
     assert texts(engine, *made) == [to_json(*one) for one in made]
     assert "version" in (texts(engine, *made)[1] or "")
     assert texts(engine, join("consumer", topics[:-1])) == [None]
