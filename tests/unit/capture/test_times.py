@@ -37,8 +37,9 @@ from kwire.testing import packets as whole_packets
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 TIMES = ("timestamp", "frame_timestamp", "latency_ms", "first_seen", "last_seen", "handshake_ms")
-OF_TIMES = (*TIMES, "most_in_flight", "committed_offset")
+OF_TIMES = (*TIMES, "most_in_flight", "committed_offset", "expired")
 """Columns that are another value where a packet has no time."""
+EVERY = [*tables.names("capture"), *tables.names("events")]
 OF_RECORDS = ("records", "batches", "partitions")
 """Tables whose ``timestamp`` is in the message."""
 START = datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.UTC)
@@ -162,12 +163,12 @@ def test_rows_without_a_time_come_behind_those_that_were_known_before(engine: En
 @pytest.mark.parametrize(
     "which", [lambda k: True, lambda k: k % 3 == 1, lambda k: k < 100], ids=["all", "some", "first"]
 )
-@pytest.mark.parametrize("name", ["kafka-3.9-zk-kafka-python/first-light.pcap", "kafka-4.3-kraft-java/clients.pcap"])
+@pytest.mark.parametrize("name", ["kafka-3.9-zk-kafka-python/first-light.pcap", "kafka-4.3-kraft-events/events.pcap"])
 @pytest.mark.wide(keep=2)
 def test_every_table_has_the_same_rows_but_for_their_times(name: str, which: Callable[[int], bool]) -> None:
     path = GOLDEN / name
     timed, untimed = written(path, lambda _: False), written(path, which)
-    for table in tables.names("capture"):
+    for table in EVERY:
         kept = OF_TIMES if table not in OF_RECORDS else [one for one in OF_TIMES if one != "timestamp"]
         expected, found = (
             Counter(repr({name: value for name, value in row.items() if name not in kept}) for row in read(one, table))
@@ -176,10 +177,10 @@ def test_every_table_has_the_same_rows_but_for_their_times(name: str, which: Cal
         assert found == expected, table
 
 
-@pytest.mark.parametrize("name", ["kafka-3.9-zk-kafka-python/first-light.pcap"])
+@pytest.mark.parametrize("name", ["kafka-3.9-zk-kafka-python/first-light.pcap", "kafka-4.3-kraft-events/events.pcap"])
 def test_no_table_makes_up_a_time(name: str) -> None:
     data = written(GOLDEN / name, lambda _: True)
-    for table in tables.names("capture"):
+    for table in EVERY:
         named = [one for one in TIMES if table not in OF_RECORDS or one != "timestamp"]
         for row in read(data, table):
             assert {row[one] for one in named if one in row} <= {None}, table
