@@ -64,8 +64,8 @@ class SchemaError(KwireError):
     """
 
     def __init__(self, message: str, file: str = "<schema>", line: int = 0) -> None:
-        self.message = _hidden(message, file)
-        self.file = _hidden(file, file)
+        self.message: str = _hidden(message, file)
+        self.file: str = _hidden(file, file)
         super().__init__(self.message, self.file, line)
         self.line = line
 
@@ -149,8 +149,8 @@ class CaptureError(KwireError):
     """
 
     def __init__(self, message: str, *, file: str | None = None, offset: int | None = None) -> None:
-        self.message = _hidden(message, file or "")
-        self.file = None if file is None else _hidden(file, file)
+        self.message: str = _hidden(message, file or "")
+        self.file: str | None = None if file is None else _hidden(file, file)
         super().__init__(self.message, self.file, offset)
         self.offset = offset
 

@@ -103,7 +103,7 @@ class Reading:
     ) -> None:
         traffic = chosen(options, TrafficOptions)
         if part is None:
-            self.tracker = Tracker(**traffic, keys=keys, account=account, forgets=forgets)
+            self.tracker: Tracker = Tracker(**traffic, keys=keys, account=account, forgets=forgets)
         else:
             self.tracker = part.tracker(**traffic, keys=keys)
         window, live = options.get("window"), options.get("live", False)
@@ -113,7 +113,7 @@ class Reading:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and rows are waited for: what 8 MiB of small ones need would be given
         # back with the second window.
-        self.window = window or LEAST_WINDOW
+        self.window: int = window or LEAST_WINDOW
         """Bytes that are read at once from the next window on."""
         self._measures = window is None
         self._live = live
@@ -127,7 +127,7 @@ class Reading:
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
-        self.over = False
+        self.over: bool = False
         """Of a split: it took what is behind it as well, since that cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:

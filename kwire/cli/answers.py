@@ -67,9 +67,9 @@ class Reader:
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
         self._args = args
         self._files = [*args.files, *args.more] if files is None else list(files)
-        self.code = 0
-        self.encrypted = 0
-        self.read = False
+        self.code: int = 0
+        self.encrypted: int = 0
+        self.read: bool = False
         self.told: dict[str, list[str]] = {}
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")

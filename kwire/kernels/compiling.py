@@ -41,8 +41,8 @@ try:
     from numba import njit as _njit
 
     from kwire.kernels import fence
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("reading captures and columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("reading captures and columns", "capture") from _missing
 
 __all__ = ["compiled", "load"]
 

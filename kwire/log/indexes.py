@@ -25,8 +25,8 @@ from kwire.errors import CaptureError, MissingExtraError
 
 try:
     import numpy as np
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.layouts import joined
 from kwire.log.files import Segment

@@ -30,8 +30,8 @@ try:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import HEADER, joined

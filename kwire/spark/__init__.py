@@ -22,8 +22,8 @@ from kwire.errors import MissingExtraError
 
 try:
     import pyspark
-except ImportError as missing:
-    raise MissingExtraError("kwire.spark", "spark") from missing
+except ImportError as _missing:
+    raise MissingExtraError("kwire.spark", "spark") from _missing
 
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 

@@ -169,5 +169,5 @@ class PushingReader(FileReader):
     def pushFilters(self, filters: list[Condition]) -> Iterable[Condition]:  # noqa: N802 - Spark calls it so
         """Reads less by them. All are left to Spark as well."""
         options = self.options
-        self.options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
+        self.options: Options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
         return filters

@@ -58,7 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
-        self.files = FileReader(options, schema)
+        self.files: FileReader = FileReader(options, schema)
         stream = options.stream
         self._carried = None
         if options.values["across"] and stream.state is not None:

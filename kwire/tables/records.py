@@ -71,7 +71,7 @@ Array = Any
 
 SET: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("source", pa.string(), nullable=False),
     pa.field("topic", pa.string()),
     pa.field("topic_id", pa.string()),
@@ -415,12 +415,12 @@ class Place:
         self._wanted = wanted
         self.of_job = of_job
         """The frame of each record set."""
-        self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
+        self.begins: Array = value_column(sets, R_RECORDS) - frames["off"][of_job]
         """The byte of its frame at which each record set begins."""
         self.ranges: Array | None = None
         """Of each record set where its ranges of acquired offsets begin (-1: it has none), and where its frame ends."""
         if committed is not None:
-            self.within = Within(len(sets))
+            self.within: Within = Within(len(sets))
             self._numbers = committed.enter(frames, sets, of_job)
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
@@ -432,10 +432,10 @@ class Place:
         for one in self._texts.values():
             self._costs += one.sizes()
         named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
-        self.long_names = np.where(named > LONGEST_NAME, named, 0)
+        self.long_names: Array = np.where(named > LONGEST_NAME, named, 0)
         """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
-        self.has_long_names = bool(self.long_names.any())
-        self.most = int(self._costs.max())
+        self.has_long_names: bool = bool(self.long_names.any())
+        self.most: int = int(self._costs.max())
         """The most bytes of text that a row has."""
 
     def find_ranges(self) -> bool:
