@@ -120,7 +120,9 @@ class Duplicates(Rule[Limits]):
     _KEPT = 1 << 14
     """Batches that are remembered from one call to the next."""
     _MOST = 1 << 16
-    """Batches that came again, and connections."""
+    """Batches that came again, and connections,"""
+    _MOST_TOLD = 1 << 10
+    """and such errors of each."""
     _SAME = ("of", "partition", "timestamp")
     _FIRST = ("capture", "connection", "frame_timestamp")
 
@@ -162,8 +164,8 @@ class Duplicates(Rule[Limits]):
             for time, place in zip(
                 wrong.times[at].tolist(), tuples(wrong.part(("capture", "connection"), at)), strict=True
             ):
-                if len(self._unsure) < self._MOST:
-                    self._unsure.setdefault(place, []).append(time)
+                if len(self._unsure) < self._MOST and len(self._unsure.setdefault(place, [])) < self._MOST_TOLD:
+                    self._unsure[place].append(time)
 
     def _sent(self, rows: Rows) -> None:
         known = np.flatnonzero(rows.values("producer_id", -1) < 0)
