@@ -675,6 +675,19 @@ def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
     assert one.count == 2
 
 
+def test_batches_are_tiny_where_waiting_would_fill_them() -> None:
+    def spread_over(partitions: int, each: int) -> Case:
+        return [("partitions", in_time(*(produce(each, partition=k) for k in range(partitions))))]
+
+    # To each partition too seldom for a producer to wait; to one of them often; so many that it does not matter.
+    assert found("tiny-batches", *(rows(*one) for one in spread_over(4, 400))) == []
+    (name, some), (_, often) = spread_over(4, 200)[0], spread_over(1, 1100)[0]
+    (one,) = found("tiny-batches", rows(name, in_time(some, often)))
+    assert (one.count, one.topic, one.partition) == (1900, "t", None)
+    (one,) = found("tiny-batches", *(rows(*one) for one in spread_over(5, 400)), tiny_batches=200)
+    assert one.summary == "2000 batches with 1.0 records each, 2000 in a minute"
+
+
 def test_a_reset_says_where_the_consumer_goes_on() -> None:
     both = [
         {**row, "partition": k} for k in range(2)
