@@ -675,6 +675,26 @@ def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
     assert one.count == 2
 
 
+def test_what_a_broker_refused_is_sent_again_in_ordinary_life() -> None:
+    again = [{**row, "at": at} for row, at in zip(sent(0, 1, 1, 1), (0, 1, 3, 5), strict=True)]
+
+    def left(error: str, at: float, **more: Any) -> list[int]:
+        told = {"api_name": "Produce", "direction": "response", "error": error, "at": at, **more}
+        made = found("retried-batches", rows("records", again), rows("partitions", [told]))
+        assert [one.count for one in found("retried-batches", rows("partitions", [told]), rows("records", again))] == [
+            one.count for one in made
+        ]
+        return [one.count for one in made]
+
+    # The leader has moved; of the second time nothing is known.
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1) == [1]
+    # It says nothing of this batch, or it may be written.
+    for nothing in (("NONE", 1.1), ("NOT_LEADER_OR_FOLLOWER", 0.5), ("REQUEST_TIMED_OUT", 1.1)):
+        assert left(*nothing) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, partition=1) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, connection=4) == [2]
+
+
 def test_batches_are_tiny_where_waiting_would_fill_them() -> None:
     def spread_over(partitions: int, each: int) -> Case:
         return [("partitions", in_time(*(produce(each, partition=k) for k in range(partitions))))]
