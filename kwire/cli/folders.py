@@ -50,14 +50,14 @@ def register(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Describes the folders. Returns 0, 1 where something is wrong, or 2 where a folder could not be read."""
     from kwire import log
-    from kwire.cli import BAD_INPUT, report
+    from kwire.cli.stderr import BAD_INPUT, print_error
 
     code = 0
     for name in args.folders:
         try:
             folder = log.describe(name)
         except (KwireError, OSError) as error:
-            report(error, name)
+            print_error(error, name)
             code = BAD_INPUT
             continue
         for line in _lines(folder) if args.format == "jsonl" else _text(folder):

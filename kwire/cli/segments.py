@@ -7,14 +7,13 @@ each, after the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kwire import log
 from kwire.capture.magics import compression, is_capture
 from kwire.errors import KwireError
-from kwire.limits import Limits
 from kwire.log.files import what_else as what_else_by_name
 from kwire.opening import is_regular, open_file
 
@@ -55,18 +54,17 @@ def decode(
     say: Callable[[str], None],
     *,
     table: LogTable,
-    limits: Limits,
-    secrets: bool,
     columns: Sequence[str] | None = None,
     check_indexes: bool = False,
     progress: Callable[[int], None] | None = None,
+    how: Mapping[str, Any],
 ) -> bool:
     """Writes the rows of all segments in ``path``, in order, or of one segment. Returns False where an index is wrong.
 
-    ``write`` gets batches of ``table`` with the columns that are chosen; ``limits`` and ``secrets`` are those of
-    ``kwire.log.read``. ``say`` gets sentences about what is no row, each
-    with the file's name, ``progress`` the bytes read so far of all segments together. Raises ``KwireError`` for a
-    directory without segments and ``OSError`` for what cannot be read.
+    ``write`` gets batches of ``table`` with the columns that are chosen. ``how`` are the options of ``kwire.log.read``.
+    ``say`` gets sentences about what is no row, each with the file's name. ``progress`` gets the bytes read so far of
+    all segments together. Raises ``KwireError`` for a directory without segments and ``OSError`` for what cannot be
+    read.
     """
     right = True
     done = 0
@@ -80,9 +78,7 @@ def decode(
             if progress is not None:
                 progress(before + size)
 
-        for batch in table.read(
-            segment, columns=columns, limits=limits, secrets=secrets, progress=count, on_note=notes.append
-        ):
+        for batch in table.read(segment, columns=columns, progress=count, on_note=notes.append, **how):
             write(batch)
         done += seen
         for note in notes:

@@ -741,10 +741,10 @@ class Scratch:
     """Memory that runs share: the text, and what a program remembers."""
 
     def __init__(self) -> None:
-        self.left = np.empty(MAX_DEPTH, np.int64)
-        self.calls = np.zeros((MAX_CALLS, CALL_FIELDS), np.int64)
-        self.marks = np.zeros((16, 2), np.int64)
-        self.out = np.empty(1 << 16, np.uint8)
+        self.left: Array = np.empty(MAX_DEPTH, np.int64)
+        self.calls: Array = np.zeros((MAX_CALLS, CALL_FIELDS), np.int64)
+        self.marks: Array = np.zeros((16, 2), np.int64)
+        self.out: Array = np.empty(1 << 16, np.uint8)
 
     def room(self, size: int) -> None:
         """Makes room for so many bytes of text. What there was is gone."""

@@ -30,32 +30,25 @@ try:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import HEADER, joined
-from kwire.kernels.records import (
-    CODEC,
-    CONTROL,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
-)
 from kwire.kernels.segments import EFFORT, framed, read_headers, resync
 from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.log.files import Segment, find, named
 from kwire.log.internal import MAY_HIDE, may_hold_secrets, redacted_columns
 from kwire.naming import public
 from kwire.opening import open_file
-from kwire.records.arrow_types import TIMESTAMP
+from kwire.records.arrow_types import POSITION, RECORD_FIELDS, SCHEMA, TIMESTAMP
 from kwire.records.budget import Budget
-from kwire.records.columnar import POSITION, SCHEMA, decode_pieces
+from kwire.records.columnar import decode_pieces
 from kwire.records.compression import CODECS
 from kwire.records.objects import TIMESTAMP_TYPES
 from kwire.records.portions import text_size
 from kwire.records.verdicts import Waiting, placed, problem_rows, shared_out, verdict, words_of
-from kwire.wire import FIRST_MS, LAST_MS, printable
+from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, FIRST_MS, LAST_MS, LOG_APPEND_TIME, TRANSACTIONAL, printable
 
 __all__ = [
     "BATCHES",
@@ -91,9 +84,7 @@ _WHERE: Final = [
 ]
 _STATUS: Final = [pa.field("status", pa.string(), nullable=False), pa.field("error", pa.string())]
 
-RECORDS: Final = pa.schema(
-    [*_WHERE, *(pa.field(one.name, one.type) for one in SCHEMA if one.name != "base_offset"), *_STATUS]
-)
+RECORDS: Final = pa.schema([*_WHERE, *RECORD_FIELDS, *_STATUS])
 """One row per record. ``segment`` is the file, ``position`` the byte of the file at which the record's batch starts.
 
 The columns between are those of ``kwire.records.SCHEMA``, null in rows that are not records.

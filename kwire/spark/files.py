@@ -39,7 +39,7 @@ from kwire.capture.magics import is_capture
 from kwire.errors import CaptureError
 from kwire.naming import OPTIONS, public, secrets_of
 from kwire.opening import below, is_regular, open_file, place
-from kwire.spark.ahead import Ahead, StoreError
+from kwire.spark.prefetch import Ahead, StoreError
 from kwire.spark.stores import NONE, Stores
 
 if TYPE_CHECKING:

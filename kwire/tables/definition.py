@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.options import CaptureOptions, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,18 +28,16 @@ class Run:
     """How one capture is read: what is the same for all the tables that are made of it.
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
-    job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
-    whether bodies have their record sets. ``only``: which rows are wanted. ``topics``: names of topics by their ids, as
-    far as they are known. ``goes_on``: it is a part of a whole, and its connections are those of the parts before it.
-    ``later``: a part behind it is read with the same ``memory``. ``answers``: what parts behind it answer to Produce
-    requests of this one, where that is known (``committed.ANSWERS``).
+    job, each under its own name. ``options``: those of ``kwire.capture.read``, with defaults for what was not given.
+    ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``goes_on``: it
+    is a part of a whole, and its connections are those of the parts before it. ``later``: a part after it is read with
+    the same ``memory``. ``answers``: what parts after it answer to Produce requests of this one, where that is known
+    (``committed.ANSWERS``).
     """
 
     name: str = ""
     memory: dict[str, Any] = field(default_factory=dict)
-    limits: Limits = DEFAULT_LIMITS
-    secrets: bool = False
-    payloads: bool = False
+    options: CaptureOptions = field(default_factory=lambda: settled({}))
     only: Filter | None = None
     topics: dict[bytes, str] = field(default_factory=dict)
     goes_on: bool = False

@@ -36,7 +36,7 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
@@ -71,7 +71,7 @@ Array = Any
 
 SET: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("source", pa.string(), nullable=False),
     pa.field("topic", pa.string()),
     pa.field("topic_id", pa.string()),
@@ -82,22 +82,7 @@ SET: Final = (
 SCHEMA: Final = pa.schema(
     [
         *SET,
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS),
-        pa.field("magic", pa.int8()),
-        pa.field("compression", pa.string()),
-        pa.field("crc_ok", pa.bool_()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_()),
-        pa.field("is_control", pa.bool_()),
-        pa.field("control_type", pa.string()),
+        *RECORD_FIELDS,
         pa.field("batch", pa.int64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
@@ -193,12 +178,12 @@ class Records(Maker):
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
-        self._long_names = _LAST if names else run.limits.text
+        self._long_names = _LAST if names else run.options["limits"].text
         self._parts = 2 if names else 4
         self._name = run.name
-        self._limits = run.limits
-        self._budget = Budget(run.limits)
-        self._redacts = not run.secrets and not set(MAY_HIDE).isdisjoint(schema_.names)
+        self._limits = run.options["limits"]
+        self._budget = Budget(run.options["limits"])
+        self._redacts = not run.options["secrets"] and not set(MAY_HIDE).isdisjoint(schema_.names)
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
@@ -430,12 +415,12 @@ class Place:
         self._wanted = wanted
         self.of_job = of_job
         """The frame of each record set."""
-        self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
+        self.begins: Array = value_column(sets, R_RECORDS) - frames["off"][of_job]
         """The byte of its frame at which each record set begins."""
         self.ranges: Array | None = None
         """Of each record set where its ranges of acquired offsets begin (-1: it has none), and where its frame ends."""
         if committed is not None:
-            self.within = Within(len(sets))
+            self.within: Within = Within(len(sets))
             self._numbers = committed.enter(frames, sets, of_job)
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
@@ -447,10 +432,10 @@ class Place:
         for one in self._texts.values():
             self._costs += one.sizes()
         named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
-        self.long_names = np.where(named > LONGEST_NAME, named, 0)
+        self.long_names: Array = np.where(named > LONGEST_NAME, named, 0)
         """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
-        self.has_long_names = bool(self.long_names.any())
-        self.most = int(self._costs.max())
+        self.has_long_names: bool = bool(self.long_names.any())
+        self.most: int = int(self._costs.max())
         """The most bytes of text that a row has."""
 
     def find_ranges(self) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from kwire.spark.across import mapped
+from kwire.spark.arrow import mapped
 from kwire.spark.workers import begin_task
 
 

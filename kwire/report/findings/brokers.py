@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule
-from kwire.report.sums import WAITING, tuples
+from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together
+from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tally
 
 __all__ = ["Limits", "Stalled"]
@@ -81,9 +81,9 @@ class Stalled(Rule[Limits]):
     """A broker that answers nobody for seconds, although several clients wait for what it answers at once."""
 
     name = "stalled-brokers"
-    tables = ("frames",)
-    keys = BROKER
-    together = "broker"
+    tables: tuple[str, ...] = ("frames",)
+    keys: tuple[str, ...] = BROKER
+    together: Together = "broker"
     severity = "high"
     advice = (
         "see what stopped the broker then: garbage collection, a disk that hangs, a machine without processor time or "
@@ -99,6 +99,8 @@ class Stalled(Rule[Limits]):
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(direction="response")
+        # Between which others a response without a time came is not known.
+        told = told[rows.times[told] != UNDATED]
         if not len(told):
             return
         slots = rows.times[told] // _SLOT

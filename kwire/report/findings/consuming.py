@@ -30,9 +30,9 @@ class EmptyFetches(Rule[Limits]):
     for itself, and waits there."""
 
     name = "empty-fetches"
-    tables = ("frames", "partitions")
-    also = ("connections",)
-    keys = (*CLIENT, *PROCESS)
+    tables: tuple[str, ...] = ("frames", "partitions")
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *PROCESS)
     by_process = True
     advice = "let the broker wait: raise fetch.max.wait.ms and fetch.min.bytes; poll with a timeout"
 
@@ -70,9 +70,9 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
-    tables = ("calls",)
-    also = ("connections",)
-    keys = (*CLIENT, "group_id", *PROCESS)
+    tables: tuple[str, ...] = ("calls",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "group_id", *PROCESS)
     by_process = True
     severity = "low"
     advice = "commit by time or by batch (auto.commit.interval.ms), not for every record"
@@ -98,8 +98,8 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
-    tables = ("partitions",)
-    keys = (*CLIENT, "topic", "partition", *BROKER)
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
     severity = "high"
     advice = (
         "records were lost or are read twice: see whether retention is shorter than consumers are away or behind "

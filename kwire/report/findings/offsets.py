@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
-from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, keyed
-from kwire.report.sums import tuples
+from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Lag", "Limits", "Offsets", "OffsetsBack"]
@@ -36,13 +36,13 @@ class Limits:
 class Offsets(Rule[Limits]):
     """What groups commit."""
 
-    tables = ("partitions",)
-    also = ("calls",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("calls",)
+    together: Together = "topic"
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self.commits = Committed()
+        self.commits: Committed = Committed()
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
@@ -59,7 +59,7 @@ class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
-    keys = (*PLACE, *CLIENT)
+    keys: tuple[str, ...] = (*PLACE, *CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
     def take_partitions(self, rows: Rows) -> None:
@@ -204,10 +204,11 @@ class Lag(Offsets):
         )
         made = made.group_by([*keys, "step"], use_threads=False).aggregate([("most", "max")])
         for *key, step, most in tuples(made.select([*keys, "step", "most_max"])):
-            course = courses.get(tuple(key))
-            if course is None:
-                course = courses[tuple(key)] = _Course()
-            course.add(step, most)
+            if step != UNDATED // _STEP:
+                course = courses.get(tuple(key))
+                if course is None:
+                    course = courses[tuple(key)] = _Course()
+                course.add(step, most)
             largest[tuple(key)] = max(most, largest.get(tuple(key), most))
         return largest
 
@@ -269,8 +270,8 @@ class Lag(Offsets):
                 ends.append((key[2:], begin + min(count, *queue)))
         made: dict[_OfCluster, int] = {}
         for (host, port, topic, partition), end in ends:
-            log = self.commits.clusters.of((host, port)), topic, partition
-            made[log] = max(end, made.get(log, 0))
+            place = self.commits.clusters.of((host, port)), topic, partition
+            made[place] = max(end, made.get(place, 0))
         return made
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, together
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
 from kwire.report.sums import tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
@@ -45,9 +45,9 @@ class TinyBatches(Rule[Limits]):
     records come now here, now there, it would have to wait for long; then only very many are too many."""
 
     name = "tiny-batches"
-    tables = ("partitions",)
-    also = ("connections",)
-    keys = (*CLIENT, "topic", "partition", *PROCESS)
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *PROCESS)
     by_process = True
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
     _IN_ALL = 10
@@ -85,9 +85,9 @@ class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
-    tables = ("partitions",)
-    keys = ("topic",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic",)
+    together: Together = "topic"
     severity = "low"
     advice = "set compression.type (lz4 or zstd) at the producers"
 
@@ -105,8 +105,8 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
-    tables = ("calls",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
 
     def __init__(self, limits: Limits) -> None:
@@ -130,8 +130,8 @@ class Aborted(Rule[Limits]):
     """Most transactions of a client are aborted: now and then one is, in ordinary life."""
 
     name = "aborted-transactions"
-    tables = ("calls",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = (
         "see which errors come before the abort, and what the program does with them: the work of a transaction that "
         "is aborted is done again"
@@ -158,9 +158,9 @@ class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
-    tables = ("partitions",)
-    keys = ("topic", "partition")
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic", "partition")
+    together: Together = "topic"
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
@@ -206,8 +206,8 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
-    tables = ("frames",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("frames",)
+    keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
     _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, kafka_connections
+from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, kafka_connections
 from kwire.report.sums import runs, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally, numbers
 
@@ -60,9 +60,9 @@ class Retried(Rule[Limits]):
     is refused in ordinary life, and sent to the next leader."""
 
     name = "retried-batches"
-    tables = ("records", "partitions")
-    keys = ("producer_id", "of", "partition")
-    together = "topic"
+    tables: tuple[str, ...] = ("records", "partitions")
+    keys: tuple[str, ...] = ("producer_id", "of", "partition")
+    together: Together = "topic"
     severity = "low"
     advice = (
         "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
@@ -177,8 +177,8 @@ class Duplicates(Rule[Limits]):
     """
 
     name = "duplicate-produces"
-    tables = ("records", "connections", "frames")
-    keys = (*CLIENT, "of")
+    tables: tuple[str, ...] = ("records", "connections", "frames")
+    keys: tuple[str, ...] = (*CLIENT, "of")
     advice = (
         "set enable.idempotence=true, with which brokers drop what comes again; and see why no answer came in time "
         "(request.timeout.ms, lost connections, slow followers)"
@@ -229,7 +229,8 @@ class Duplicates(Rule[Limits]):
                 self._unsure.add((capture, connection), time)
 
     def _sent(self, rows: Rows) -> None:
-        known = np.flatnonzero(rows.values("producer_id", -1) < 0)
+        # What came later is told by times.
+        known = np.flatnonzero((rows.values("producer_id", -1) < 0) & rows.valid("frame_timestamp"))
         if not len(known):
             return
         known = known[(rows.mask("source", "produce") & rows.mask("status", "ok") & rows.valid("timestamp"))[known]]
@@ -289,7 +290,7 @@ class Duplicates(Rule[Limits]):
         whose = [clients.get(firsts[k], (None, None)) for k in hits]
         for k, name in enumerate(CLIENT):
             made = made.append_column(name, pa.array([one[k] for one in whose], pa.string()))
-        self.tallies = Tallies(*self.keys)
+        self.tallies: Tallies = Tallies(*self.keys)
         self.tallies.add(Rows(made), np.arange(len(hits)), each=True)
         many = self.tallies.totals().count >= self.limits.duplicate_batches
         for (host, client, topic), one in self.tallies.items(many):

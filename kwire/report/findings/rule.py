@@ -24,6 +24,7 @@ __all__ = [
     "SEVERITIES",
     "Finding",
     "Rule",
+    "Together",
     "busiest",
     "counts",
     "kafka_connections",
@@ -144,6 +145,9 @@ COLUMNS: Final[dict[str, Sequence[str]]] = {
 
 _Limits = TypeVar("_Limits")
 
+Together = Literal["client", "topic", "group", "broker"]
+"""What rows that belong together have in common."""
+
 
 class Rule(Generic[_Limits]):
     """A rule, with its thresholds (``limits``). ``take`` gets the rows of each table that it reads (``tables``), with
@@ -155,7 +159,7 @@ class Rule(Generic[_Limits]):
     """Tables that tell more, where they are read."""
     keys: tuple[str, ...] = ()
     """What it adds up by."""
-    together: Literal["client", "topic", "group", "broker"] = "client"
+    together: Together = "client"
     """What rows it needs in one place, where rows are in several."""
     largest = False
     """Whether amounts are the largest of all and not their sum."""
@@ -168,7 +172,7 @@ class Rule(Generic[_Limits]):
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
-        self.tallies = Tallies(*self.keys, largest=self.largest)
+        self.tallies: Tallies = Tallies(*self.keys, largest=self.largest)
 
     def take(self, name: str, rows: Rows) -> None:
         """Takes rows of one of its tables."""
