@@ -265,9 +265,9 @@ class Lag(Offsets):
     def _newest_of(self) -> dict[_OfCluster, int]:
         """The end of each log, as far as it is known: the newest high watermark, what was written."""
         ends = list(self._newest.items())
-        for (_, _, *log), (begin, count, queue) in self._waiting.items():
+        for key, (begin, count, queue) in self._waiting.items():
             if begin >= 0:
-                ends.append((tuple(log), begin + min(count, *queue)))
+                ends.append((key[2:], begin + min(count, *queue)))
         made: dict[_OfCluster, int] = {}
         for (host, port, topic, partition), end in ends:
             place = self.commits.clusters.of((host, port)), topic, partition
