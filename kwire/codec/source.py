@@ -14,9 +14,9 @@ class Source:
 
     def __init__(self, globals_: dict[str, Any]) -> None:
         self.lines: list[str] = []
-        self.depth = 1
+        self.depth: int = 1
         self.globals = globals_
-        self.made = 0
+        self.made: int = 0
 
     def add(self, *lines: str) -> None:
         self.lines += ["    " * self.depth + line for line in lines]

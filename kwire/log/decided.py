@@ -29,8 +29,8 @@ try:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.log.files import has_segment_name
 from kwire.log.folders import aborted_of, producers_of

@@ -15,8 +15,8 @@ from kwire.errors import MissingExtraError
 
 try:
     import numpy as np
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.engine import PYTHON, choose
 from kwire.kernels.layouts import HEADER, joined

@@ -15,8 +15,8 @@ from kwire.errors import MissingExtraError
 
 try:
     import numpy as np
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("records as columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from _missing
 
 from kwire.records.control import CONTROL_TYPES
 
@@ -43,7 +43,7 @@ class Points:
 
     def __init__(self, producers: Ints, offsets: Ints) -> None:
         self.order: Ints = np.lexsort((offsets, producers))
-        self.offsets = offsets[self.order]
+        self.offsets: Ints = offsets[self.order]
         self._producers = producers[self.order]
         self._known = np.unique(producers)
         self._at = np.unique(offsets)

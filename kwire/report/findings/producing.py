@@ -74,11 +74,12 @@ class TinyBatches(Rule[Limits]):
             if one.tally.busiest > most:
                 most, who = one.tally.busiest, one.who
             found[tuple(key)] = tally, most, who
-        for (host, client, topic), (one, most, who) in found.items():
-            often = most >= self.limits.tiny_batches or one.busiest >= self._IN_ALL * self.limits.tiny_batches
-            if often and one.amount / one.count < self.limits.tiny_batch_records:
-                said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, topic=topic, **who)
+        for (host, client, topic), (tally, most, who) in found.items():
+            often = most >= self.limits.tiny_batches or tally.busiest >= self._IN_ALL * self.limits.tiny_batches
+            each = tally.amount / tally.count
+            if often and each < self.limits.tiny_batch_records:
+                said = f"{tally.count} batches with {each:.1f} records each, {tally.busiest} in a minute"
+                yield self.found(said, tally, client_host=host, client_id=client, topic=topic, **who)
 
 
 class Uncompressed(Rule[Limits]):

@@ -130,7 +130,7 @@ class Retried(Rule[Limits]):
         self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
 
     def findings(self) -> Iterator[Finding]:
-        self.tallies = Tallies(*self.keys)
+        self.tallies: Tallies = Tallies(*self.keys)
         if self._again:
             again = Rows(pa.concat_tables(self._again))
             columns = ("first_capture", "first_connection", "of", "partition")
