@@ -98,8 +98,8 @@ class RecordReader:
     def __init__(self, window: Window, names: tuple[str, ...], table: Table) -> None:
         self.window = window
         self.names = names
-        self.table = table
-        self.most = int(counts_of(table).sum())
+        self.table: Table = table
+        self.most: int = int(counts_of(table).sum())
         """Records that there can be."""
 
     def read(self) -> None:
@@ -169,7 +169,9 @@ class RecordReader:
         """The batch of ``rows`` records from ``first`` on; ``table`` has the rows of the batch table that they are of,
         with as many records."""
         window, names = self.window, self.names
-        self.first, self.rows, self.table = first, rows, table
+        self.first: int = first
+        self.rows: int = rows
+        self.table = table
         self._uniform: dict[str, int] | None = None
         batch = pa.RecordBatch.from_arrays([getattr(self, f"_{name}")() for name in names], schema=_schema(names))
         problems, window.problems = sorted(window.problems, key=lambda one: one[:2]), []
@@ -186,14 +188,14 @@ class RecordReader:
         """Makes the outputs for ``rows`` records in ``size`` bytes; those of headers and keys as large as they were per
         byte in the window before."""
         names, table = self.names, self.table
-        self.wanted = Wanted("key" in names, "value" in names, "headers" in names, "crc_ok" in names)
+        self.wanted: Wanted = Wanted("key" in names, "value" in names, "headers" in names, "crc_ok" in names)
         controls = "control_type" in names and bool((table["attributes"] & CONTROL).any())
         timestamp_valid, crc_ok, key_valid, value_valid = np.full((4, (rows + 7) // 8), 0xFF, np.uint8)
         expected = [min(int(share * 1.05 * size), size) + 16 for share in SCRATCH.shares]
         if not self.wanted.headers:
             expected[1:] = 0, 0, 0, 0
         keys, headers, header_keys, header_values, null_headers = expected
-        self.columns = Columns(
+        self.columns: Columns = Columns(
             offset=np.empty(rows, np.int64),
             timestamp=np.empty(rows, np.int64),
             timestamp_valid=timestamp_valid,
@@ -202,17 +204,17 @@ class RecordReader:
             control=np.full(rows if controls else 0, _NO_CONTROL, np.int32),
             position=np.empty(rows if POSITION.name in names and self._own_positions else 0, np.int64),
         )
-        self.keys = Texts(
+        self.keys: Texts = Texts(
             valid=key_valid,
             at=_offsets(rows if self.wanted.key else 0),
             data=np.empty((keys if self.wanted.key else 0) + SLACK, np.uint8),
         )
-        self.values = Texts(
+        self.values: Texts = Texts(
             valid=value_valid,
             at=_offsets(rows if self.wanted.value else 0),
             data=ROOMS.take(size if self.wanted.value else SLACK),
         )
-        self.headers = HeaderColumns(
+        self.headers: HeaderColumns = HeaderColumns(
             at=_offsets(rows if self.wanted.headers else 0),
             key_at=_offsets(headers),
             key=np.empty(header_keys + SLACK, np.uint8),

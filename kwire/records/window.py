@@ -141,7 +141,7 @@ class _Scratch(threading.local):
     def __init__(self) -> None:
         self.arena: Bytes = np.empty(1 << 16, np.uint8)
         self.shares: list[float] = [0.1, 0.0, 0.0, 0.0, 0.0]
-        self.form = Scratch(
+        self.form: Scratch = Scratch(
             words=np.empty(FORM_WORDS, np.uint64),
             places=np.empty(2 * FORM_HEADERS, np.int64),
             form=np.zeros(1, FORM),
