@@ -2,6 +2,8 @@
 
 Kernels are compiled when they are first called, whatever they are given: so each part of kwire that has some reads
 nothing, once, with machine code. The parts are compiled side by side, in processes of their own.
+
+Python's byte code of kwire's modules is made too. Not every installer makes it, and a process without takes 0.2 s more.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from kwire.errors import needed
@@ -152,6 +155,13 @@ def compile_part(name: str) -> None:
         PARTS[name]()
 
 
+def _byte_code() -> None:
+    """Compiles the modules of kwire to byte code, where there is none and their folders can be written."""
+    import compileall
+
+    compileall.compile_dir(Path(__file__).parent.parent, quiet=2)
+
+
 def run(args: argparse.Namespace) -> int:
     """Compiles what is not there yet, and says what it did. Returns 0."""
     import multiprocessing
@@ -162,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import Progress
 
+    _byte_code()
     folder = cache.folder()
     before = {one.name for one in folder.glob("*.nbc")}
     began = time.monotonic()

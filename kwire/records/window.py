@@ -126,7 +126,7 @@ def writable(array: Bytes) -> Bytes:
     return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
-class _Scratch(threading.local):
+class PerThread(threading.local):
     """What the last call in this thread leaves to the next.
 
     ``arena`` is used again: fresh memory costs more than decompressing into it. Nothing that leaves this package
@@ -149,7 +149,7 @@ class _Scratch(threading.local):
         )
 
 
-SCRATCH: Final = _Scratch()
+SCRATCH: Final[PerThread] = PerThread()
 NO_TABLE: Final[Table] = np.zeros(0, BATCH)
 
 
@@ -220,7 +220,7 @@ class Window:
 
     def close(self) -> None:
         """Gives the arena back. What was read does not refer to it."""
-        if self.arena.size <= _Scratch.KEPT:
+        if self.arena.size <= PerThread.KEPT:
             SCRATCH.arena = self.arena
 
     def _scan(self, data: Bytes, starts: Ints, lengths: Ints, parents: Table, consumed: Ints, check: bool) -> Table:

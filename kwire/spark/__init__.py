@@ -11,7 +11,7 @@ package makes Spark's workers run the same Python as the driver (``kwire.spark.w
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
 (streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
 ``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``sessions`` (of Fetch), ``workers`` (their
-Python).
+Python), ``daemon`` (which forks them).
 """
 
 from __future__ import annotations

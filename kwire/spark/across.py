@@ -43,7 +43,7 @@ from kwire.spark.arrow import mapped, packed, unpacked
 from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
 from kwire.spark.reader import BAD_FILE, FileReader
 from kwire.spark.sensors import Sensor, parts_of, wholes
-from kwire.spark.workers import of_file
+from kwire.spark.workers import context_of, of_file
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -182,12 +182,8 @@ be the same, or the same frame has not the same number."""
 
 def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parallelism) -> int:
     """Tasks that run at once, where Spark says it; with Spark Connect it does not."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return asked(spark.sparkContext)
-    except PySparkException:
-        return BUCKETS
+    context = context_of(spark)
+    return BUCKETS if context is None else asked(context)
 
 
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataFrame:

@@ -164,10 +164,15 @@ def export(
 
 
 def session_for(name: str, master: str | None) -> SparkSession:
-    """The session that there is, or one of this name, on ``master`` where Spark's settings are not to say."""
+    """The session that there is, or one of this name, on ``master`` where Spark's settings are not to say.
+
+    A ``master`` that begins with ``sc://`` is a server of Spark Connect, whose settings are its own."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name).config("spark.log.level", "ERROR")
+    builder = SparkSession.builder.appName(name)
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    builder = builder.config("spark.log.level", "ERROR")
     return (builder if master is None else builder.master(master)).getOrCreate()
 
 

@@ -413,7 +413,7 @@ def _left(original: Original, impaired: Impaired) -> dict[Side, tuple[bytearray,
         if part is None or side is None or side not in left or part.flags & 4:
             continue
         mask, data = left[side]
-        at = (part.seq - original.starts[side]) % _SEQUENCES
+        at = (part.seq - impaired.account.jumped.get(sources[0], 0) - original.starts[side]) % _SEQUENCES
         for k, byte in enumerate(part.payload, at):
             if k < len(mask) and not mask[k]:
                 mask[k] = _RIGHT if data[k] == byte else _WRONG

@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 from typed_walk import as_column
-from valid import valid
+from valid_batches import valid
 
 from kwire import schema
 from kwire.capture.frames import Frames

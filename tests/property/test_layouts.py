@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from respelled import respelled
+from other_spellings import respelled
 
 import kwire
 from kwire import schema

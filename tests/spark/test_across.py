@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import busy_capture
 import pyarrow as pa
 import pytest
-import shop
 from packets import pcap
-from parted import compared
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from split_captures import compared
 
 import kwire.spark
 from kwire import capture, tables
@@ -164,13 +164,13 @@ RECORDS = [*tables.table("records").schema.names, "committed_offset"]
 @cache
 def shopped() -> tuple[str, ...]:
     """The records of the capture of 64 connections that was not cut."""
-    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    data = io.BytesIO(pcap(busy_capture.capture(), nano=True))
     return rows_in_order(row for batch in capture.read(data, "records", columns=RECORDS) for row in batch.to_pylist())
 
 
 def cut_into(folder: Path, count: int, seed: int = 0) -> list[str]:
     """That capture in so many files, in any order of their names."""
-    whole = shop.capture()
+    whole = busy_capture.capture()
     names = [f"{k:03}.pcap" for k in range(count)]
     random.Random(seed).shuffle(names)
     for k, name in enumerate(names):
@@ -272,7 +272,7 @@ def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_aga
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     assert sorted(one.name for one in tmp_path.glob("_stage*")) == ["_stage0", "_stage1", "_stage2"]
-    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    data = io.BytesIO(pcap(busy_capture.capture(), nano=True))
     whole = [row for batch in capture.read(data, "records", columns=COMPARED) for row in batch.to_pylist()]
     assert ast.literal_eval(done.stdout) == sorted(map(repr, whole))
 

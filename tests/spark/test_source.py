@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import wrapped
+import tunnels
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -257,11 +257,11 @@ def test_a_wrong_option_is_one_clear_error(
 
 @pytest.mark.wide
 def test_ports_of_vxlan_may_be_named(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
-    packets = wrapped.taken_from((captures / CAPTURE).read_bytes())
+    packets = tunnels.taken_from((captures / CAPTURE).read_bytes())
     around = [
-        (time, wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(one))))) for time, one in packets
+        (time, tunnels.ethernet(tunnels.ipv4(17, tunnels.udp(12345, tunnels.vxlan(one))))) for time, one in packets
     ]
-    (tmp_path / "mirror.pcap").write_bytes(wrapped.written(around))
+    (tmp_path / "mirror.pcap").write_bytes(tunnels.written(around))
     assert load(spark, str(tmp_path)).count() == 0
     assert load(spark, str(tmp_path), vxlan_ports="1,12345").count() == 208
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
-from kwire.report.sums import Spans, tuples
+from kwire.report.sums import UNDATED, Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
@@ -124,6 +124,8 @@ class CutOff(Rule[Limits]):
     tables: tuple[str, ...] = ("connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
     severity = "high"
+    # Each time it connects anew, asks for metadata and tries again.
+    explains: tuple[str, ...] = ("metadata-storm", "connection-churn", "producer-per-message")
     advice = (
         "the broker does not serve this version of the API (kwire audit says which clients it concerns): upgrade the "
         "client, or see the broker's log for what it does not like"
@@ -181,6 +183,7 @@ class Throttled(Rule[Limits]):
         self._last = max(self._last, int(rows.times.max(initial=0)))
         told = np.flatnonzero(waits > 0)
         self.tallies.add(rows, told)
+        told = told[rows.times[told] != UNDATED]
         times = rows.times[told].tolist()
         of = tuples(rows.part((*CLIENT, "api_name", "throttle_ms"), told))
         for time, (host, client, api, wait) in zip(times, of, strict=True):
@@ -205,6 +208,7 @@ class Sasl(Rule[Limits]):
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
+    explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
     def take(self, name: str, rows: Rows) -> None:

@@ -67,6 +67,8 @@ class StaleLeaders(Errors):
     """A client goes on asking brokers that do not lead the partition."""
 
     name = "stale-leaders"
+    # After each such error it asks for metadata.
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
     errors: frozenset[str] = frozenset(
         ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
@@ -115,6 +117,7 @@ class Denied(Errors):
     # Apart by connection, since its principal is known when it ends.
     keys: tuple[str, ...] = ("capture", "connection", *CLIENT, "api_name", "error")
     severity = "high"
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "grant what the client needs (ACLs), or stop it from asking"
     errors: frozenset[str] = frozenset(
         ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
@@ -170,10 +173,6 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "see the clock of the producer, and message.timestamp.before.max.ms and message.timestamp.after.max.ms",
     ),
     "INVALID_REQUIRED_ACKS": ("high", "the broker knows no such acks", "use acks=0, 1 or all"),
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": (
-        "high", "a batch before this one is missing: it may be lost",
-        "see whether records were lost (retention shorter than the producer's pause, unclean leader election)",
-    ),
     "UNSUPPORTED_FOR_MESSAGE_FORMAT": (
         "high", "the topic's message format is too old for what is asked", "upgrade the format of the topic",
     ),

@@ -1,20 +1,18 @@
-"""Rules about what producers write: batches, compression, acknowledgements, what is sent again, and where it goes."""
+"""Rules about what producers write: batches, compression, acknowledgements, transactions, and where it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
-from kwire.report.sums import runs, tuples
-from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
+from kwire.report.sums import tuples
+from kwire.report.tallies import Rows, Tallies, firsts, numbers
 
-__all__ = ["Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
+__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,10 @@ class Limits:
     """Bytes of record sets without compression, of one topic."""
     mixed_acks: int = 1
     """Produce requests with acks=0, and as many with acks=all, of one client."""
-    retried_batches: int = 1
-    """Batches that one producer sent again (same producer id, epoch and sequence)."""
+    aborted: int = 10
+    """Transactions that one client aborted,"""
+    aborted_part: float = 0.5
+    """if they are so large a part of all of its transactions."""
     skew: float = 5.0
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
@@ -110,74 +110,32 @@ class MixedAcks(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client)
 
 
-class Retried(Rule[Limits]):
-    """A producer sends a batch again."""
+class Aborted(Rule[Limits]):
+    """Most transactions of a client are aborted: now and then one is, in ordinary life."""
 
-    name = "retried-batches"
-    tables: tuple[str, ...] = ("records",)
-    keys: tuple[str, ...] = ("producer_id", "of", "partition")
-    together: Together = "topic"
-    severity = "low"
+    name = "aborted-transactions"
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = (
-        "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
+        "see which errors come before the abort, and what the program does with them: the work of a transaction that "
+        "is aborted is done again"
     )
-
-    _BACK = 5
-    """Batches in flight that an idempotent producer may have."""
-    _KEPT = 1 << 16
-    """Batches that are remembered from one call to the next."""
-    _OF = ("producer_id", "producer_epoch", "of", "partition")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._before: pa.Table | None = None
-        """The last batches of each producer and partition."""
+        self._committed = Tallies(*self.keys)
 
     def take(self, name: str, rows: Rows) -> None:
-        known = np.flatnonzero(rows.values("producer_id", -1) >= 0)
-        if not len(known):
-            return
-        known = known[(rows.mask("source", "produce") & rows.mask("status", "ok"))[known]]
-        sent = rows.part(rows.table.column_names, known)
-        if not sent.num_rows:
-            return
-        sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
-            ["topic", "topic_id"]
-        )
-        # The first record of each batch. Batches of several partitions stand in a frame one behind the other.
-        sent = sent.take(pa.array(runs(sent, ("capture", "frame", *self._OF))))
-        old = 0
-        if self._before is not None:
-            old = self._before.num_rows
-            sent = pa.concat_tables([self._before, sent])
-        logs, frames = numbers(sent, self._OF), numbers(sent, ("capture", "frame"))
-        order = np.argsort(logs, kind="stable")
-        # Rows may be cut within a batch: what goes on with one is none of its own.
-        order = order[np.append(True, (np.diff(logs[order]) != 0) | (np.diff(frames[order]) != 0))]
-        own, frames = logs[order], frames[order]
-        sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
-        again = np.zeros(len(order), bool)
-        for back in range(1, min(self._BACK, len(order) - 1) + 1):
-            same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
-            again[back:] |= same & (frames[back:] != frames[:-back])
-        hits = np.sort(order[again & (order >= old)])
-        self.tallies.add(Rows(sent), hits, each=True)
-        kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
-        self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
+        self.tallies.add(rows, rows.where(api_name="EndTxn", direction="request", committed=False))
+        self._committed.add(rows, rows.where(api_name="EndTxn", direction="request", committed=True))
 
     def findings(self) -> Iterator[Finding]:
-        # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
-        producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
-        for (producer, topic, partition), one in self.tallies.items():
-            tally, partitions = producers.setdefault((producer, topic), (Tally(), []))
-            tally.join(one)
-            partitions.append(partition)
-        for (producer, topic), (one, partitions) in producers.items():
-            if one.count >= self.limits.retried_batches:
-                said = f"producer {producer} sent {one.count} batches again"
-                if len(partitions) > 1:
-                    said += f", to {len(partitions)} partitions"
-                yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
+        aborted, committed = self.tallies.totals().count, counts(self.tallies, self._committed)
+        both = aborted + committed
+        much = (aborted >= max(self.limits.aborted, 1)) & (aborted >= self.limits.aborted_part * both)
+        for ((host, client), one), many in zip(self.tallies.items(much), both[much].tolist(), strict=True):
+            said = f"{one.count} of {many} transactions were aborted"
+            yield self.found(said, one, client_host=host, client_id=client)
 
 
 class Skew(Rule[Limits]):

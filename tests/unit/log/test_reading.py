@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from segments_made import segment_bytes
-from valid import valid
+from valid_batches import valid
 
 from kwire import log
 from kwire.kernels.engine import Engine

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from valid import valid
+from valid_batches import valid
 
 import kwire
 from kwire import capture, messages

@@ -21,7 +21,7 @@ import pytest
 import zstandard
 from packets import Connection, pcap, produce, request
 from record_sets import batch, gzipped, message
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture, encode_request, encode_response, log, messages
 from kwire.errors import LimitError

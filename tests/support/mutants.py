@@ -1,4 +1,4 @@
-"""Changes of the code that a test must notice, as data: ``python tests/unit/mutants.py [words]``.
+"""Changes of the code that a test must notice, as data: ``python tests/support/mutants.py [words]``.
 
 Each mutant once survived all tests, or is the same mistake in another of the implementations. Every one is applied to a
 copy of the package, alone, and its tests are run there (without compiled kernels: it is the source that is changed).
@@ -72,21 +72,22 @@ MUTANTS: Final = [
     Mutant("codec/tracked.py", "if count * element.min_size > self.limit - self.pos:",
            "if count * element.min_size > len(self.data) - self.pos:", _COUNT),
     Mutant("codec/reference.py", "stream.limit = content + size", "pass", _COUNT),
-    Mutant("codec/emit.py", "outer, self.end = self.end, end", "outer = self.end",
+    Mutant("codec/decoder.py", "outer, self.end = self.end, end", "outer = self.end",
            "codec/test_edges.py::test_a_count_that_a_tagged_field_cannot_hold_is_not_counted_as_objects"),
-    Mutant("codec/emit.py", 'self.add(f"if pos != {end}: retry()")', "pass",
+    Mutant("codec/decoder.py", 'self.add(f"if pos != {end}: retry()")', "pass",
            "codec/test_edges.py::test_a_tagged_field_takes_all_of_its_bytes_and_no_more"),
     # Unknown tags given unordered.
-    Mutant("codec/emit.py", "known = sorted([*known, *unknown.items()])", "known = [*known, *unknown.items()]", _ORDER),
+    Mutant("codec/generated.py", "known = sorted([*known, *unknown.items()])", "known = [*known, *unknown.items()]",
+           _ORDER),
     Mutant("codec/tracked.py", "for tag in sorted(contents):", "for tag in contents:", _ORDER),
     Mutant("codec/reference.py", "in sorted(contents.items()):", "in contents.items():", _ORDER),
     # Tags that nobody knows, and where they may end.
-    Mutant("codec/emit.py", "        if end > last:\n", "        if end >= last:\n", _AT_ONCE),
-    Mutant("codec/emit.py", "        if end > last:\n", "        if False:\n", _LONG_TAG),
-    Mutant("codec/emit.py", "        if end > last:\n", "        if end > len(data):\n", _LONG_TAG),
-    Mutant("codec/emit.py", "f\"if {end} > {self.end if self.counted else 'len(data)'}: retry()\"",
+    Mutant("codec/generated.py", "        if end > last:\n", "        if end >= last:\n", _AT_ONCE),
+    Mutant("codec/generated.py", "        if end > last:\n", "        if False:\n", _LONG_TAG),
+    Mutant("codec/generated.py", "        if end > last:\n", "        if end > len(data):\n", _LONG_TAG),
+    Mutant("codec/decoder.py", "f\"if {end} > {self.end if self.counted else 'len(data)'}: retry()\"",
            "f\"if {end} >= {self.end if self.counted else 'len(data)'}: retry()\"", _AT_ONCE),
-    Mutant("codec/emit.py", '        with self.block("else:"):\n            with self.rounds(element, one, items):',
+    Mutant("codec/decoder.py", '        with self.block("else:"):\n            with self.rounds(element, one, items):',
            '        self.add("else: retry()")\n        with self.block("if 0:"):\n            with self.rounds('
            "element, one, items):", _ONE_SIZE),
     # Texts of a table, which are kept.
@@ -174,7 +175,7 @@ MUTANTS: Final = [
            "record.attributes,\n            number",
            _RECORDS + "test_messages_inside_of_a_wrapper_have_no_codec_of_their_own"),
     # Null in a tagged nullable struct.
-    Mutant("codec/emit.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
+    Mutant("codec/decoder.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
     Mutant("codec/tracked.py", "if not 0 < self.uvarint(self.pos) <= wire.MOST_POSITIVE:",
            "if not 0 <= self.uvarint(self.pos) <= wire.MOST_POSITIVE:", _NULL),
     Mutant("codec/tracked.py", 'null = b"\\xff" if field.tag is None else b"\\x00"', 'null = b"\\xff"', _NULL),
