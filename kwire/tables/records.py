@@ -72,7 +72,7 @@ Array = Any
 
 SET: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("source", pa.string(), nullable=False),
     pa.field("topic", pa.string()),
     pa.field("topic_id", pa.string()),

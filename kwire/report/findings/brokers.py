@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report.findings.rule import BROKER, FRAME, Finding, Rule, Together
-from kwire.report.sums import WAITING, tuples
+from kwire.report.sums import UNDATED, WAITING, tuples
 from kwire.report.tallies import MOST_EVIDENCE, Array, Rows, Tally
 
 __all__ = ["Limits", "Stalled"]
@@ -99,6 +99,8 @@ class Stalled(Rule[Limits]):
 
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(direction="response")
+        # Between which others a response without a time came is not known.
+        told = told[rows.times[told] != UNDATED]
         if not len(told):
             return
         slots = rows.times[told] // _SLOT

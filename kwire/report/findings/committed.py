@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kwire.report.accepted import Accepted
 from kwire.report.findings.rule import BROKER, CLIENT, FRAME
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, firsts
 
 __all__ = ["PLACE", "Broker", "Clusters", "Committed", "InOrder", "Place"]
@@ -111,7 +111,8 @@ class _Transactions:
     def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
-        told = told[rows.valid("transactional_id")[told]]
+        # Of what has no time nobody knows which end it is in front of.
+        told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
         times = rows.times[told].tolist()
         for time, (capture, frame, api, name, committed) in zip(
             times, tuples(rows.part(self._COLUMNS, told)), strict=True

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
 from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
-from kwire.report.sums import tuples
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Lag", "Limits", "Offsets", "OffsetsBack"]
@@ -204,10 +204,11 @@ class Lag(Offsets):
         )
         made = made.group_by([*keys, "step"], use_threads=False).aggregate([("most", "max")])
         for *key, step, most in tuples(made.select([*keys, "step", "most_max"])):
-            course = courses.get(tuple(key))
-            if course is None:
-                course = courses[tuple(key)] = _Course()
-            course.add(step, most)
+            if step != UNDATED // _STEP:
+                course = courses.get(tuple(key))
+                if course is None:
+                    course = courses[tuple(key)] = _Course()
+                course.add(step, most)
             largest[tuple(key)] = max(most, largest.get(tuple(key), most))
         return largest
 

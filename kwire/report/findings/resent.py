@@ -166,7 +166,8 @@ class Duplicates(Rule[Limits]):
                     self._unsure.setdefault(place, []).append(time)
 
     def _sent(self, rows: Rows) -> None:
-        known = np.flatnonzero(rows.values("producer_id", -1) < 0)
+        # What came later is told by times.
+        known = np.flatnonzero((rows.values("producer_id", -1) < 0) & rows.valid("frame_timestamp"))
         if not len(known):
             return
         known = known[(rows.mask("source", "produce") & rows.mask("status", "ok") & rows.valid("timestamp"))[known]]
