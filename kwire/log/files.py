@@ -98,14 +98,14 @@ def find(path: str | Path) -> list[Segment]:
 
 
 _OTHERS: Final = (
-    (".timeindex", "the time index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
-    (".index", "the offset index of a segment", "`kwire decode --check-indexes` holds it against the segment"),
-    (".txnindex", "the aborted transactions of a segment", "kwire.log.read_aborted reads it"),
-    (".snapshot", "the state of producers", "kwire.log.read_producers reads it"),
-    ("leader-epoch-checkpoint", "the epochs of leaders", "`kwire segments` of its folder reads it"),
-    ("-checkpoint", "offsets of partitions", "`kwire segments` of its folder reads it"),
-    ("partition.metadata", "the id of a topic", "`kwire segments` of its folder reads it"),
-    ("meta.properties", "the id of a broker and its cluster", "`kwire segments` of its folder reads it"),
+    (".timeindex", "the time index of a segment", "`kwire segments` shows it"),
+    (".index", "the offset index of a segment", "`kwire segments` shows it"),
+    (".txnindex", "the aborted transactions of a segment", "`kwire segments` shows it"),
+    (".snapshot", "the state of producers", "`kwire segments` shows it"),
+    ("leader-epoch-checkpoint", "the epochs of leaders", "`kwire segments` shows it"),
+    ("-checkpoint", "offsets of partitions", "`kwire segments` shows it"),
+    ("partition.metadata", "the id of a topic", "`kwire segments` shows it"),
+    ("meta.properties", "the id of a broker and its cluster", "`kwire segments` shows it"),
 )
 """Other files of a data directory, by the ends of their names: what they hold, and what reads them."""
 
