@@ -44,7 +44,7 @@ from kwire import stored, tables
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.limits import Limits, size_of
 from kwire.naming import secrets_of
-from kwire.spark import growing
+from kwire.spark import growing, partitioned
 from kwire.spark import stores as object_stores
 from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kwire.capture.parts import Part
     from kwire.capture.tracker import Tracker
     from kwire.spark.across import Whole
-    from kwire.spark.files import Choice, File
+    from kwire.spark.files import Choice, File, Pairs
     from kwire.spark.stores import Stores
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
@@ -112,6 +112,7 @@ ACTS: Final[Mapping[str, tuple[str, ...]]] = {
     PUSH: (LOAD,),
     MOST: (READ,),
     **dict.fromkeys(growing.OPTIONS, (STREAM,)),
+    **dict.fromkeys(partitioned.OPTIONS, _OF_FILES),
 }
 """Each option, and where it acts; those of object stores (``stores.NAMES``) act everywhere. The rest are refused there:
 an option that is accepted and does nothing is a wrong answer. docs/spark.md has this table too."""
@@ -229,6 +230,7 @@ class Options:
     together: int
     stores: Stores
     bad_files: str
+    folders: partitioned.Folders
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -315,6 +317,7 @@ class Options:
             stream=growing.Terms.of(options),
             stores=object_stores.Stores.of(options),
             bad_files=_word(options.get(BAD_FILES.lower(), ROW), BAD_FILES, (ROW, FAIL)),
+            folders=partitioned.Folders.of(options),
         )
         try:
             found.definition.chosen(found.columns)
@@ -348,6 +351,18 @@ class Options:
                 said = self.stores.hidden(" ".join(str(error).split()))
                 raise CaptureError(f"the option {KEYLOG if option == 'keys' else option!r}: {said}") from None
         return found
+
+    def files(self, *, growing: bool = False) -> list[File]:
+        """The files that there are, sorted (``files.find``). Raises ``CaptureError``."""
+        from kwire.spark.files import find
+
+        base = self.folders.base
+        return find(self.paths, self.wanted, self.choice, growing=growing, stores=self.stores, base=base)
+
+    def folder_columns(self, files: Iterable[File]) -> list[StructField]:
+        """The partition columns of ``files``. Raises ``KwireError`` where their folders do not agree."""
+        table = self.definition
+        return self.folders.columns(files, (one.name for one in (*table.schema, *table.asked)))
 
     @property
     def wanted(self) -> Callable[[str], bool]:
@@ -500,6 +515,11 @@ class KwireDataSource(DataSource):
         options, of_catalog = _given(self.options)
         checked = Options.of(options)
         schema = spark_schema(checked.definition, columns=checked.columns)
+        if checked.folders.on:
+            # A path that is not there is said where it is read: it may come to be.
+            with contextlib.suppress(CaptureError):
+                files = checked.files(growing=True)
+                schema = StructType([*schema.fields, *checked.folder_columns(files)])
         if of_catalog:
             for name in object_stores.SECRETS & options.keys():
                 raise KwireError(
@@ -519,7 +539,7 @@ class KwireDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
-        options, schema = self._checked(schema, STREAM)
+        options, schema, _ = self._checked(schema, STREAM)
         if options.across and options.stream.state is None:
             raise KwireError(
                 f"the option 'across' is for spark.read, and for streams with the option {growing.STATE!r}: a folder "
@@ -535,12 +555,12 @@ class KwireDataSource(DataSource):
 
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
-        options, schema = self._checked(schema, LOAD)
-        return PushingReader(options, schema) if options.push else FileReader(options, schema)
+        options, schema, files = self._checked(schema, LOAD)
+        return (PushingReader if options.push else FileReader)(options, schema, files)
 
-    def _checked(self, schema: StructType, at: str) -> tuple[Options, StructType]:
-        """The options, and the columns that are wanted. Raises ``KwireError``, for options that do not act ``at`` this
-        place too."""
+    def _checked(self, schema: StructType, at: str) -> tuple[Options, StructType, list[File] | None]:
+        """The options, the columns that are wanted, and the files where they had to be listed. Raises ``KwireError``,
+        for options that do not act ``at`` this place too."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
         given = {**_kept(kept), **_given(self.options)[0]}
         check_place((one for one in given if one != PATHS), at)
@@ -548,17 +568,36 @@ class KwireDataSource(DataSource):
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
         whole = spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
+        beside = [one for one in schema.fields if one.name.lower() not in known]
+        files = _with_folders(options, beside, known, growing=at == STREAM) if beside else None
         for one in schema.fields:
-            if one.name not in known:
-                raise KwireError(f"the table {options.table} has no column {one.name!r}: {', '.join(known)}")
-            theirs = known[one.name]
+            theirs = known.get(one.name.lower())
+            if theirs is None:
+                continue
             if one.dataType != theirs.dataType:
                 raise KwireError(
                     f"column {one.name!r} is {theirs.dataType.simpleString()}, not {one.dataType.simpleString()}"
                 )
             if theirs.nullable and not one.nullable:
                 raise KwireError(f"column {one.name!r} can be null")
-        return options, schema
+        return options, schema, files
+
+
+def _with_folders(
+    options: Options, columns: Sequence[StructField], known: Iterable[str], *, growing: bool
+) -> list[File]:
+    """The files, of which some say something of each of these ``columns``. Raises ``KwireError`` where none does, or a
+    partition column has no such type."""
+    files = options.files(growing=growing) if options.folders.on else []
+    names = {name.lower() for file in files for name, _ in file.pairs}
+    for one in columns:
+        if one.name.lower() not in names and (files or not options.folders.on):
+            listed = ", ".join(known)
+            raise KwireError(
+                f"the table {options.table} has no column {one.name!r}, and no folder is named {one.name}=...: {listed}"
+            )
+        partitioned.check_type(one)
+    return files
 
 
 def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:
@@ -630,15 +669,76 @@ class SensorPartition(InputPartition):
     whole: Whole
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A table, and what its columns become: those that the schema of a query has, and partition columns."""
+
+    table: Table
+    columns: list[str]
+    """Those of the table that are needed, each once."""
+    beside: tuple[StructField, ...]
+    """Partition columns."""
+    schema: pa.Schema
+    """What Spark gets."""
+
+    @classmethod
+    def of(cls, table: Table, schema: StructType) -> _Shape:
+        """For the columns of ``schema``, whose names may be in any case."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        known = {one.name for one in (*table.schema, *table.asked)}
+        columns = dict.fromkeys(name.lower() for name in schema.names if name.lower() in known)
+        beside = tuple(one for one in schema.fields if one.name.lower() not in known)
+        return cls(table, [*columns] or [table.file], beside, to_arrow_schema(schema, timezone="UTC"))
+
+    def shown(self, batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
+        """Rows of the table with these ``values`` of partition columns."""
+        import pyarrow as pa
+
+        if not values and batch.schema.names == self.schema.names:
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        count = batch.num_rows
+        made = []
+        for one in self.schema:
+            name = one.name.lower()
+            if name in values:
+                made.append(pa.repeat(pa.scalar(values[name], one.type), count))
+            else:
+                made.append(batch.column(name))
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+
+    def row(self, values: Mapping[str, Any]) -> pa.RecordBatch:
+        """One row with these values of columns, and null in all others."""
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_pylist([{one: values.get(one.lower()) for one in self.schema.names}], self.schema)
+
+
 class FileReader(DataSourceReader):
     """Reads captures or segments, one partition for each file, or for small ones that follow each other; with
     ``across`` one for the captures of each sensor."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: Options, schema: StructType, files: list[File] | None = None) -> None:
         self.options = options
         self.schema = schema
+        self.conditions: list[Condition] = []
+        """Conditions on partition columns, which choose files."""
+        self._files = files
+        """Those that there are, where they were listed already."""
         self._beside: dict[str, Any] | None = None
         """The key log and the names of topics, read once by a task."""
+        self._shape: _Shape | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker gets the files of its partition, and makes the rest itself.
+        return self.__dict__ | {"_files": None, "_beside": None, "_shape": None}
+
+    @property
+    def shape(self) -> _Shape:
+        """The table, and what becomes of its columns. Made once."""
+        if self._shape is None:
+            self._shape = _Shape.of(self.options.definition, self.schema)
+        return self._shape
 
     def grouped(self, files: Iterable[File]) -> list[FilePartition]:
         """``files`` as partitions, in order."""
@@ -647,16 +747,29 @@ class FileReader(DataSourceReader):
         return [FilePartition(group) for group in in_groups(files, self.options.together, OPENING)]
 
     def partitions(self) -> list[FilePartition | SensorPartition]:
-        """The files. Raises ``CaptureError`` where there are none."""
-        from kwire.spark.files import find
-
-        files = find(self.options.paths, self.options.wanted, self.options.choice, stores=self.options.stores)
+        """The files. Raises ``CaptureError`` where there are none, ``KwireError`` for a folder whose value is none."""
+        files, self._files = self.options.files() if self._files is None else self._files, None
+        self.check_folders(files)
         self.options.beside()
         if not self.options.across:
-            return [*self.grouped(files)]
+            return [*self.grouped(filter(self.may_have, files))]
+        # Connections go on from files that nobody asks for.
         from kwire.spark.across import wholes
 
         return [SensorPartition(whole) for whole in wholes(files, self.options.sensor)]
+
+    def check_folders(self, files: Iterable[File]) -> None:
+        """Raises ``KwireError`` for a folder whose value is none of its column."""
+        for pairs in dict.fromkeys(file.pairs for file in files):
+            self.values(pairs)
+
+    def values(self, pairs: Pairs) -> dict[str, Any]:
+        """What folders say of the partition columns, by their names in small letters."""
+        return {one.name.lower(): self.options.folders.value(pairs, one) for one in self.shape.beside}
+
+    def may_have(self, file: File) -> bool:
+        """Whether the query may want rows of this file, by what its folders say."""
+        return not self.conditions or partitioned.may_hold(self.conditions, self.values(file.pairs))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
@@ -673,20 +786,12 @@ class FileReader(DataSourceReader):
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the rows of one file. ``part``: of which whole it is a part; ``ended`` gets the tracker then."""
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         from kwire.capture.compressed import DamagedError
 
         begin_task()
-        options, table = self.options, self.options.definition
-        schema = to_arrow_schema(self.schema, timezone="UTC")
-        names = schema.names
-
-        def shown(batch: pa.RecordBatch) -> pa.RecordBatch:
-            columns = batch.columns if batch.schema.names == names else [batch.column(name) for name in names]
-            return pa.RecordBatch.from_arrays(columns, schema=schema)
-
+        options, shape = self.options, self.shape
+        table, names = shape.table, shape.columns
+        values = self.values(file.pairs)
         with of_file(file.name, options.stores.hidden):
             terms = self._terms(table, file)
         try:
@@ -696,7 +801,7 @@ class FileReader(DataSourceReader):
                 with file.open() as stream:
                     own = terms if ended is None else terms | {"on_end": ended}
                     for batch in _read(stream, table, names, part, own):
-                        yield shown(batch)
+                        yield shape.shown(batch, values)
         except (KwireError, DamagedError, EOFError) as error:
             if isinstance(error, LackError | MissingExtraError):
                 raise
@@ -707,9 +812,8 @@ class FileReader(DataSourceReader):
                 # Rows of the files before it may wait for what it says.
                 with contextlib.suppress(KwireError):
                     for batch in _read(io.BytesIO(), table, names, part, terms):
-                        yield shown(batch)
-            row = {table.file: file.name, "status": BAD_FILE, "error": said}
-            yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in names}], schema=schema)
+                        yield shape.shown(batch, values)
+            yield shape.row({table.file: file.name, "status": BAD_FILE, "error": said, **values})
 
     def _terms(self, table: Table, file: File) -> dict[str, Any]:
         """How ``file`` is read."""
@@ -732,5 +836,6 @@ class PushingReader(FileReader):
         from kwire.spark.pushed import narrowed
 
         options = self.options
+        self.conditions = [*partitioned.on_columns(filters, (one.name.lower() for one in self.shape.beside))]
         self.options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
         return filters

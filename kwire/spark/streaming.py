@@ -25,7 +25,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kwire.spark.across import Whole, sensor_of, wholes
 from kwire.spark.carried import Carried, batch_of
-from kwire.spark.files import find
 from kwire.spark.growing import Memory, Waiting, files_of, first_offset, names_of
 from kwire.spark.source import FilePartition, FileReader
 
@@ -101,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # After a restart the batch is read again, before anything was listed.
             self._listed = self._found()
         files = files_of(start, end, self._listed)
+        self.files.check_folders(files)
         self.options.beside()
         if self._carried is None:
             return self.files.grouped(files)
@@ -133,6 +133,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when = time.monotonic()
 
     def _found(self) -> list[File]:
-        return find(
-            self.options.paths, self.options.wanted, self.options.choice, growing=True, stores=self.options.stores
-        )
+        return self.options.files(growing=True)
