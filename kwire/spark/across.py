@@ -44,7 +44,7 @@ import pyarrow as pa
 
 from kwire.errors import KwireError
 from kwire.spark.partitioned import INFER
-from kwire.spark.workers import begin_task, of_file
+from kwire.spark.workers import begin_task, of_file, plainly
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -363,6 +363,7 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
         return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
+@plainly
 def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
     begin_task()
     yield from function(batches)

@@ -37,6 +37,7 @@ from kwire.naming import public
 from kwire.opening import create_file, replaced
 from kwire.spark.files import filesystem_of, put
 from kwire.spark.source import BAD_FILE, EXPORT, PATHS, TABLE, FileReader, KwireDataSource, texts
+from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -249,6 +250,7 @@ class _Plan:
         dated = DATE in self.partition_by and DATE not in schema.names
         return schema.append(pa.field(DATE, pa.date32())) if dated else schema
 
+    @plainly
     def write(self, numbers: pa.Array) -> pa.Array:
         """Writes the parts of these ``numbers``; gives what was written for each."""
         return pa.array([list(self._write(number)) for number in numbers.to_pylist()], _WRITTEN)

@@ -46,7 +46,7 @@ from kwire.limits import Limits, size_of
 from kwire.naming import secrets_of
 from kwire.spark import growing, partitioned
 from kwire.spark import stores as object_stores
-from kwire.spark.workers import LackError, begin_task, of_file, prefer_drivers_python
+from kwire.spark.workers import LackError, begin_task, of_file, plainly, prefer_drivers_python
 from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
@@ -510,6 +510,7 @@ class KwireDataSource(DataSource):
         """The word for ``format``."""
         return "kwire"
 
+    @plainly
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
@@ -537,6 +538,7 @@ class KwireDataSource(DataSource):
             return StructType([kept, *others])
         return schema
 
+    @plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
         options, schema, _ = self._checked(schema, STREAM)
@@ -553,6 +555,7 @@ class KwireDataSource(DataSource):
             ) from None
         return StreamReader(options, schema)
 
+    @plainly
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
         options, schema, files = self._checked(schema, LOAD)
@@ -746,6 +749,7 @@ class FileReader(DataSourceReader):
 
         return [FilePartition(group) for group in in_groups(files, self.options.together, OPENING)]
 
+    @plainly
     def partitions(self) -> list[FilePartition | SensorPartition]:
         """The files. Raises ``CaptureError`` where there are none, ``KwireError`` for a folder whose value is none."""
         files, self._files = self.options.files() if self._files is None else self._files, None
@@ -771,6 +775,7 @@ class FileReader(DataSourceReader):
         """Whether the query may want rows of this file, by what its folders say."""
         return not self.conditions or partitioned.may_hold(self.conditions, self.values(file.pairs))
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
         one of its own."""
@@ -831,6 +836,7 @@ class PushingReader(FileReader):
     """Spark asks a reader that has ``pushFilters`` what it can do of WHERE. It fails where its configuration forbids to
     ask, so this is a class of its own, for those who want it."""
 
+    @plainly
     def pushFilters(self, filters: list[Condition]) -> Iterable[Condition]:  # noqa: N802 - Spark calls it so
         """Reads less by them. All are left to Spark as well."""
         from kwire.spark.pushed import narrowed

@@ -27,6 +27,7 @@ from kwire.spark.across import Whole, sensor_of, wholes
 from kwire.spark.carried import Carried, batch_of
 from kwire.spark.growing import Memory, Waiting, files_of, first_offset, names_of
 from kwire.spark.source import FilePartition, FileReader
+from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -67,6 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when: float | None = None
         self._now_only = False
 
+    @plainly
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark calls it so
         """Nothing was taken. Raises ``CaptureError`` for a path that is not there."""
         self._list()
@@ -76,11 +78,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What ``latestOffset`` is given, unless the trigger asks for everything."""
         return ReadMaxFiles(self.options.stream.files)
 
+    @plainly
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The files of the query are those that are closed now."""
         self._list()
         self._now_only = True
 
+    @plainly
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The offset after one more batch; ``start`` where there is nothing to take."""
         self._list()
@@ -92,6 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end[CARRIES] = bool(end["files"]) or bool(start.get(CARRIES))
         return end
 
+    @plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch."""
         there = {one.name for one in self._listed}
@@ -112,6 +117,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
         return made
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor."""
         if not isinstance(partition, BatchPartition):
@@ -120,6 +126,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._carried is not None
         yield from batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
 
+    @plainly
     def commit(self, end: dict[str, Any]) -> None:
         """States that no batch begins with any more are removed."""
         if self._carried is not None:
