@@ -291,14 +291,16 @@ def find(
     growing: bool = False,
     stores: Stores = NONE,
     base: str | None = None,
+    what: str = "files",
 ) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
     ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
     match a pattern, are taken without asking. ``choice`` holds for all of them. ``growing``: a folder that is there,
     and a pattern, may stand for no file yet. ``stores``: the options of object stores. ``base``: the folder below which
-    names of folders are partition columns (``File.pairs``), by itself the one that is named or matched. Raises
-    ``CaptureError`` for a path that stands for no file, or whose file system cannot be reached.
+    names of folders are partition columns (``File.pairs``), by itself the one that is named or matched. ``what``: how
+    errors call what is wanted. Raises ``CaptureError`` for a path that stands for no file, or whose file system cannot
+    be reached.
     """
     found: dict[str, File] = {}
     above = None if base is None else _name_of(base, stores)
@@ -315,7 +317,7 @@ def find(
                 said = f"the file system cannot be reached ({type(error).__name__})"
             raise CaptureError(said, file=name) from None
         if empty:
-            raise CaptureError("no such file", file=public(path))
+            raise CaptureError(_nothing(path, what, choice.recursive, stores), file=public(path))
         for file in files:
             if choice.takes(file.path.rpartition("/")[2], file.changed):
                 found.setdefault(file.name, file)
@@ -414,6 +416,14 @@ def _listed(filesystem: Any, root: str, recursive: bool) -> list[Any]:
         return []
     infos: list[Any] = filesystem.get_file_info(names)
     return infos
+
+
+def _nothing(path: str, what: str, recursive: bool, stores: Stores) -> str:
+    """Why ``path`` stands for no file."""
+    filesystem, root, _ = filesystem_of(path, stores)
+    if filesystem.get_file_info(root).type != fs.FileType.Directory:
+        return "no such file"
+    return f"a folder without {what}" + ("" if recursive else "; recursiveFileLookup=false leaves out its folders")
 
 
 def _may_be_empty(path: str, stores: Stores) -> bool:

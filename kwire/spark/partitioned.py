@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from kwire.spark.files import File, Pairs
 
-__all__ = ["INFER", "NULL", "OPTIONS", "Folders", "check_type", "may_hold", "on_columns"]
+__all__ = ["INFER", "NULL", "OPTIONS", "Folders", "check_type", "is_decided", "may_hold", "on_columns"]
 
 BASE, INFER, ZONE = OPTIONS = ("basePath", "partitionColumnTypeInference", "timeZone")
 """Options of partition columns. The first and the last have the names of Spark's own sources, the other one that of
@@ -325,6 +325,11 @@ def may_hold(conditions: Iterable[Condition], values: Mapping[str, Any]) -> bool
     """Whether rows with these ``values`` of partition columns, by names in small letters, can be in a query that wants
     all ``conditions``. What is not about them, or cannot be told, can hold."""
     return all(_holds(one, values) is not False for one in conditions)
+
+
+def is_decided(condition: Condition, values: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether folders say of each file, by its ``values``, if the condition holds."""
+    return all(_holds(condition, one) is not None for one in values)
 
 
 def on_columns(conditions: Iterable[Condition], names: Iterable[str]) -> Iterator[Condition]:

@@ -36,6 +36,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructField, StructType
@@ -356,8 +357,12 @@ class Options:
         """The files that there are, sorted (``files.find``). Raises ``CaptureError``."""
         from kwire.spark.files import find
 
-        base = self.folders.base
-        return find(self.paths, self.wanted, self.choice, growing=growing, stores=self.stores, base=base)
+        what = _SEGMENTS if self.form == LOG else "captures"
+        where: dict[str, Any] = {"stores": self.stores, "base": self.folders.base, "what": what}
+        found = find(self.paths, self.wanted, self.choice, growing=growing, **where)
+        if self.form == CAPTURE:
+            _warn_of_segments(found)
+        return found
 
     def folder_columns(self, files: Iterable[File]) -> list[StructField]:
         """The partition columns of ``files``. Raises ``KwireError`` where their folders do not agree."""
@@ -372,6 +377,25 @@ class Options:
 
         # Of segments a folder's name says nothing: those of Kafka's own topics begin with "_".
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.form == LOG else visible
+
+
+_SEGMENTS: Final = "log segments, which are named like 00000000000000000042.log"
+
+
+def _warn_of_segments(files: Iterable[File]) -> None:
+    """Warns where there are log segments, and nothing that is named like a capture: they have no rows."""
+    from kwire import log
+    from kwire.spark.files import CAPTURE_NAME
+
+    segment = None
+    for file in files:
+        name = file.path.rpartition("/")[2]
+        if file.asked or CAPTURE_NAME.fullmatch(name):
+            return
+        if segment is None and log.has_segment_name(name):
+            segment = file.name
+    if segment is not None:
+        warn(f"no file is named like a capture, and {segment} like a log segment: format=log reads those", stacklevel=3)
 
 
 def _kept(text: Any) -> dict[str, str]:
@@ -838,10 +862,17 @@ class PushingReader(FileReader):
 
     @plainly
     def pushFilters(self, filters: list[Condition]) -> Iterable[Condition]:  # noqa: N802 - Spark calls it so
-        """Reads less by them. All are left to Spark as well."""
+        """Reads less by them. Conditions by which files were chosen are done with; ``explain("formatted")`` shows them.
+        All others are left to Spark as well."""
         from kwire.spark.pushed import narrowed
 
         options = self.options
-        self.conditions = [*partitioned.on_columns(filters, (one.name.lower() for one in self.shape.beside))]
         self.options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
-        return filters
+        names = [one.name.lower() for one in self.shape.beside]
+        if not names or options.across:
+            return filters
+        self.conditions = [*partitioned.on_columns(filters, names)]
+        if self._files is None:
+            self._files = options.files()
+        values = [self.values(pairs) for pairs in dict.fromkeys(file.pairs for file in self._files)]
+        return [one for one in filters if not partitioned.is_decided(one, values)]

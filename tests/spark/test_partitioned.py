@@ -238,11 +238,31 @@ def test_conditions_choose_files_before_any_is_opened(spark: SparkSession, tree:
     assert frame.where("date = '2027-01-01'").count() == 0
 
 
+@pytest.mark.usefixtures("pushing")
+def test_the_plan_shows_the_conditions_that_chose_files(
+    spark: SparkSession, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = load(spark, tree, pushFilters=True).where("date = '2026-11-22' AND size > 100")
+    capsys.readouterr()
+    frame.explain("formatted")
+    shown = capsys.readouterr().out
+    assert "PushedFilters: [IsNotNull(date), EqualTo(date,2026-11-22)]" in shown
+    assert "size" in shown.partition("Condition :")[2]
+    assert "date" not in shown.partition("Condition :")[2].partition("\n")[0]
+
+
+def test_a_condition_that_folders_do_not_decide_is_left_to_spark(tree: Path) -> None:
+    source = KwireDataSource({"path": str(tree), "pushFilters": "true"})
+    reader: Any = source.reader(source.schema())
+    left = [EqualTo(("date",), "2026-11-22"), EqualTo(("size",), 5)]
+    assert list(reader.pushFilters([EqualTo(("date",), DAY), *left])) == left
+
+
 def test_a_reader_plans_only_the_files_that_are_wanted(tree: Path) -> None:
     def planned(*conditions: Any, **options: str) -> list[str]:
         source = KwireDataSource({"path": str(tree), "pushFilters": "true", **options})
         reader: Any = source.reader(source.schema())
-        assert list(reader.pushFilters(list(conditions))) == list(conditions)
+        assert list(reader.pushFilters(list(conditions))) == (list(conditions) if options else [])
         files = [file for one in reader.partitions() for file in (one.whole.files if options else one.files)]
         return sorted(str(Path(file.name).parent.name) for file in files)
 
