@@ -61,6 +61,12 @@ test-oldest:  ## tests of codecs, records, tables and segments with the oldest p
 	@PIP_CONSTRAINT=tests/oldest.txt .ci/setup test
 	$(PYTEST) $(SIDE_BY_SIDE) --part quick $(addprefix tests/unit/,codec log protocol records tables) $(ARGS)
 
+.PHONY: test-connect
+test-connect: VENV := .venv-connect
+test-connect:  ## tests with a server of Spark Connect; that needs pandas, which no other environment has
+	@.ci/setup --java test connect
+	$(WITH_JAVA) $(PYTEST) tests/connect $(ARGS)
+
 .PHONY: test-exhaustive
 test-exhaustive:  ## the property tests with many more examples
 	@.ci/setup dev bench
@@ -84,6 +90,11 @@ check:  ## lint, format, types, import contracts, stubs
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m kwire.codec.stubs --check
+
+.PHONY: verify-types
+verify-types:  ## whether each public name has a type that is known (pyright)
+	@.ci/setup dev
+	$(PY) .ci/verify-types
 
 .PHONY: audit
 audit:  ## the packages that were installed, by hash, and what is known against them
@@ -109,7 +120,7 @@ fuzz:  ## the fuzz harnesses, for FUZZ_SECONDS (60) in all
 .PHONY: mutants
 mutants:  ## changes of the code that tests must notice (ARGS="codec" for some of them); some 5 minutes
 	@.ci/setup dev bench
-	$(PY) tests/unit/mutants.py $(ARGS)
+	$(PY) tests/support/mutants.py $(ARGS)
 
 .PHONY: dist
 dist:  ## wheel and source distribution in dist/

@@ -27,16 +27,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 import cramjam
 import lz4.frame
 import numpy as np
 import pyarrow as pa
 import zstandard
-from tls_talks import End as Sealing
-from tls_talks import Talk, clear, hello13, made13
-from tls_talks import message as handshake
+from tls_connections import End as Sealing
+from tls_connections import Talk, clear, hello13, made13
+from tls_connections import message as handshake
 
 from kwire import schema
 from kwire.records.crc import crc32, crc32c

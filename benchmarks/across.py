@@ -39,7 +39,7 @@ import capture as made
 
 from kwire.capture.across import Chain, scan, together
 from kwire.capture.parts import Part
-from kwire.spark.across import packed
+from kwire.spark.arrow import packed
 from kwire.tables.reading import read
 
 HEADER = 24

@@ -284,7 +284,7 @@ def _state(path: Path, _: What) -> Iterator[Any]:
     """A stream that goes on from the state of another batch."""
     import shutil
 
-    from kwire.spark.carried import Carried
+    from kwire.spark.checkpoint import Carried
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "sensor=")

@@ -1,13 +1,15 @@
 """What damage does to the tables: every kind of impairment, on every golden capture.
 
-    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--largest N] [--values]
+    python benchmarks/impair.py [--seeds 1] [--first 0] [--only KIND] [--grade GRADE] [--largest N]
+                                [--values [KIND]]
                                 [--json OUT]
     python benchmarks/impair.py --explain KIND --capture TEXT --first SEED
 
 For each kind (``kwire.testing.impair``) as many seeds for each capture, or each with TEXT in its path (``--capture``),
-or of up to N bytes (``--largest``); with ``--values``, record values are frames, as in topics that hold recorded
-traffic. What is encrypted is read with the key log beside it. Each run is read in one window, and in a small one. One
-line per kind:
+or of up to N bytes (``--largest``). With ``--values``, record values are frames, as in topics that hold recorded
+traffic: KIND is one of ``kwire.testing.impair.VALUES``, ``values-are-frames`` without one. Captures in which such
+values become rows without any loss are left out, and counted. What is encrypted is read with the key log beside it.
+Each run is read in one window, and in a small one. One line per kind:
 
 - runs: captures times seeds; bad: those that are not as they should be (``kwire.testing.judge``).
 - differing: rows that are missing or others: where nothing was lost than those of the original, else in small windows
@@ -31,7 +33,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kwire.kernels.engine import MACHINE, using
-from kwire.testing.impair import KINDS, Grade, impair
+from kwire.testing.impair import KINDS, VALUES, Grade, impair
 from kwire.testing.judge import Original, Verdict, judge
 from kwire.tls import KeyLog
 
@@ -136,7 +138,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", choices=KINDS, action="append", help="this kind; may be given more than once")
     parser.add_argument("--grade", choices=[grade.value for grade in Grade])
-    parser.add_argument("--values", action="store_true", help="in captures whose record values are frames")
+    parser.add_argument(
+        "--values",
+        nargs="?",
+        const="values-are-frames",
+        choices=VALUES,
+        help="in captures whose record values are frames: of this kind",
+    )
     parser.add_argument("--capture", default="", help="captures with this text in their path")
     parser.add_argument("--largest", type=int, default=1 << 30, help="bytes of the largest capture that is taken")
     parser.add_argument("--explain", choices=KINDS, help="print what is wrong in one run of this kind")
@@ -144,21 +152,28 @@ def main() -> int:
     args = parser.parse_args()
     with using(MACHINE):
         originals: dict[str, Original] = {}
+        odd = 0
         for path in sorted([*GOLDEN.glob("*/*.pcap*"), *GOLDEN.glob("tls/kafka*/*.pcap*")]):
             name = path.relative_to(GOLDEN).as_posix()
             if args.capture in name and path.suffix != ".gz" and path.stat().st_size <= args.largest:
                 data = path.read_bytes()
                 keys = path.with_suffix(".keys")
-                originals[name] = Original(
-                    impair(data, "values-are-frames").data if args.values else data,
+                one = Original(
+                    impair(data, args.values).data if args.values else data,
                     KeyLog.open(keys) if keys.exists() else None,
                 )
+                if args.values and any(row.status not in ("ok", "trailing", "unsupported") for row in one.rows):
+                    odd += 1
+                else:
+                    originals[name] = one
         if args.explain:
             explain(originals, args.explain, args.first)
             return 0
         placed = sum(len(stream.places) for one in originals.values() for stream in one.streams.values())
         unplaced = sum(one.unplaced for one in originals.values())
-        print(f"{len(originals)} captures; frames whose bytes are known: {placed}, not known: {unplaced}")
+        print(
+            f"{len(originals)} captures; frames whose bytes are known: {placed}, not known: {unplaced}; left out: {odd}"
+        )
         names = [
             name
             for name, kind in KINDS.items()

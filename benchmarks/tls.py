@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
 from packets import Connection, pcap, produce, sized
-from tls_talks import Talk, between
+from tls_connections import Talk, between
 
 from kwire import capture
 from kwire.tls import Decryptor, KeyLog

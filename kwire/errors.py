@@ -22,6 +22,10 @@ Errors name files without the credentials that a URI may have (``kwire.naming``)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
 __all__ = [
     "CaptureError",
     "CorruptRecordError",
@@ -33,6 +37,7 @@ __all__ = [
     "ProtocolError",
     "SchemaError",
     "UnsupportedVersionError",
+    "needed",
 ]
 
 
@@ -59,8 +64,8 @@ class SchemaError(KwireError):
     """
 
     def __init__(self, message: str, file: str = "<schema>", line: int = 0) -> None:
-        self.message = _hidden(message, file)
-        self.file = _hidden(file, file)
+        self.message: str = _hidden(message, file)
+        self.file: str = _hidden(file, file)
         super().__init__(self.message, self.file, line)
         self.line = line
 
@@ -144,8 +149,8 @@ class CaptureError(KwireError):
     """
 
     def __init__(self, message: str, *, file: str | None = None, offset: int | None = None) -> None:
-        self.message = _hidden(message, file or "")
-        self.file = None if file is None else _hidden(file, file)
+        self.message: str = _hidden(message, file or "")
+        self.file: str | None = None if file is None else _hidden(file, file)
         super().__init__(self.message, self.file, offset)
         self.offset = offset
 
@@ -167,3 +172,17 @@ class MissingExtraError(KwireError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional part of kwire: pip install 'kwire[{extra}]'")
         self.extra = extra
+
+
+_PACKAGES: Final = {"capture": ("numba", "llvmlite", "numpy", "pyarrow")}
+
+
+@contextmanager
+def needed(feature: str, extra: str) -> Iterator[None]:
+    """Lets an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] in _PACKAGES[extra]:
+            raise MissingExtraError(feature, extra) from None
+        raise

@@ -29,11 +29,16 @@ from uuid import UUID
 from kwire.errors import DecodeError
 
 __all__ = [
+    "CODEC",
+    "CONTROL",
+    "DELETE_HORIZON",
     "FIRST_MS",
     "FIRST_US",
     "LAST_MS",
     "LAST_US",
+    "LOG_APPEND_TIME",
     "MOST_POSITIVE",
+    "TRANSACTIONAL",
     "ZERO_UUID",
     "as_bytes",
     "compact_length",
@@ -45,6 +50,13 @@ __all__ = [
     "uuid_from_bytes",
     "uuid_text",
 ]
+
+CODEC: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+"""Bits of the attributes of a record batch (KIP-98; KIP-534 for the last one). Messages have the first two only."""
 
 ZERO_UUID: Final = UUID(int=0)
 

@@ -29,7 +29,7 @@ class Connections:
         self, rows: Array, streams: Array, client_id: Callable[[int], str | None], tls: Callable[[int], Tls | None]
     ) -> None:
         self.rows = rows
-        self.sent = (streams[0::2], streams[1::2])
+        self.sent: tuple[Array, Array] = (streams[0::2], streams[1::2])
         self.client_id = client_id
         self.tls = tls
 

@@ -13,9 +13,9 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from io import BufferedReader, BytesIO, FileIO
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Unpack
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.kernels import engine
+from kwire.options import StreamedOptions, TrafficOptions, chosen
 from kwire.records.rooms import ROOMS
 from kwire.tls import KeyLog
 
@@ -80,13 +81,9 @@ class Source(Protocol):
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
-    ``ports`` are the broker ports to look at (none: connections are recognised by content), ``vxlan_ports`` those of
-    UDP where VXLAN is spoken, besides the usual ones. ``window`` is how many bytes are read at once (None: as
-    many as is fastest for what the last ones held). ``live``: the source is read once for each window, and whatever it
-    gives is dealt with, so that frames come as the capture grows.
-    ``progress`` is called with the number of bytes read so far. ``name`` is what errors call the capture. ``keys`` are
-    the secrets of its connections that speak TLS. ``part``: of which whole this is a part. ``account``: the tracker
-    adds up what becomes of each byte. ``forgets``: it forgets connections that are idle.
+    ``name`` is what errors call the capture. ``keys`` are the secrets of its connections that speak TLS. ``part``: of
+    which whole this is a part. ``account``: the tracker adds up what becomes of each byte. ``forgets``: it forgets
+    connections that are idle. ``options`` are those of ``kwire.options.StreamedOptions``.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
@@ -97,32 +94,30 @@ class Reading:
         self,
         source: Source,
         *,
-        ports: Iterable[int] | None = None,
-        vxlan_ports: Iterable[int] | None = None,
-        window: int | None = None,
-        live: bool = False,
-        progress: Callable[[int], None] | None = None,
         name: str = "",
         keys: KeyLog | None = None,
         part: Part | None = None,
         account: bool = False,
         forgets: bool = False,
+        **options: Unpack[StreamedOptions],
     ) -> None:
+        traffic = chosen(options, TrafficOptions)
         if part is None:
-            self.tracker = Tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys, account=account, forgets=forgets)
+            self.tracker: Tracker = Tracker(**traffic, keys=keys, account=account, forgets=forgets)
         else:
-            self.tracker = part.tracker(ports=ports, vxlan_ports=vxlan_ports, keys=keys)
+            self.tracker = part.tracker(**traffic, keys=keys)
+        window, live = options.get("window"), options.get("live", False)
         self._part = part
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
         # How large frames are is not known yet, and rows are waited for: what 8 MiB of small ones need would be given
         # back with the second window.
-        self.window = window or LEAST_WINDOW
+        self.window: int = window or LEAST_WINDOW
         """Bytes that are read at once from the next window on."""
         self._measures = window is None
         self._live = live
-        self._progress = progress
+        self._progress = options.get("progress")
         self._name = name
         self._bytes_read = 0
         self._broken: BaseException | None = None
@@ -132,7 +127,7 @@ class Reading:
         self._into = type(source) in _IN_PLACE and not live and self.window <= _MOST_IN_PLACE
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
-        self.over = False
+        self.over: bool = False
         """Of a split: it took what is behind it as well, since that cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:

@@ -56,6 +56,7 @@ from kwire.kernels.layouts import (
     AT_THE_END,
     CONNECTION,
     FRAME,
+    NO_TIME,
     PACKET,
     ROOM,
     SEGMENT,
@@ -92,7 +93,7 @@ _FIRST_WAITING: Final = 64
 
 Array = Any
 
-STATE_VERSION: Final = 8
+STATE_VERSION: Final = 9
 
 _NUMBER: Final = pa.int64()
 
@@ -174,7 +175,7 @@ class Packets(NamedTuple):
     packets: Array
     """Table of PACKET: they stand in ``data``."""
     clock: Array
-    """For each packet the latest time that was seen up to it."""
+    """For each packet the latest time that was seen up to it, NO_TIME where none was."""
     slots: Array
     """For each packet the slot of its connection, -1 for none."""
     first_order: int
@@ -291,7 +292,7 @@ class Tracker:
             self._begun = True
             self._begin = self._base = split.begin
         self._ended = False
-        self._now = 0
+        self._now = NO_TIME
         self._packets = 0
         self._frames = 0 if part is None else part << PART_BITS
         self._most_frames = 0
@@ -383,7 +384,7 @@ class Tracker:
                 rows = copied
         else:
             rows["number"][in_order] = np.arange(number, number + count)
-            rows = _in_order(rows, place[np.argsort(rows["time"][place], kind="stable")])
+            rows = _in_order(rows, place[_by_time(rows, place)])
         frames = Frames(rows, data, self._known.connections, names.names, names.pool)
         if self._account is not None:
             self._account.frames(frames)
@@ -496,7 +497,9 @@ class Tracker:
         frames = self._given(rows, read, data, first_order, len(clock))
         if self._forgets and len(packets):
             self._forget(engine)
-            self._end_idle(int(packets["time"].min()) - IDLE)
+            times = packets["time"][packets["time"] != NO_TIME]
+            if len(times):
+                self._end_idle(int(times.min()) - IDLE)
         return frames
 
     def _end_idle(self, until: int) -> None:
@@ -506,7 +509,9 @@ class Tracker:
         self._idle_from = until + IDLE // 16
         rows, count = self._known.connections, self._known.n_connections
         latest = self._known.streams["last_time"][: 2 * count]
-        slots = np.flatnonzero(np.maximum(latest[0::2], latest[1::2]) < until)
+        latest = np.maximum(latest[0::2], latest[1::2])
+        # How long ago a packet without a time was is not known.
+        slots = np.flatnonzero((latest < until) & (latest > ABSENT))
         if len(slots) >= max(LEAST_IDLE, count // 4):
             rows["closed"][slots] = 1
             rows["closed_clock"][slots] = ABSENT
@@ -1012,6 +1017,18 @@ def _distinct(numbers: Array) -> Array:
     first = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=first[1:])
     return numbers[first]
+
+
+def _by_time(rows: Array, place: Array) -> Array:
+    """The order by time of the rows ``place``. One without a time stands behind those that were known before it."""
+    times = rows["time"][place]
+    unknown = times == NO_TIME
+    if not unknown.any():
+        return np.argsort(times, kind="stable")
+    order = rows["order"][place]
+    known = np.argsort(order, kind="stable")
+    times[known] = np.where(unknown[known], np.maximum.accumulate(times[known]), times[known])
+    return np.lexsort((order, times))
 
 
 def _in_order(rows: Array, order: Array) -> Array:

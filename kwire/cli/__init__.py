@@ -4,11 +4,9 @@ One module per command, each with ``register(subparsers)``, which adds its parse
 takes the parsed arguments and returns the exit code. Rules kept here:
 
 - ``kwire --help`` imports nothing heavy: a command imports what it needs when it runs.
-- Bad input is one line on standard error, ``kwire: what``, and exit code 2, as is a mistake in the arguments; a
-  traceback is a bug.
+- Bad input is one line on standard error (``stderr``) and exit code 2, as is a mistake in the arguments.
 - Nothing that kwire did not write reaches the terminal as it is: not of captures, schemas and definitions, not the
   names of files (``kwire.tables.showing.readable``).
-- Credentials of URIs in the arguments are in no output (``kwire.naming.hidden``).
 - A reader of the output that goes away (``kwire ... | head``), Ctrl-C and SIGTERM end the program silently, with the
   exit codes that a shell expects: 141, 130 and 143. Nothing that is unfinished is left behind.
 """
@@ -26,43 +24,15 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from kwire import __version__
-from kwire.cli import audit, decode, explain, export, findings, folders, lineage, schema, spark, top
+from kwire.cli import audit, decode, explain, export, findings, folders, lineage, report, schema, spark, top
 from kwire.cli import compile as compile_
-from kwire.cli import report as report_
+from kwire.cli.stderr import BAD_INPUT, print_error, public_text, set_arguments
 from kwire.errors import KwireError
-from kwire.naming import hidden
 from kwire.tables.showing import readable
 
-__all__ = ["main", "report", "say", "use_memory_of_the_system", "worded"]
+__all__ = ["main", "use_memory_of_the_system"]
 
-COMMANDS = (decode, report_, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
-
-BAD_INPUT = 2
-
-_given: list[str] = []
-"""The URIs among the arguments: people give some with credentials to a command that takes files."""
-
-
-def say(line: str) -> None:
-    """Writes a line to standard error. What a terminal would obey in it, of a file's name or contents, is escaped."""
-    line = " ".join(hidden(line, *_given).split())
-    print(f"kwire: {readable(line, None)}", file=sys.stderr)
-
-
-def worded(error: KwireError | OSError, file: str | None = None) -> str:
-    """What went wrong. ``file``: what was read, for errors that do not name it."""
-    said = str(error)
-    if not isinstance(error, KwireError):
-        said = error.strerror or said
-        name = file if error.filename is None else os.fspath(error.filename)
-        if name is not None:
-            said = f"{name}: {said}"
-    return hidden(said, *_given)
-
-
-def report(error: KwireError | OSError, file: str | None = None) -> None:
-    """Says ``worded`` in one line on standard error."""
-    say(worded(error, file))
+COMMANDS = (decode, report, audit, findings, lineage, folders, top, export, explain, schema, spark, compile_)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the program."""
-        super().error(readable(hidden(message, *_given), None))
+        super().error(readable(public_text(message), None))
 
 
 def use_memory_of_the_system() -> None:
@@ -109,7 +79,7 @@ def _unwound_by_sigterm() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that ``argv`` (default: ``sys.argv[1:]``) names, and returns its exit code."""
-    _given[:] = [one for one in (sys.argv[1:] if argv is None else argv) if ":/" in one]
+    set_arguments(sys.argv[1:] if argv is None else argv)
     parser = _Parser(
         prog="kwire", description="Reads the Kafka wire protocol: captures, messages, records and schemas."
     )
@@ -139,5 +109,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Terminated:
         return 128 + signal.SIGTERM
     except (KwireError, OSError) as error:
-        report(error)
+        print_error(error)
         return BAD_INPUT

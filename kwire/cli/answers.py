@@ -17,26 +17,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kwire.cli.decode import Ports
 from kwire.cli.reading import (
-    add_keylog,
-    add_limits,
+    add_options,
     add_output,
-    add_topic_ids,
     check_outputs,
+    given,
     named_topics,
     opened,
     opened_keylog,
     progress_bar,
 )
-from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.errors import CaptureError, KwireError, needed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kwire.tables.showing import Column
 
-__all__ = ["Reader", "add_captures", "add_options", "write"]
+__all__ = ["Reader", "add_captures", "add_formats", "write"]
 
 KAFKA: Final = ("ok", "encrypted")
 """What ``status`` of a connection says where it may be one of Kafka."""
@@ -46,7 +44,7 @@ HEAD: Final = 1 << 16
 FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
-def add_options(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
+def add_formats(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
     """Adds the captures, how they are read, and how the answer is written; ``more``: further formats."""
     parser.add_argument(
         "--format", choices=(*FORMATS, *more), default="table", help="how it is written (default: table)"
@@ -58,14 +56,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     """Adds the captures, how they are read, and ``-o``."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help="a capture, - for standard input")
     add_output(parser)
-    for name, text in (
-        ("--port", "ports of the brokers (default: found out from the traffic)"),
-        ("--vxlan-port", "ports of UDP where VXLAN is spoken, besides 4789 and 8472"),
-    ):
-        parser.add_argument(name, action=Ports, nargs="+", metavar="N", help=text)
-    add_keylog(parser)
-    add_topic_ids(parser)
-    add_limits(parser)
+    add_options(parser, "ports", "vxlan_ports", "keylog", "topic_ids", "limits")
     parser.set_defaults(more=[], parser=parser)
 
 
@@ -76,9 +67,9 @@ class Reader:
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
         self._args = args
         self._files = [*args.files, *args.more] if files is None else list(files)
-        self.code = 0
-        self.encrypted = 0
-        self.read = False
+        self.code: int = 0
+        self.encrypted: int = 0
+        self.read: bool = False
         self.told: dict[str, list[str]] = {}
         if not self._files:
             args.parser.error("the following arguments are required: CAPTURE")
@@ -88,12 +79,15 @@ class Reader:
 
     def batches(self, tables: Mapping[str, Sequence[str] | None]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of some tables of all captures: a table's name, and a batch."""
-        from kwire.cli import BAD_INPUT, report, worded
+        from kwire.cli.stderr import BAD_INPUT, print_error, worded
 
         how: dict[str, Any] = {
-            "keys": opened_keylog(self._args.keylog),
             "memory": {},
             "learnt": named_topics(self._args.topic_ids),
+            **given(self._args),
+            "keylog": opened_keylog(self._args.keylog),
+            "topic_ids": None,
+            "dictionaries": True,
         }
         for file in in_order(self._files):
             try:
@@ -101,22 +95,17 @@ class Reader:
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
-                report(error, file)
+                print_error(error, file)
                 self.told.setdefault(file, []).append(worded(error, file))
                 self.code = BAD_INPUT
 
     def _of_file(
-        self, file: str, tables: Mapping[str, Sequence[str] | None], how: Mapping[str, Any]
+        self, file: str, tables: Mapping[str, Sequence[str] | None], how: dict[str, Any]
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        from kwire.cli import say
+        from kwire.cli.stderr import say
 
-        try:
+        with needed(f"kwire {self._args.command}", "capture"):
             from kwire.tables import reading
-        except ModuleNotFoundError as missing:
-            if missing.name in ("numba", "numpy", "pyarrow"):
-                raise MissingExtraError(f"kwire {self._args.command}", "capture") from None
-            raise
-        args = self._args
         name = "standard input" if file == "-" else file
         notes = self.told.setdefault(file, [])
         there = False
@@ -129,15 +118,8 @@ class Reader:
             for table, batch in reading.read(
                 stream,
                 asked,
-                ports=args.port,
-                vxlan_ports=args.vxlan_port,
                 name=name,
-                progress=progress,
-                on_note=notes.append,
-                limits=args.limits,
-                secrets=getattr(args, "secrets", False),
-                dictionaries=True,
-                **how,
+                **how | {"progress": progress, "on_note": notes.append},
             ):
                 if table == "connections":
                     words = batch.column("status").to_pylist()

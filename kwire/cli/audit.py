@@ -6,6 +6,7 @@ import argparse
 from typing import Any, Final
 
 from kwire.cli import answers
+from kwire.errors import needed
 
 __all__ = ["register"]
 
@@ -35,7 +36,7 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--target", default=TARGET, metavar="RELEASE", help=f"a release of Kafka (default: {TARGET})")
-    answers.add_options(parser)
+    answers.add_formats(parser)
     parser.set_defaults(run=run, command="audit")
 
 
@@ -45,14 +46,8 @@ def run(args: argparse.Namespace) -> int:
 
     versions.release_name(args.target)
     reader = answers.Reader(args)
-    try:
+    with needed("kwire audit", "capture"):
         from kwire.report import audit
-    except ModuleNotFoundError as missing:
-        from kwire.errors import MissingExtraError
-
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire audit", "capture") from None
-        raise
     found = audit.of_tables(reader.batches({"connections": audit.CONNECTIONS, "records": audit.RECORDS}), args.target)
     about = {"target": found.target, "counts": found.counts()}
     said = audit.summary(found)

@@ -17,20 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from kwire import tables
 from kwire.cli.reading import (
-    add_keylog,
-    add_limits,
+    Names,
+    add_options,
     add_output,
-    add_secrets,
-    add_topic_ids,
     check_outputs,
+    flag_of,
+    given,
     is_live,
     named_topics,
     opened,
     opened_keylog,
     progress_bar,
 )
-from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.errors import CaptureError, KwireError, needed
 from kwire.opening import below, is_regular
+from kwire.options import CAPTURE, OF_SEGMENTS, OPTIONS, FilterOptions, TrafficOptions, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from kwire.capture.account import Line
     from kwire.capture.tracker import Tracker
     from kwire.cli.output import Output
-    from kwire.limits import Limits
     from kwire.log import Segment
     from kwire.tables.definition import Table
     from kwire.tables.showing import Column
@@ -64,51 +64,6 @@ examples:
   kwire decode orders-0/00000000000000000000.log
   kwire decode __consumer_offsets-12/ --deep
 """
-
-
-class Names(argparse.Action):
-    """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
-
-    ``one_of``: the names that there are, where the parser is to know them. ``each``: a name that is given twice is
-    there twice, for who refuses that.
-    """
-
-    def __init__(self, *args: Any, one_of: Sequence[str] = (), each: bool = False, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._one_of = one_of
-        self._each = each
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Adds the names in ``values``."""
-        found = [*(getattr(namespace, self.dest) or ())]
-        for name in map(str.strip, values.split(",")):
-            if self._one_of and name not in self._one_of:
-                said = ", ".join(map(repr, self._one_of))
-                raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
-            found.append(name)
-        setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
-
-
-class Ports(argparse.Action):
-    """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them; ``--vxlan-port`` likewise.
-
-    A capture may stand behind the ports: what is no number is taken as one more file.
-    """
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Sorts ``values`` into ports and files."""
-        for value in values:
-            parts = value.split(",")
-            if not all(part.isascii() and part.isdecimal() for part in parts):
-                namespace.more = [*namespace.more, value]
-                continue
-            if not all(len(part) <= 5 and 0 < int(part) < 65536 for part in parts):
-                raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
-            setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 
 
 class Account(argparse.Action):
@@ -162,20 +117,6 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--format", choices=FORMATS, default="table", help="how rows are written (default: table)")
     add_output(parser)
     parser.add_argument(
-        "--port",
-        action=Ports,
-        nargs="+",
-        metavar="N",
-        help="ports of the brokers (default: found out from the traffic)",
-    )
-    parser.add_argument(
-        "--vxlan-port",
-        action=Ports,
-        nargs="+",
-        metavar="N",
-        help="ports of UDP where VXLAN is spoken, besides 4789 and 8472",
-    )
-    parser.add_argument(
         "--follow", action="store_true", help="go on when the end of a growing capture is reached (Ctrl-C ends it)"
     )
     parser.add_argument(
@@ -185,6 +126,12 @@ def register(subparsers: Any) -> None:
         default=1,
         metavar="N",
         help="decode so many captures or segments at once (0: as many as there are processors)",
+    )
+    parser.add_argument(
+        "--partition",
+        type=_partition,
+        metavar="N",
+        help="with --topic: the partition of a lone segment",
     )
     parser.add_argument("--deep", action="store_true", help="decode the records of Kafka's own topics (segments)")
     parser.add_argument("--check-indexes", action="store_true", help="compare .index and .timeindex (segments)")
@@ -196,28 +143,14 @@ def register(subparsers: Any) -> None:
         help="say in the end what became of each byte of the Kafka connections of a capture (connections: of each and "
         "its directions)",
     )
-    add_keylog(parser)
-    add_topic_ids(parser)
-    add_secrets(parser)
-    parser.add_argument(
-        "--payloads", action="store_true", help="show the record sets in bodies of messages too, in base64"
-    )
-    parser.add_argument(
-        "--api",
-        action=Names,
-        metavar="NAMES",
-        help="only what belongs to these APIs; of one API alone, or with --table messages, bodies become structs",
-    )
-    parser.add_argument(
-        "--direction", choices=("request", "response"), help="with --api: which of the two (default: request)"
-    )
-    parser.add_argument("--topic", action=Names, metavar="NAMES", help="only what speaks of these topics")
-    parser.add_argument("--client-id", action="append", metavar="ID", help="only of this client; several are possible")
-    parser.add_argument("--since", metavar="TIME", help="only frames from this time on (ISO 8601; UTC unless it says)")
-    parser.add_argument("--until", metavar="TIME", help="only frames before this time")
-    parser.add_argument("--status", action=Names, metavar="WORDS", help="only rows with this status")
-    add_limits(parser)
+    add_options(parser)
     parser.set_defaults(run=run, more=[], parser=parser)
+
+
+def _partition(text: str) -> int:
+    if not text.isdecimal() or len(text) > 10 or int(text) >= 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text} is no number of a partition")
+    return int(text)
 
 
 def _jobs(text: str) -> int:
@@ -239,20 +172,22 @@ def run(args: argparse.Namespace) -> int:
         several = args.table if len(args.table or ()) > 1 else ["{table}"]
         check_outputs((*files, *(args.keylog or ())), *{args.output.replace("{table}", one) for one in several})
     segments = _segments(files)
-    for option in (
-        ("keylog", "topic_ids", "account", "payloads", "api", "topic", "client_id", "since", "until", "status")
-        if segments
-        else ()
-    ):
-        if getattr(args, option):
-            args.parser.error(f"--{option.replace('_', '-')} is for captures")
     if segments:
+        for name in (*given(args), "account"):
+            if name != "topics" and getattr(args, name) and (name not in OPTIONS or OPTIONS[name].form == CAPTURE):
+                args.parser.error(f"{flag_of(name)} is for captures")
+        if len(args.topics or ()) > 1:
+            args.parser.error("--topic says of which topic segments are: one")
+        if args.partition is not None and not args.topics:
+            args.parser.error("--partition goes with --topic")
         return _decode_segments(files, segments, args)
+    if args.partition is not None:
+        args.parser.error("--partition is for log segments")
     if args.jobs > 1 and (args.follow or "-" in files):
         args.parser.error("-j is for files that are there: not for --follow and standard input")
     if args.jobs > 1 and args.as_ == "hono":
         args.parser.error("-j is not for --as hono, which remembers devices from one file to the next")
-    args.apis, args.api = args.api, None
+    args.api = None
     if args.apis and len(args.apis) == 1 and args.table in (None, ["messages"]) and args.as_ is None:
         # The bodies of one API are structs.
         (args.api,), args.apis = args.apis, None
@@ -270,32 +205,23 @@ def run(args: argparse.Namespace) -> int:
         args.parser.error("several tables need -o OUT with {table} in its name")
     if len(wanted) > 1 and args.columns is not None:
         args.parser.error("--columns is for one table")
-    try:
+    with needed("kwire decode", "capture"):
         from kwire.cli.output import open_output
         from kwire.tables.filters import Filter
         from kwire.tables.reading import chosen_table
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numpy", "pyarrow"):
-            raise MissingExtraError("kwire decode", "capture") from None
-        raise
-    from kwire.cli import BAD_INPUT, report
+    from kwire.cli.stderr import BAD_INPUT, print_error
 
     code = 0
     live = any(is_live(file, follow=args.follow) for file in files)
-    args.topic_names = named_topics(args.topic_ids)
+    how = given(args)
+    how["topic_ids"] = named_topics(args.topic_ids)
     memory: dict[str, Any] = {}
     keys = opened_keylog(args.keylog, growing=live)
     try:
-        args.only = Filter.of(
-            apis=args.apis,
-            topics=args.topic,
-            client_ids=args.client_id,
-            start=args.since,
-            end=args.until,
-            status=args.status,
-        )
+        args.only = Filter.of(**chosen(how, FilterOptions))
     except ValueError as wrong:
         args.parser.error(str(wrong))
+    args.how = how | {"direction": _direction(args)}
     with contextlib.ExitStack() as stack:
         outputs: dict[str, Output] = {}
         schemas: dict[str, pa.Schema] = {}
@@ -304,6 +230,8 @@ def run(args: argparse.Namespace) -> int:
             try:
                 table = chosen_table(name, args.api, _direction(args), payloads=args.payloads)
                 args.only.check(table)
+                if args.read_committed:
+                    table.check_isolation()
             except ValueError as wrong:
                 args.parser.error(str(wrong))
             shown, schemas[name] = _chosen(table, args.columns)
@@ -319,7 +247,7 @@ def run(args: argparse.Namespace) -> int:
                 # What was decoded comes first, then what is wrong with the rest.
                 for output in outputs.values():
                     output.flush()
-                report(error, file)
+                print_error(error, file)
                 code = BAD_INPUT
     return code
 
@@ -328,8 +256,8 @@ def _decode_at_once(
     files: Sequence[str], args: argparse.Namespace, outputs: Mapping[str, Output], schemas: Mapping[str, pa.Schema]
 ) -> int:
     """``-j``: the same lines and exit code."""
-    from kwire.cli import BAD_INPUT
     from kwire.cli.parallel import decoded
+    from kwire.cli.stderr import BAD_INPUT
 
     code = 0
     plain = argparse.Namespace(**{name: value for name, value in vars(args).items() if name not in ("parser", "run")})
@@ -354,7 +282,7 @@ def _capture(args: argparse.Namespace, file: str, outputs: Mapping[str, Output],
 
 def _tell(outputs: Mapping[str, Output], lines: Sequence[str]) -> None:
     """Says lines behind the rows that were written."""
-    from kwire.cli import say
+    from kwire.cli.stderr import say
 
     if lines:
         for output in outputs.values():
@@ -387,12 +315,12 @@ def _decode_segments_at_once(
     schema: pa.Schema,
 ) -> int:
     """``-j``: the same lines and exit code."""
-    from kwire.cli import BAD_INPUT
     from kwire.cli.parallel import decoded
+    from kwire.cli.stderr import BAD_INPUT
 
     code = 0
     over: str | None = None
-    work = partial(_segment, name, args.deep, args.columns, args.limits, args.secrets, args.check_indexes)
+    work = partial(_segment, name, args.deep, args.columns, _of_segments(args), args.check_indexes)
     with contextlib.closing(decoded(tasks, args.jobs, work, {name: schema})) as outcomes:
         for outcome in outcomes:
             if outcome.file == over:
@@ -415,8 +343,7 @@ def _segment(
     name: str,
     deep: bool,
     columns: Sequence[str] | None,
-    limits: Limits,
-    secrets: bool,
+    how: Mapping[str, Any],
     check_indexes: bool,
     segment: Segment | str,
     outputs: Mapping[str, Output],
@@ -433,16 +360,21 @@ def _segment(
         outputs[name].write,
         say,
         table=table,
-        limits=limits,
-        secrets=secrets,
         columns=columns,
         check_indexes=check_indexes,
+        how=how,
     )
+
+
+def _of_segments(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of reading log segments, and which segments these are."""
+    topic = args.topics[0] if args.topics else None
+    return {name: getattr(args, name) for name in OF_SEGMENTS} | {"topic": topic, "partition": args.partition}
 
 
 def _segments(files: list[str]) -> list[str]:
     """Those of the files that are log segments, or folders with them."""
-    try:
+    with needed("kwire decode", "capture"):
         from kwire.cli.segments import holds_segments, what_else
 
         found = [file for file in files if file != "-" and holds_segments(file)]
@@ -450,16 +382,12 @@ def _segments(files: list[str]) -> list[str]:
             if file not in found and (said := what_else(file)) is not None:
                 raise CaptureError(said, file=file)
         return found
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire decode", "capture") from None
-        raise
 
 
 def _decode_segments(files: list[str], segments: list[str], args: argparse.Namespace) -> int:
-    from kwire.cli import BAD_INPUT, report
     from kwire.cli import segments as reading
     from kwire.cli.output import open_output
+    from kwire.cli.stderr import BAD_INPUT, print_error
 
     known = tables.names(tables.LOG)
     wanted = args.table or [known[0]]
@@ -474,6 +402,11 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
     table = tables.table(wanted[0], tables.LOG)
     if args.deep and table.deep is not None:
         table = table.deep
+    if args.read_committed:
+        try:
+            table.check_isolation()
+        except ValueError as wrong:
+            args.parser.error(str(wrong))
     shown, schema = _chosen(table, args.columns)
     with open_output(args.format, args.output, shown, schema) as output:
         if args.jobs > 1:
@@ -488,24 +421,23 @@ def _decode_segments(files: list[str], segments: list[str], args: argparse.Names
                         output.write,
                         lambda line: _say(line, output),
                         table=table,
-                        limits=args.limits,
-                        secrets=args.secrets,
                         columns=args.columns,
                         check_indexes=args.check_indexes,
                         progress=progress,
+                        how=_of_segments(args),
                     )
                 code = code if right else BAD_INPUT
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
                 output.flush()
-                report(error, file)
+                print_error(error, file)
                 code = BAD_INPUT
     return code
 
 
 def _say(line: str, output: Output) -> None:
-    from kwire.cli import say
+    from kwire.cli.stderr import say
 
     output.flush()
     say(line)
@@ -538,23 +470,11 @@ def decode(
         found = reading.read(
             stream,
             wanted,
-            ports=args.port,
-            vxlan_ports=args.vxlan_port,
-            live=live,
             name=name,
-            progress=progress,
-            on_note=notes.append,
             memory=memory,
-            limits=args.limits,
-            secrets=args.secrets,
-            payloads=args.payloads,
-            api=args.api,
-            direction=_direction(args),
-            only=args.only,
-            keys=keys,
-            on_account=lines.extend if args.account else None,
             on_end=read.append,
-            topic_ids=args.topic_names,
+            on_account=lines.extend if args.account else None,
+            **args.how | {"live": live, "progress": progress, "on_note": notes.append, "keylog": keys},
         )
         for table, batch in found:
             rows += batch.num_rows
@@ -588,5 +508,5 @@ def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Outpu
         # Standard input is gone; nothing wrong is better than something wrong said.
         return True
     with opened(file) as (stream, _):
-        reading = Reading(stream, ports=args.port, vxlan_ports=args.vxlan_port, keys=keys)
+        reading = Reading(stream, keys=keys, **chosen(args.how, TrafficOptions))
         return any(len(frames) for frames in reading)

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kwire.capture.magics import is_capture
 from kwire.cli.dumps import bytes_of
-from kwire.cli.reading import add_keylog, add_limits, add_secrets, opened_keylog
+from kwire.cli.reading import add_options, opened_keylog
 from kwire.codec.redacting import REDACTED, is_secret, redacted
-from kwire.errors import CaptureError, DecodeError, KwireError, MissingExtraError
+from kwire.errors import CaptureError, DecodeError, KwireError, needed
 from kwire.opening import open_file
 from kwire.protocol.splitter import DEFAULT_LIMIT
 from kwire.tables.showing import readable
@@ -80,9 +80,7 @@ def register(subparsers: Any) -> None:
     add("--response", metavar="API", help="it is a response of this API (name or key); needs --version")
     add("--message", metavar="NAME", help="it is a bare message such as OffsetCommitValue; needs --version")
     add("--version", type=int, dest="api_version", metavar="N", help="version of a response or message")
-    add_keylog(parser)
-    add_limits(parser)
-    add_secrets(parser)
+    add_options(parser, "keylog", "limits", "secrets")
     parser.add_argument(
         "--fields",
         type=int,
@@ -152,12 +150,8 @@ def _read(text: str) -> bytes:
 
 def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
     """Frame ``number`` of a capture, which can be explained."""
-    try:
+    with needed("reading captures", "capture"):
         from kwire.capture.reading import Reading
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("reading captures", "capture") from None
-        raise
     count = 0
     with open_file(path, named=True) as source:
         for frames in Reading(source, keys=opened_keylog(keylog)):
@@ -234,9 +228,9 @@ def _draw(
     except KwireError as error:
         failed = error
     if failed is not None:
-        from kwire.cli import BAD_INPUT, report
+        from kwire.cli.stderr import BAD_INPUT, print_error
 
-        report(failed)
+        print_error(failed)
         return BAD_INPUT
     return 0
 

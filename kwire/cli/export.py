@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kwire.cli.decode import Names, Ports
-from kwire.cli.reading import add_keylog, add_limits, check_outputs, opened, opened_keylog, progress_bar
-from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.cli.reading import add_options, check_outputs, given, opened, opened_keylog, progress_bar
+from kwire.errors import CaptureError, KwireError, needed
+from kwire.options import FilterOptions, TrafficOptions, chosen
 
 if TYPE_CHECKING:
     from kwire.report.spans import Exchange
@@ -50,18 +50,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--pcapng", metavar="FILE", help="write the connections in which something is wanted, whole, as pcapng"
     )
-    for name, text in (
-        ("--port", "ports of the brokers (default: found out from the traffic)"),
-        ("--vxlan-port", "ports of UDP where VXLAN is spoken, besides 4789 and 8472"),
-    ):
-        parser.add_argument(name, action=Ports, nargs="+", metavar="N", help=text)
-    parser.add_argument("--api", action=Names, metavar="NAMES", help="only what belongs to these APIs")
-    parser.add_argument("--topic", action=Names, metavar="NAMES", help="only what speaks of these topics")
-    parser.add_argument("--client-id", action="append", metavar="ID", help="only of this client; several are possible")
-    parser.add_argument("--since", metavar="TIME", help="only frames from this time on (ISO 8601; UTC unless it says)")
-    parser.add_argument("--until", metavar="TIME", help="only frames before this time")
-    add_keylog(parser)
-    add_limits(parser)
+    add_options(parser, "ports", "vxlan_ports", "apis", "topics", "client_ids", "start", "end", "keylog", "limits")
     parser.set_defaults(run=run, more=[], parser=parser, command="export")
 
 
@@ -75,16 +64,10 @@ def run(args: argparse.Namespace) -> int:
     if args.pcapng is not None and "-" in args.files:
         args.parser.error("--pcapng reads a capture twice: it has to be a file")
     check_outputs((*args.files, *(args.keylog or ())), args.otlp, args.pcapng)
-    try:
+    with needed("kwire export", "capture"):
         from kwire.tables import reading
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire export", "capture") from None
-        raise
     try:
-        only = reading.Filter.of(
-            apis=args.api, topics=args.topic, client_ids=args.client_id, start=args.since, end=args.until
-        )
+        only = reading.Filter.of(**chosen(given(args), FilterOptions))
     except ValueError as wrong:
         args.parser.error(str(wrong))
     code = 0
@@ -97,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _otlp(args: argparse.Namespace, only: Filter) -> int:
-    from kwire.cli import BAD_INPUT, report, say
     from kwire.cli.output import open_binary
+    from kwire.cli.stderr import BAD_INPUT, print_error, say
     from kwire.report.spans import json_line, traces
 
     traces([])  # whether the extra is there
@@ -122,7 +105,7 @@ def _otlp(args: argparse.Namespace, only: Filter) -> int:
                     if len(waiting) >= _AT_ONCE:
                         flush()
             except (KwireError, OSError) as error:
-                report(error, name)
+                print_error(error, name)
                 code = BAD_INPUT
         flush()
     say(f"{args.otlp}: {count:,} spans")
@@ -140,9 +123,11 @@ def _exchanges(args: argparse.Namespace, file: str, only: Filter, keys: Any) -> 
     try:
         with opened(file) as (stream, size), progress_bar(name, size) as progress:
             for table, batch in read(
-                stream, TABLES, ports=args.port, vxlan_ports=args.vxlan_port, name=name, progress=progress,
-                limits=args.limits, keys=keys, only=only, on_note=notes.append,
-            ):  # fmt: skip
+                stream,
+                TABLES,
+                name=name,
+                **given(args) | {"keylog": keys, "progress": progress, "on_note": notes.append},
+            ):
                 rows += batch.num_rows
                 yield from spans.add(table, batch)
     except CaptureError:
@@ -154,7 +139,7 @@ def _exchanges(args: argparse.Namespace, file: str, only: Filter, keys: Any) -> 
 
 def _say(name: str, notes: Sequence[str], found: bool, only: Filter) -> None:
     """Says what was left out of a capture. Raises ``CaptureError`` where nothing was found that was not filtered."""
-    from kwire.cli import say
+    from kwire.cli.stderr import say
 
     if not found and not only:
         raise CaptureError("; ".join(notes) or "no Kafka traffic", file=name)
@@ -167,8 +152,8 @@ def _say(name: str, notes: Sequence[str], found: bool, only: Filter) -> None:
 
 def _pcapng(args: argparse.Namespace, only: Filter) -> int:
     from kwire.capture.writing import PcapngWriter, packets_of
-    from kwire.cli import BAD_INPUT, report, say
     from kwire.cli.output import open_binary
+    from kwire.cli.stderr import BAD_INPUT, print_error, say
 
     code = connections = 0
     with open_binary(args.pcapng) as file:
@@ -180,30 +165,32 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
             try:
                 # A capture that is damaged says so in the second pass.
                 with contextlib.suppress(CaptureError):
-                    _connections(args, name, only, keys, wanted, notes)
+                    _connections(args, name, keys, wanted, notes)
                 connections += len(wanted)
                 with opened(name) as (stream, size), progress_bar(name, size) as progress:
                     for packet in packets_of(
-                        stream, wanted, ports=args.port, vxlan_ports=args.vxlan_port, keys=keys, name=name,
-                        progress=progress,
-                    ):  # fmt: skip
-                        if (only.start is None or packet.time >= only.start) and (
-                            only.end is None or packet.time < only.end
-                        ):
+                        stream, wanted, keys=keys, name=name, progress=progress, **chosen(given(args), TrafficOptions)
+                    ):
+                        if _is_within(packet.time, only):
                             writer.write(packet)
                 if args.otlp is None:
                     # Else it has been said with the spans.
                     _say(name, notes, bool(wanted), only)
             except (KwireError, OSError) as error:
-                report(error, name)
+                print_error(error, name)
                 code = BAD_INPUT
     say(f"{args.pcapng}: {writer.packets:,} packets of {connections:,} connections")
     return code
 
 
-def _connections(
-    args: argparse.Namespace, name: str, only: Filter, keys: Any, wanted: set[int], notes: list[str]
-) -> None:
+def _is_within(time: int | None, only: Filter) -> bool:
+    """Whether a packet is of the wanted time; of one without a time that is not known."""
+    if time is None:
+        return only.start is None and only.end is None
+    return (only.start is None or time >= only.start) and (only.end is None or time < only.end)
+
+
+def _connections(args: argparse.Namespace, name: str, keys: Any, wanted: set[int], notes: list[str]) -> None:
     """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found, and what was
     left out to ``notes``."""
     from kwire.capture.parts import Part
@@ -211,8 +198,10 @@ def _connections(
 
     with opened(name) as (stream, size), progress_bar(name, size) as progress:
         for _, batch in read(
-            stream, {"frames": ("connection",)}, ports=args.port, vxlan_ports=args.vxlan_port, name=name,
-            progress=progress, limits=args.limits, keys=keys, only=only, part=Part(),
-            on_note=notes.append,
-        ):  # fmt: skip
+            stream,
+            {"frames": ("connection",)},
+            name=name,
+            part=Part(),
+            **given(args) | {"keylog": keys, "progress": progress, "on_note": notes.append},
+        ):
             wanted.update(batch.column(0).to_pylist())

@@ -6,9 +6,8 @@ import argparse
 from typing import Any
 
 from kwire.cli import answers
-from kwire.cli.decode import Names
-from kwire.cli.reading import add_secrets
-from kwire.errors import KwireError, MissingExtraError
+from kwire.cli.reading import Names, add_options
+from kwire.errors import KwireError, needed
 
 __all__ = ["register"]
 
@@ -37,20 +36,16 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold, such as lag=500; several"
     )
-    add_secrets(parser)
-    answers.add_options(parser)
+    add_options(parser, "secrets")
+    answers.add_formats(parser)
     parser.set_defaults(run=run, command="findings")
 
 
 def run(args: argparse.Namespace) -> int:
     """Looks for findings. Returns 0, or 2 where a capture could not be read to its end."""
     reader = answers.Reader(args)
-    try:
+    with needed("kwire findings", "capture"):
         from kwire.report import findings
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire findings", "capture") from None
-        raise
     try:
         thresholds = findings.Thresholds.of(args.set)
         finder = findings.Finder(args.rule, thresholds)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kwire.cli import answers
-from kwire.errors import MissingExtraError
+from kwire.errors import needed
 
 __all__ = ["register"]
 
@@ -28,19 +28,15 @@ def register(subparsers: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    answers.add_options(parser, GRAPHS)
+    answers.add_formats(parser, GRAPHS)
     parser.set_defaults(run=run, command="lineage")
 
 
 def run(args: argparse.Namespace) -> int:
     """Reads the captures. Returns 0, or 2 where one could not be read to its end."""
     reader = answers.Reader(args)
-    try:
+    with needed("kwire lineage", "capture"):
         from kwire.report import lineage
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire lineage", "capture") from None
-        raise
     made = lineage.Lineage()
     for name, batch in reader.batches(lineage.TABLES):
         made.add(name, batch)

@@ -73,7 +73,7 @@ class TableOutput(Output):
     """Aligned columns, as wide as the terminal."""
 
     def __init__(self, file: IO[str], columns: Sequence[Column], *, live: bool = False) -> None:
-        self.to_terminal = file.isatty()
+        self.to_terminal: bool = file.isatty()
         self._writer = TableWriter(file, columns, live=live)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -89,7 +89,7 @@ class _Lines(Output):
     """Rows as lines of text."""
 
     def __init__(self, file: IO[str]) -> None:
-        self.to_terminal = file.isatty()
+        self.to_terminal: bool = file.isatty()
         self._file = file
         self._utf_8 = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
         self._binary = getattr(file, "buffer", None) if os.linesep == "\n" else None

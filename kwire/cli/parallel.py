@@ -100,8 +100,8 @@ def _end_with_the_parent() -> None:
 
 def _done(file: str, task: Any, work: Work, schemas: Mapping[str, pa.Schema], place: str) -> Outcome:
     """Does a task, in a process of its own."""
-    from kwire.cli import worded
     from kwire.cli.output import ArrowOutput
+    from kwire.cli.stderr import worded
 
     made = Outcome(file, {table: f"{place}.{table}" for table in schemas})
     with contextlib.ExitStack() as stack:

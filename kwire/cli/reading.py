@@ -14,13 +14,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from kwire import options
 from kwire.errors import KwireError
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.limits import Limits
 from kwire.naming import public
 from kwire.opening import open_file
+from kwire.options import OPTIONS, CaptureOptions
 
 if TYPE_CHECKING:
     from kwire.capture.reading import Source
@@ -28,12 +30,12 @@ if TYPE_CHECKING:
     from kwire.tls import KeyLog
 
 __all__ = [
-    "add_keylog",
-    "add_limits",
+    "Names",
+    "add_options",
     "add_output",
-    "add_secrets",
-    "add_topic_ids",
     "check_outputs",
+    "flag_of",
+    "given",
     "is_live",
     "named_topics",
     "opened",
@@ -52,26 +54,49 @@ class Secrets(argparse.Action):
         setattr(namespace, self.dest, values == "show")
 
 
-def add_secrets(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--secrets``; ``secrets`` is then a bool."""
-    parser.add_argument(
-        "--secrets",
-        action=Secrets,
-        choices=("redact", "show"),
-        default=False,
-        help="passwords, tokens and the like: their size alone, or as they are (default: redact)",
-    )
+class Names(argparse.Action):
+    """``--table frames``, ``--table frames,records``, or several of them: a list of names, each once.
+
+    ``one_of``: the names that there are, where the parser is to know them. ``each``: a name that is given twice is
+    there twice, for who refuses that.
+    """
+
+    def __init__(self, *args: Any, one_of: Sequence[str] = (), each: bool = False, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._one_of = one_of
+        self._each = each
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Adds the names in ``values``."""
+        found = [*(getattr(namespace, self.dest) or ())]
+        for name in map(str.strip, values.split(",")):
+            if self._one_of and name not in self._one_of:
+                said = ", ".join(map(repr, self._one_of))
+                raise argparse.ArgumentError(self, f"invalid choice: {name!r} (choose from {said})")
+            found.append(name)
+        setattr(namespace, self.dest, found if self._each else list(dict.fromkeys(found)))
 
 
-def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--limits``; ``limits`` is then ``Limits``."""
-    parser.add_argument(
-        "--limits",
-        type=_limits,
-        default=DEFAULT_LIMITS,
-        metavar="NAME=N,...",
-        help="what reading may use, such as decompressed=64MiB (see docs/cli.md)",
-    )
+class Ports(argparse.Action):
+    """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them; ``--vxlan-port`` likewise.
+
+    A capture may stand behind the ports: what is no number is taken as one more file.
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Sorts ``values`` into ports and files."""
+        for value in values:
+            parts = value.split(",")
+            if not all(part.isascii() and part.isdecimal() for part in parts):
+                namespace.more = [*namespace.more, value]
+                continue
+            if not all(len(part) <= 5 and 0 < int(part) < 65536 for part in parts):
+                raise argparse.ArgumentError(self, f"{value} is no port: ports are 1 to 65535")
+            setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *map(int, parts)])
 
 
 def _limits(text: str) -> Limits:
@@ -79,6 +104,42 @@ def _limits(text: str) -> Limits:
         return Limits.parse(text)
     except ValueError as wrong:
         raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
+_FORMS: Final[Mapping[options.Kind, dict[str, Any]]] = {
+    options.PORTS: {"action": Ports, "nargs": "+"},
+    options.NAMES: {"action": Names},
+    options.TEXTS: {"action": "append"},
+    options.PATHS: {"action": "append"},
+    options.SWITCH: {"action": "store_true"},
+    options.SECRETS: {"action": Secrets},
+    options.LIMITS: {"type": _limits},
+}
+"""How the command line takes the kinds of options (``kwire.options``)."""
+
+
+def flag_of(name: str) -> str:
+    """What the command line calls an option."""
+    return (OPTIONS[name].flag if name in OPTIONS else "") or f"--{name.replace('_', '-')}"
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Adds the flags of some options of ``kwire.options``, or of all that have one; ``given`` takes their values."""
+    for name in names or [name for name, option in OPTIONS.items() if option.flag]:
+        option = OPTIONS[name]
+        assert option.kind is not None
+        form = dict(_FORMS.get(option.kind, {}))
+        if option.kind.words:
+            form["choices"] = option.kind.words
+        elif option.kind.metavar:
+            form["metavar"] = option.kind.metavar
+        usual = f" (default: {option.unset})" if option.unset else ""
+        parser.add_argument(option.flag, dest=name, default=option.default, help=option.help + usual, **form)
+
+
+def given(args: argparse.Namespace) -> CaptureOptions:
+    """The options of reading among the arguments of a command."""
+    return cast(CaptureOptions, {name: getattr(args, name) for name in CaptureOptions.__annotations__ if name in args})
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -89,27 +150,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=lambda text: None if text == "-" else text,
         metavar="OUT",
         help="write to this file, not to standard output",
-    )
-
-
-def add_keylog(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--keylog``; ``keylog`` is then a list of paths, or None."""
-    parser.add_argument(
-        "--keylog",
-        action="append",
-        metavar="FILE",
-        help="a key log (SSLKEYLOGFILE) with the secrets of connections that speak TLS; several are possible",
-    )
-
-
-def add_topic_ids(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--topic-ids``; ``topic_ids`` is then a list of paths, or None."""
-    parser.add_argument(
-        "--topic-ids",
-        action="append",
-        metavar="PATH",
-        help="what says names of topics by their ids: a table (.csv, .json with topic_id and name), a broker's data "
-        "folder (partition.metadata, __cluster_metadata); several are possible",
     )
 
 
@@ -128,7 +168,7 @@ def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: 
     from programs that run; ``quiet``: no line. Raises ``OSError``."""
     if not paths:
         return None
-    from kwire.cli import say
+    from kwire.cli.stderr import say
     from kwire.tls import KeyLog
 
     keys = KeyLog.open(*paths, growing=growing)

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.cli import answers
-from kwire.errors import KwireError, MissingExtraError
+from kwire.errors import KwireError, needed
 from kwire.naming import public
 from kwire.opening import open_file
 
@@ -64,12 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and sys.stdout.isatty():
         args.parser.error("a page is nothing for a terminal: it needs -o OUT or a pipe")
     reader = answers.Reader(args)
-    try:
+    with needed("kwire report", "capture"):
         from kwire.report import findings, whole
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire report", "capture") from None
-        raise
     from kwire.cli.output import open_text
 
     try:

@@ -44,13 +44,16 @@ def register(subparsers: Any) -> None:
         metavar="NAME=VALUE",
         help="an option of Spark's data source kwire, such as ports=9092 or format=log; several are possible",
     )
-    export.add_argument("--master", help="Spark's master (default: that of its settings, or local[*])")
+    export.add_argument(
+        "--master",
+        help="Spark's master, or sc://HOST:PORT of Spark Connect (default: that of its settings, or local[*])",
+    )
     export.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``kwire spark export``."""
-    from kwire.cli import say
+    from kwire.cli.stderr import say
     from kwire.errors import KwireError
 
     options = {}

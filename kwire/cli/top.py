@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kwire.cli.decode import Ports
-from kwire.cli.reading import add_keylog, add_limits, is_live, opened, opened_keylog
-from kwire.errors import CaptureError, KwireError, MissingExtraError
+from kwire.cli.reading import add_options, given, is_live, opened, opened_keylog
+from kwire.errors import CaptureError, KwireError, needed
 from kwire.naming import public
 from kwire.tables.showing import SAID, readable
 
@@ -59,16 +58,10 @@ def register(subparsers: Any) -> None:
         "--seconds", type=_seconds, default=10, metavar="N", help="how far it looks back (default: 10, at most 600)"
     )
     parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="what stands first (default: requests)")
-    for name, text in (
-        ("--port", "ports of the brokers (default: found out from the traffic)"),
-        ("--vxlan-port", "ports of UDP where VXLAN is spoken, besides 4789 and 8472"),
-    ):
-        parser.add_argument(name, action=Ports, nargs="+", metavar="N", help=text)
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=N", help="another threshold of findings; several"
     )
-    add_keylog(parser)
-    add_limits(parser)
+    add_options(parser, "ports", "vxlan_ports", "keylog", "limits")
     parser.set_defaults(run=run, more=[], parser=parser)
 
 
@@ -87,13 +80,9 @@ def run(args: argparse.Namespace) -> int:
         (args.file,) = args.more
     if args.file == "-" and sys.stdin is not None and sys.stdin.isatty():
         args.parser.error("a capture is needed: a file, or standard input from a pipe")
-    try:
+    with needed("kwire top", "capture"):
         from kwire.report import findings
         from kwire.report.live import Live
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("kwire top", "capture") from None
-        raise
     from rich.console import Console
     from rich.live import Live as Screen
 
@@ -118,9 +107,9 @@ def run(args: argparse.Namespace) -> int:
     if error is None and not seen.frames:
         error = CaptureError("; ".join(shown.notes) or "no Kafka traffic", file=args.file)
     if error is not None:
-        from kwire.cli import BAD_INPUT, report
+        from kwire.cli.stderr import BAD_INPUT, print_error
 
-        report(error, args.file)
+        print_error(error, args.file)
         return BAD_INPUT
     return 0
 
@@ -133,9 +122,11 @@ def _read(args: argparse.Namespace, seen: Live, shown: _Shown) -> None:
     looked = 0.0
     with opened(args.file, follow=args.follow) as (stream, _):
         for table, batch in read(
-            stream, TABLES, ports=args.port, vxlan_ports=args.vxlan_port, name=args.file, live=shown.live,
-            limits=args.limits, keys=keys, on_note=shown.notes.append, dictionaries=True,
-        ):  # fmt: skip
+            stream,
+            TABLES,
+            name=args.file,
+            **given(args) | {"live": shown.live, "keylog": keys, "on_note": shown.notes.append, "dictionaries": True},
+        ):
             with shown.lock:
                 seen.add(table, batch)
                 shown.came = time.monotonic()

@@ -54,7 +54,6 @@ class WireStruct:
     """
 
     __slots__ = ("unknown_tagged_fields",)
-    __hash__ = None  # type: ignore[assignment]
 
     FIELDS: ClassVar[tuple[model.Field, ...]] = ()
     STRUCTS: ClassVar[dict[str, type[WireStruct]]] = {}

@@ -37,7 +37,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-__all__ = ["announce", "digest", "filled", "folder", "read", "write"]
+__all__ = ["announce", "digest", "filled", "folder", "kernels", "read", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
@@ -117,6 +117,11 @@ def _remove_old(current: Path) -> None:
 def filled() -> bool:
     """Whether there is machine code of these sources already (not necessarily of every kernel)."""
     return _holds_code(folder())
+
+
+def kernels() -> set[str]:
+    """Of which kernels there is machine code, as ``module.name``."""
+    return {one.name.partition("-")[0] for one in folder().glob("*.nbi")}
 
 
 def read(name: str) -> bytes | None:

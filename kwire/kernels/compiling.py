@@ -16,6 +16,8 @@ Rules kept here, for all kernels:
 - Only what is needed is compiled: no entry for callers in C, and none for Python where a kernel is a part of others.
 - A name that a kernel uses stands in its module when the twin is made. Globals are copied then, so machine code does
   not see a function that is patched later.
+- To load machine code takes a twin of the kernel that Python calls. Those of its parts are made where it is compiled:
+  there are 270 of them, which take longer than the loading.
 - What numba keeps private is used in ``kwire.kernels.fence`` only, and not needed: without it compiling takes longer.
 - Machine code is kept where ``kwire.kernels.cache`` says. A folder that cannot be written (any more) is no error: the
   code that was compiled is used all the same. A file that is damaged is as good as none.
@@ -32,18 +34,17 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from kwire.errors import MissingExtraError
+from kwire.kernels import cache
 from kwire.kernels.engine import INLINED, KERNELS, PRIMITIVES
 
 try:
     from numba import njit as _njit
 
     from kwire.kernels import fence
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("reading captures and columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("reading captures and columns", "capture") from _missing
 
-from kwire.kernels import intrinsics
-
-__all__ = ["compiled"]
+__all__ = ["compiled", "load"]
 
 njit: Any = _njit
 
@@ -52,6 +53,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _entries: dict[Callable[..., Any], Any] = {}
 _inner: dict[Callable[..., Any], Any] = {}
+_names: dict[str, dict[str, Any]] = {}
+"""The globals of the twins of each module: a copy of the module's, until ``_make`` puts twins in."""
 _lock = threading.RLock()
 
 
@@ -72,23 +75,55 @@ def compiled(kernel: F) -> F:
     found = _entries.get(kernel)
     if found is None:
         with _lock:
-            if kernel not in _inner:
-                _make(kernel.__module__)
             if kernel not in _entries:
                 # What kernels call has no way in from Python: that takes longer to compile than many a kernel itself.
-                _entries[kernel] = fence.entry(njit(**_options(kernel))(_inner[kernel].py_func))
+                twin, module = _twin(kernel), kernel.__module__
+                _entries[kernel] = fence.entry(njit(**_options(kernel))(twin), lambda: _complete(module))
             found = _entries[kernel]
     return found
 
 
+def load() -> int:
+    """Loads the machine code of all kernels that is on disk, and compiles none: for a process that others are forked
+    from. Returns how many kernels it has loaded."""
+    modules()
+    kept = cache.kernels()
+    found = sorted((one for one in KERNELS if _name(one) in kept), key=_name)
+    return sum(fence.load(compiled(one)) > 0 for one in found)
+
+
+def _name(kernel: Callable[..., Any]) -> str:
+    return f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}"
+
+
+def _twin(kernel: Callable[..., Any]) -> FunctionType:
+    names = _globals(kernel.__module__)
+    twin = FunctionType(kernel.__code__, names, kernel.__name__, kernel.__defaults__, kernel.__closure__)
+    twin.__module__, twin.__qualname__ = kernel.__module__, kernel.__qualname__
+    return twin
+
+
+def _globals(module: str) -> dict[str, Any]:
+    if module not in _names:
+        _names[module] = dict(vars(sys.modules[module]))
+    return _names[module]
+
+
+def _complete(module: str) -> None:
+    """Makes the inner twins of a module, if they are not made."""
+    with _lock:
+        if any(_marked(value, KERNELS) for value in _globals(module).values()):
+            _make(module)
+
+
 def _make(module: str) -> None:
     """Makes the inner twins of all kernels of a module, and of those that they call."""
-    names = dict(vars(sys.modules[module]))
+    from kwire.kernels import intrinsics
+
+    names = _globals(module)
     for value in list(names.values()):
         if _marked(value, KERNELS) and value.__module__ == module and value not in _inner:
-            twin = FunctionType(value.__code__, names, value.__name__, value.__defaults__, value.__closure__)
-            twin.__module__, twin.__qualname__ = value.__module__, value.__qualname__
-            _inner[value] = fence.part(njit(no_cpython_wrapper=True, **_options(value))(twin))
+            _inner[value] = fence.part(njit(no_cpython_wrapper=True, **_options(value))(_twin(value)))
     for name, value in names.items():
         if _marked(value, KERNELS):
             if value not in _inner:

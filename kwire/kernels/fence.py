@@ -1,8 +1,8 @@
 """Every private part of numba that kwire uses, each with a probe: what has changed is not used.
 
-Strategy: each use is a ``_Fence`` with the signatures that it was written for. They are compared once, when this module
-is imported. Where one differs, its fence is closed: kernels then compile as any other function does. That is slower,
-and nothing else changes. ``closed()`` names the fences that are; a test asks for none with the newest numba allowed.
+Strategy: each use is a ``_Fence`` with the signatures that it was written for. They are compared once, before the first
+use. Where one differs, its fence is closed: kernels then compile as any other function does. That is slower, and
+nothing else changes. ``closed()`` names the fences that are; a test asks for none with the newest numba allowed.
 
 What is used, and what for:
 
@@ -12,16 +12,19 @@ What is used, and what for:
 - ``libraries``: kernels that are parts of others are optimised once, with the kernel that Python calls. numba optimises
   each function with all that it calls, and makes machine code of it, before it becomes a part of the next. Closed: a
   leaf four calls deep goes through LLVM five times.
+- ``kept``: for which types a kernel has machine code on disk. Closed: nothing is loaded ahead of its first call.
 
 Rules kept here:
 
 - What is replaced is replaced while a kernel of ours compiles, under numba's own lock, and put back after it.
+- Loading machine code comes first: what only compiling needs is imported, and replaced, where nothing was kept.
 - Only ``kwire.kernels.compiling`` imports this module.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -31,14 +34,12 @@ from numba.core import cgutils as _cgutils
 from numba.core import codegen as _codegen
 from numba.core.compiler_lock import global_compiler_lock as _compiler_lock
 from numba.core.registry import cpu_target as _cpu_target
-from numba.np import arrayobj as _arrayobj
 
 from kwire.kernels import cache
 
-__all__ = ["closed", "entry", "keep", "part"]
+__all__ = ["closed", "entry", "keep", "load", "part"]
 
 # numba's own annotations do not have all of what is used here.
-arrayobj: Any = _arrayobj
 caching: Any = _caching
 cgutils: Any = _cgutils
 codegen: Any = _codegen
@@ -62,13 +63,25 @@ def _has(owner: Any, name: str, wanted: str) -> bool:
         return False
 
 
-_indices: Final = _Fence(
-    "indices",
-    {
-        "arrayobj.fix_integer_index": (arrayobj, "context builder idxty idx size"),
-        "cgutils.do_boundscheck": (cgutils, "context builder ind dimlen axis"),
-    },
-)
+@functools.cache
+def _arrayobj() -> Any:
+    """What numba knows about arrays: only compiling needs it."""
+    from numba.np import arrayobj
+
+    return arrayobj
+
+
+@functools.cache
+def _indices() -> _Fence:
+    return _Fence(
+        "indices",
+        {
+            "arrayobj.fix_integer_index": (_arrayobj(), "context builder idxty idx size"),
+            "cgutils.do_boundscheck": (cgutils, "context builder ind dimlen axis"),
+        },
+    )
+
+
 _libraries: Final = _Fence(
     "libraries",
     {
@@ -100,11 +113,18 @@ _cache: Final = _Fence(
         "caching.CompileResultCacheImpl": (caching, "py_func"),
     },
 )
+_kept: Final = _Fence(
+    "kept",
+    {
+        "FunctionCache._index_key": (getattr(caching, "FunctionCache", None), "self sig codegen"),
+        "IndexDataCacheFile._load_index": (getattr(caching, "IndexDataCacheFile", None), "self"),
+    },
+)
 
 
 def closed() -> list[str]:
     """The names of the fences whose parts of numba have changed: kernels compile without them."""
-    return [one.name for one in (_indices, _libraries, _cache) if not one.open]
+    return [one.name for one in (_indices(), _libraries, _cache, _kept) if not one.open]
 
 
 # --- Where machine code is kept ----------------------------------------------------------------------------------
@@ -143,7 +163,25 @@ if _cache.open:
         counts_references = True
         """Whether the function may: then its code calls what numba sets up when a context is refreshed."""
 
+        missed: Callable[[], None] = staticmethod(lambda: None)
+        """Called where there is no machine code, before it is made."""
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
+            found = self._found(sig, target_context)
+            if found is None:
+                self.missed()
+            return found
+
+        def types(self, target_context: Any) -> list[Any]:
+            """Those of the arguments for which machine code is kept."""
+            codegen_ = target_context.codegen()
+            try:
+                found = self._cache_file._load_index()
+                return [key[0] for key in found if key == self._index_key(key[0], codegen_)]
+            except Exception:  # of damaged bytes, as below: a file that is damaged is as good as none
+                return []
+
+        def _found(self, sig: Any, target_context: Any) -> Any:
             try:
                 if self.counts_references:
                     return super().load_overload(sig, target_context)
@@ -174,7 +212,7 @@ def keep(dispatcher: Any) -> None:
 
 def _index(context: Any, builder: Any, idxty: Any, idx: Any, size: Any) -> Any:
     """In place of ``arrayobj.fix_integer_index``: an index as it is."""
-    return context.cast(builder, idx, idxty, arrayobj.types.intp)
+    return context.cast(builder, idx, idxty, _arrayobj().types.intp)
 
 
 def _check(context: Any, builder: Any, ind: Any, dimlen: Any, axis: Any = None) -> None:
@@ -269,7 +307,8 @@ def _replaced() -> Iterator[None]:
     """Within the block, numba compiles with what stands above, as far as fences are open. For the outermost kernel."""
     made_by = cpu_target.target_context.codegen()
     with contextlib.ExitStack() as undo:
-        if _indices.open:
+        if _indices().open:
+            arrayobj = _arrayobj()
             undo.callback(setattr, arrayobj, "fix_integer_index", arrayobj.fix_integer_index)
             undo.callback(setattr, cgutils, "do_boundscheck", cgutils.do_boundscheck)
             arrayobj.fix_integer_index, cgutils.do_boundscheck = _index, _check
@@ -281,13 +320,26 @@ def _replaced() -> Iterator[None]:
         yield
 
 
-def _fenced(dispatcher: Any, library: Any) -> Any:
+def _fenced(dispatcher: Any, library: Any, complete: Callable[[], None] | None = None) -> Any:
+    """``complete``: of a kernel whose machine code is kept, what to do before it is compiled."""
     compile_: Callable[[Any], Any] = dispatcher.compile
 
     def compile_so(signature: Any) -> Any:
-        with compiler_lock, contextlib.nullcontext() if _compiling.stack else _replaced():
+        with compiler_lock, contextlib.ExitStack() as undo:
+            outermost = not _compiling.stack
+
+            def begin() -> None:
+                if complete is not None:
+                    complete()
+                if outermost:
+                    undo.enter_context(_replaced())
+
             _compiling.stack.append((dispatcher.py_func.__qualname__, library))
             try:
+                if complete is not None and _cache.open:
+                    dispatcher._cache.missed = begin
+                else:
+                    begin()
                 return compile_(signature)
             finally:
                 _compiling.stack.pop()
@@ -296,12 +348,24 @@ def _fenced(dispatcher: Any, library: Any) -> Any:
     return dispatcher
 
 
-def entry(dispatcher: Any) -> Any:
-    """``dispatcher``, of a kernel that Python calls, compiled within the fences. Its machine code is kept."""
+def entry(dispatcher: Any, complete: Callable[[], None] = lambda: None) -> Any:
+    """``dispatcher``, of a kernel that Python calls, compiled within the fences. Its machine code is kept.
+
+    ``complete`` is called before it is compiled, and not where machine code is loaded."""
     keep(dispatcher)
-    return _fenced(dispatcher, _Entry if _libraries.open else None)
+    return _fenced(dispatcher, _Entry if _libraries.open else None, complete)
 
 
 def part(dispatcher: Any) -> Any:
     """``dispatcher``, of a kernel that other kernels call, compiled within the fences."""
     return _fenced(dispatcher, _Part if _libraries.open else None)
+
+
+def load(dispatcher: Any) -> int:
+    """Loads the machine code that is kept of an ``entry``, and compiles none. Returns for how many types there is."""
+    if not (_cache.open and _kept.open):
+        return 0
+    found = dispatcher._cache.types(cpu_target.target_context)
+    for one in found:
+        dispatcher.compile(one)
+    return len(found)

@@ -47,7 +47,7 @@ from kwire.kernels.judging import (
     fits_all,
     is_telling,
 )
-from kwire.kernels.layouts import ABSENT, AT_THE_END, Reason, Role, Row, Status, table_type
+from kwire.kernels.layouts import ABSENT, AT_THE_END, NO_TIME, Reason, Role, Row, Status, table_type
 from kwire.kernels.names import LONGEST_NAME, has_room, intern, same_bytes
 from kwire.kernels.numbers import i16, i32, int64, prefetch
 from kwire.kernels.pairing import (
@@ -483,7 +483,7 @@ def _answers_follow(
         if pieces[piece].pos == following - way.shift:
             return YES
         entry = capture.waiting[row]
-        said, _ = fits(data, following, stop, int64(1), entry.api, entry.version, facts, scratch)
+        said, _ = fits(data, following, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
         if said == SO_FAR and way.ends_here == 0:
             return NEED_MORE
         if said in (UNFIT, TRAILS, SO_FAR):
@@ -805,6 +805,14 @@ def _request(
 
 
 @inlined
+def _latency(row: Any, entry: Any) -> int:
+    """How long after its request a response came, ABSENT where the capture does not say when one of them was."""
+    if row.time == NO_TIME or entry.time == NO_TIME:
+        return int64(ABSENT)
+    return int64(row.time) - int64(entry.time)
+
+
+@inlined
 def _response(
     window: Window, capture: Capture, facts: Facts, row: Any, way: Any, asked: Any, token: bool, clock: int
 ) -> bool:
@@ -814,7 +822,7 @@ def _response(
     if token:
         entry = waiting[conn.waiting_front]
         row.status = Status.SASL
-        row.latency = row.time - entry.time
+        row.latency = _latency(row, entry)
         answered(conn, waiting, ids, room, conn.waiting_front)
         return True
     if row.seen < 4:
@@ -843,7 +851,7 @@ def _response(
     row.api = entry.api
     row.version = entry.version
     row.client = entry.client
-    row.latency = row.time - entry.time
+    row.latency = _latency(row, entry)
     answered(conn, waiting, ids, room, which)
     _judge_version(row, facts)
     return True
@@ -864,7 +872,7 @@ def _body_there(
     if row < 0:
         return int64(NOT_KNOWN)
     entry = capture.waiting[row]
-    return fits_all(data, at, stop, int64(1), entry.api, entry.version, facts, scratch)
+    return fits_all(data, at, stop, int64(1), int64(entry.api), int64(entry.version), facts, scratch)
 
 
 @kernel
@@ -1818,7 +1826,7 @@ def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bo
                 row = _mark(rows, room, room.active >> 1, response, client, skipped + lost, Status.GAP, Reason.SKIPPED)
                 row.begin = stream.next - skipped
                 row.end = stream.next + lost
-                row.time = stream.time if stream.time >= 0 else now
+                row.time = stream.time if stream.time != ABSENT else now
                 row.order = AT_THE_END
                 stream.skipped = 0
                 stream.next = row.end
@@ -1832,7 +1840,7 @@ def tell_the_rest(capture: Capture, n_streams: int, now: int, rows: Array) -> bo
                 )
                 row.begin = stream.earlier
                 row.end = stream.origin
-                row.time = stream.time if stream.time >= 0 else now
+                row.time = stream.time if stream.time != ABSENT else now
                 row.order = AT_THE_END
                 stream.earlier = -1
         room.active += 1

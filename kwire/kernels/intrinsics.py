@@ -47,11 +47,11 @@ def _loading(bits: int, order: Literal["big", "little"]) -> Any:
     return load
 
 
-big16 = _loading(16, "big")
-big32 = _loading(32, "big")
-big64 = _loading(64, "big")
-little16 = _loading(16, "little")
-little32 = _loading(32, "little")
+big16: Any = _loading(16, "big")
+big32: Any = _loading(32, "big")
+big64: Any = _loading(64, "big")
+little16: Any = _loading(16, "little")
+little32: Any = _loading(32, "little")
 
 
 @intrinsic
@@ -135,11 +135,11 @@ def _copying(width: int) -> Any:
     return copy_steps
 
 
-copy_wide = _copying(32)
+copy_wide: Any = _copying(32)
 """``size`` bytes in steps of 32, at least one, so that up to 32 more are read and written. The caller has checked
 that. For what is short as a rule: keys and headers."""
 
-copy_long = _copying(64)
+copy_long: Any = _copying(64)
 """The same in steps of 64, for values: up to 64 more."""
 
 

@@ -203,7 +203,7 @@ _ETHER_BRIDGED: Final = 0x6558
 _ETHER_ERSPAN: Final = 0x88BE
 _ETHER_ERSPAN_3: Final = 0x22EB
 
-TUNNELS: Final = {
+TUNNELS: Final[dict[int, str]] = {
     _VLAN: "vlan",
     Layer.PPPOE: "pppoe",
     Layer.GRE: "gre",

@@ -5,13 +5,14 @@ A table is a one-dimensional numpy array of one of these types. A kernel reads a
 
 A connection is a row of the table of connections, its slot; its two directions are rows 2 * slot (A to B, where A is
 the end that sent the first packet seen) and 2 * slot + 1 of the table of streams. A position counts the bytes of one
-direction. Times are nanoseconds since 1970. An ``order`` is the number of a packet, counted over the whole capture: it
-says when the capture had something.
+direction. Times are nanoseconds since 1970, or ``NO_TIME``. An ``order`` is the number of a packet, counted over the
+whole capture: it says when the capture had something.
 
 Rules kept here:
 
-- Every field is a signed integer, of 64 bits or a ``Short``: numba turns a mixture of signed and unsigned numbers into
-  floating point. What numpy computes of a ``Short`` has 16 bits as well.
+- Every field is a signed integer, of 64 bits, a ``Half`` or a ``Short``: numba turns a mixture of signed and unsigned
+  numbers into floating point. What numpy computes of a ``Short`` has 16 bits as well. What is handed to another kernel
+  is an ``int64``, or numba compiles that kernel once more.
 - A class lists its fields as annotations, the text below one is what it means. ``table_type`` makes the dtype of it.
 - A row that a kernel holds (``conn = conns[slot]``) is a view. It is stale as soon as its table was replaced by a
   larger one: take it again after anything that may grow the table.
@@ -38,13 +39,17 @@ __all__ = [
     "BATCH",
     "CONNECTION",
     "FINDER",
+    "FOLLOWS",
     "FORM",
     "FRAME",
     "HEADER",
     "HEADER_CURSOR",
     "INTERFACE",
+    "LEADS",
     "NAME",
     "NAMES_USED",
+    "NOT_ENTERED",
+    "NO_TIME",
     "PACKET",
     "PIECE",
     "PROBLEM",
@@ -86,6 +91,10 @@ __all__ = [
 ABSENT: Final = -(1 << 62)
 """In a field of a table: no value."""
 
+NO_TIME: Final = -(1 << 63)
+"""In place of a time that the capture does not state. It is earlier than any: what asks for the latest time passes over
+it, and nothing may be computed with it."""
+
 AT_THE_END: Final = 1 << 62
 """The order of what is told when the capture has ended."""
 
@@ -104,7 +113,19 @@ else:
     Row = np.void
 
 Short = int
-"""The type of a field that holds small numbers, of which there are many: 16 bits. All others have 64."""
+"""The type of a field that holds small numbers, of which there are many: 16 bits."""
+
+Half = int
+"""The type of a field of which there are many, and whose numbers have 32 bits. All others have 64."""
+
+NOT_ENTERED: Final = 0
+"""``Waiting.entered`` of a request that is not in the hash table,"""
+LEADS: Final = 1
+"""of the first one with its correlation id,"""
+FOLLOWS: Final = 2
+"""and of those that follow it."""
+
+_TYPES: Final = {"Short": np.int16, "Half": np.int32}
 
 
 def _field(name: str) -> Any:
@@ -119,7 +140,7 @@ def table_type(row: type) -> Any:
 
     The rows of such a table are ``row`` objects, whose fields are attributes: so the kernels run as Python too.
     """
-    kinds = {name: np.int16 if kind == "Short" else np.int64 for name, kind in row.__annotations__.items()}
+    kinds = {name: _TYPES.get(kind, np.int64) for name, kind in row.__annotations__.items()}
     for name in kinds:
         setattr(row, name, _field(name))
     return np.dtype((row, list(kinds.items())))
@@ -346,15 +367,15 @@ class Stream(Row):
     """1 while segments may wait behind a hole, ``tracking.BEGINS`` while they may for the beginning of the stream:
     acknowledgements are written down then."""
     time: int
-    """When the capture had the latest bytes of it that were put in order, -1 before the first."""
+    """When the capture had the latest bytes of it that were put in order, ABSENT before the first."""
     placed: int
     """Position up to which its bytes have been put in order, or given up; -1 before the first."""
     placed_order: int
     """When that was, as the number of a packet; -1 before the first byte."""
     latest: int
-    """When the capture had all before ``placed``, ABSENT before the first byte."""
+    """When the capture had all before ``placed``, as far as it states times; ABSENT before the first byte."""
     clock: int
-    """What the capture's clock showed then, ABSENT before the first byte."""
+    """What the capture's clock showed then, NO_TIME before the first byte."""
     heard: int
     """What was acknowledged as far as it was written down; -1 if nothing."""
     since: int
@@ -369,9 +390,9 @@ class Stream(Row):
     """and bytes of segments, those that repeat others too."""
     first_time: int
     last_time: int
-    """Of the earliest and the latest packet; ABSENT before the first."""
+    """Of the earliest and the latest packet that has a time; ABSENT before the first packet."""
     syn_time: int
-    """Of the latest SYN; ABSENT before that."""
+    """Of the latest SYN; ABSENT before that, and where a packet of the handshake has no time."""
     tunnel: int
     """``layers.Header.tunnel`` of the first packet."""
     over_order: int
@@ -437,7 +458,8 @@ class Piece(Row):
     off: int
     """Where the bytes stand in the joined data; -1 if there are none. Touching pieces touch there as well."""
     time: int
-    """When the capture had these bytes and all before them; it never decreases along a stream."""
+    """When the capture had these bytes and all before them: it never decreases along a stream. NO_TIME where the packet
+    has none."""
     order: int
     """The packet with which they were put in order, or with which a hole in front of them was given up."""
     clock: int
@@ -507,7 +529,7 @@ class Frame(Row):
     client: int
     """Number of the client_id in the table of names; -1 null or unknown."""
     latency: int
-    """Nanoseconds, or ABSENT."""
+    """Nanoseconds; ABSENT where there was no request, or it or this has no time."""
     detail: int
     """A number that belongs to ``reason``."""
 
@@ -522,32 +544,29 @@ class Waiting(Row):
 
     connection: int
     """Number of its connection."""
-
-    id: int
-    api: int
-    """API key, or ``pairing.SASL_TOKEN``."""
-    version: int
-    client: int
     time: int
     order: int
     clock: int
     """Of the piece that has its last byte."""
-    next: int
+    id: Half
+    client: Half
+    next: Half
     """The next one of the connection, or of the list of free rows; -1 at the end."""
-    prev: int
+    prev: Half
     """The one of the connection before it; -1 at the beginning."""
-    chain: int
+    chain: Half
     """Of the first with its correlation id: the next first one at its place in the hash table, -1 at the end."""
-    same: int
+    same: Half
     """The next one with its correlation id, -1 at the end."""
-    fore: int
-    """The one with its correlation id before it, -1 at the beginning."""
-    last: int
-    """Of the first with its correlation id: the last one."""
+    back: Half
+    """Of the first with its correlation id the last one, of all others the one before it."""
+    api: Short
+    """API key, or ``pairing.SASL_TOKEN``."""
+    version: Short
     overtaken: Short
     """1 if a later request was answered before it."""
     entered: Short
-    """1 if it is in the hash table."""
+    """Whether it is in the hash table: ``NOT_ENTERED``, ``LEADS`` or ``FOLLOWS``."""
 
 
 class Room(Row):

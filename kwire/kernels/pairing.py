@@ -29,7 +29,7 @@ from typing import Any, Final
 from kwire.kernels.engine import kernel
 from kwire.kernels.hashing import hash_two
 from kwire.kernels.judging import FITS, SO_FAR, TRAILS, UNFIT, fits
-from kwire.kernels.layouts import WAITING
+from kwire.kernels.layouts import FOLLOWS, LEADS, NOT_ENTERED, WAITING
 from kwire.kernels.numbers import i32, int64
 from kwire.kernels.roles import LARGEST_FRAME, NEAR, NEED_MORE, NO, YES, Facts, Window
 from kwire.schema.keys import ApiKey
@@ -80,7 +80,7 @@ def _place(lookup: Array, room: Any, connection: int, wanted: int) -> int:
 def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
     """The first entry with this correlation id, in a list of the hash table that begins with ``row``; -1 for none."""
     while row >= 0 and not (waiting[row].id == wanted and waiting[row].connection == connection):
-        row = waiting[row].chain
+        row = int64(waiting[row].chain)
     return row
 
 
@@ -91,16 +91,16 @@ def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
     if entry.api == SASL_TOKEN:
         return
     entry.same = -1
-    entry.fore = -1
-    entry.entered = 1
-    place = _place(lookup, room, entry.connection, entry.id)
-    first = _first(waiting, lookup[place], entry.connection, entry.id)
+    place = _place(lookup, room, entry.connection, int64(entry.id))
+    first = _first(waiting, lookup[place], entry.connection, int64(entry.id))
     if first >= 0:
-        entry.fore = waiting[first].last
-        waiting[entry.fore].same = row
-        waiting[first].last = row
+        entry.entered = FOLLOWS
+        entry.back = waiting[first].back
+        waiting[entry.back].same = row
+        waiting[first].back = row
         return
-    entry.last = row
+    entry.entered = LEADS
+    entry.back = row
     entry.chain = lookup[place]
     lookup[place] = row
 
@@ -109,26 +109,27 @@ def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
 def _remove(waiting: Array, lookup: Array, room: Any, row: int) -> None:
     """Takes an entry out of the hash table."""
     entry = waiting[row]
-    place = _place(lookup, room, entry.connection, entry.id)
-    heir = entry.same
-    if heir >= 0:
-        waiting[heir].fore = entry.fore
-    if entry.fore >= 0:
-        waiting[entry.fore].same = heir
+    place = _place(lookup, room, entry.connection, int64(entry.id))
+    heir = int64(entry.same)
+    if entry.entered == FOLLOWS:
+        waiting[entry.back].same = heir
+        behind = heir
         if heir < 0:
-            waiting[_first(waiting, lookup[place], entry.connection, entry.id)].last = entry.fore
+            behind = _first(waiting, lookup[place], entry.connection, int64(entry.id))
+        waiting[behind].back = entry.back
         return
-    after = entry.chain
+    after = int64(entry.chain)
     if heir >= 0:
-        waiting[heir].last = entry.last
+        waiting[heir].entered = LEADS
+        waiting[heir].back = entry.back
         waiting[heir].chain = after
         after = heir
     if lookup[place] == row:
         lookup[place] = after
         return
-    before = lookup[place]
+    before = int64(lookup[place])
     while waiting[before].chain != row:
-        before = waiting[before].chain
+        before = int64(waiting[before].chain)
     waiting[before].chain = after
 
 
@@ -139,8 +140,8 @@ def move_lookup(waiting: Array, lookup: Array, room: Any, larger: Array) -> None
         row = lookup[place]
         while row >= 0:
             entry = waiting[row]
-            after = entry.chain
-            there = _place(larger, room, entry.connection, entry.id)
+            after = int64(entry.chain)
+            there = _place(larger, room, entry.connection, int64(entry.id))
             entry.chain = larger[there]
             larger[there] = row
             row = after
@@ -159,7 +160,7 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
         row = conn.waiting_new
         while row >= 0:
             _enter(waiting, lookup, room, row)
-            row = waiting[row].next
+            row = int64(waiting[row].next)
         conn.waiting_new = -1
         row = _first(waiting, lookup[_place(lookup, room, conn.number, wanted)], conn.number, wanted)
     return row if row >= 0 and waiting[row].clock <= until else int64(-1)
@@ -184,7 +185,7 @@ def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: in
 def drop(conn: Any, waiting: Array, lookup: Array, room: Any, row: int) -> None:
     """Takes row ``row``, one of its own, off a connection's list."""
     entry = waiting[row]
-    if entry.entered == 1:
+    if entry.entered != NOT_ENTERED:
         _remove(waiting, lookup, room, row)
     if conn.waiting_new == row:
         conn.waiting_new = entry.next
@@ -213,9 +214,9 @@ def answered(conn: Any, waiting: Array, lookup: Array, room: Any, which: int) ->
         conn.disordered += 1
         drop(conn, waiting, lookup, room, which)
         return
-    row = entry.prev
+    row = int64(entry.prev)
     while row >= 0 and waiting[row].overtaken == 0:
-        before = waiting[row].prev
+        before = int64(waiting[row].prev)
         # What was looked for has been entered, so all before it have.
         if waiting[row].api == SASL_TOKEN or waiting[row].same >= 0:
             conn.unanswered += 1
@@ -240,7 +241,7 @@ def _append(conn: Any, waiting: Array, row: int) -> None:
     entry.connection = conn.number
     entry.next = -1
     entry.prev = conn.waiting_tail
-    entry.entered = 0
+    entry.entered = NOT_ENTERED
     if conn.waiting_front >= 0:
         entry.overtaken = 0  # they stand before all others
     conn.overtaken += entry.overtaken
@@ -273,7 +274,7 @@ def wait_for(
     """Appends an entry to a connection's list. One that was overtaken and has its id has no answer."""
     row = conn.waiting_head if conn.overtaken > 0 else int64(-1)
     while row >= 0 and waiting[row].overtaken == 1:
-        after = waiting[row].next
+        after = int64(waiting[row].next)
         if waiting[row].id == wanted and api != SASL_TOKEN:
             conn.unanswered += 1
             drop(conn, waiting, lookup, room, row)
@@ -322,7 +323,7 @@ def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> N
         while row >= 0:
             rows[n] = row
             n += 1
-            row = waiting[row].next
+            row = int64(waiting[row].next)
 
 
 # --- where a response may begin ---------------------------------------------------------------------------------------
@@ -365,9 +366,10 @@ def plausible_response(
     known = False
     if row >= 0:
         entry = waiting[row]
-        if 0 <= entry.api < facts.apis.shape[0] and size < facts.apis[entry.api].least_response:
+        api = int64(entry.api)
+        if 0 <= api < facts.apis.shape[0] and size < facts.apis[api].least_response:
             return NO
-        said, _ = fits(buf, at, end, int64(1), entry.api, entry.version, facts, scratch)
+        said, _ = fits(buf, at, end, int64(1), api, int64(entry.version), facts, scratch)
         if said in (UNFIT, TRAILS):
             return NO
         if said == SO_FAR:

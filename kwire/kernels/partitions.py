@@ -25,6 +25,7 @@ from typing import Any, Final
 from kwire.kernels.engine import kernel
 from kwire.kernels.numbers import i16, i32, i64, int64, unsigned_varint
 from kwire.kernels.programs import skip_tags
+from kwire.wire import CODEC
 
 __all__ = ["MIXED", "NOT_ACQUIRED", "RANGE", "UNKNOWN", "count_records", "deliveries", "int_lists"]
 
@@ -33,7 +34,6 @@ Array = Any
 MIXED: Final = 8
 """In place of a codec: batches of one set have several."""
 
-_CODEC: Final = 7
 _SIZE_AT: Final = 8
 _SIZED: Final = 12
 """Bytes of an entry that its size does not count."""
@@ -81,10 +81,10 @@ def _count_set(buf: Array, pos: int, end: int, at: int, left: int) -> tuple[int,
             break
         count = int64(1)
         if magic == 2:
-            own = i16(buf, pos + 21) & _CODEC
+            own = i16(buf, pos + 21) & CODEC
             count = i32(buf, pos + 57)
         else:
-            own = int64(buf[pos + 17]) & _CODEC
+            own = int64(buf[pos + 17]) & CODEC
             if own != 0:
                 count = int64(-1)
         if limited:

@@ -440,7 +440,7 @@ class ProgramSet:
         self.registers = registers
         self._starts: dict[tuple[int, int], int] = {}
         self._paths: list[str] = []
-        self.code = np.zeros(max(1, sum(len(one.code) for one in programs.values())), INSTRUCTION)
+        self.code: Array = np.zeros(max(1, sum(len(one.code) for one in programs.values())), INSTRUCTION)
         for key, program in programs.items():
             begin = len(self._paths)
             self._starts[key] = begin

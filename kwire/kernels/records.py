@@ -49,12 +49,9 @@ from kwire.kernels.numbers import (
     u32,
     unlike_wide,
 )
-from kwire.wire import FIRST_MS, LAST_MS
+from kwire.wire import CODEC, CONTROL, FIRST_MS, LAST_MS, LOG_APPEND_TIME
 
 __all__ = [
-    "CODEC",
-    "CONTROL",
-    "DELETE_HORIZON",
     "DONE",
     "FORM_HEADERS",
     "FORM_WORDS",
@@ -62,10 +59,8 @@ __all__ = [
     "FULL_OF_PROBLEMS",
     "LEAST_BATCH",
     "LEAST_MESSAGE",
-    "LOG_APPEND_TIME",
     "LOG_OVERHEAD",
     "SLACK",
-    "TRANSACTIONAL",
     "Columns",
     "HeaderColumns",
     "Scratch",
@@ -87,12 +82,6 @@ FULL_OF_PROBLEMS: Final = 2
 WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
 
-CODEC: Final = 7
-LOG_APPEND_TIME: Final = 8
-TRANSACTIONAL: Final = 16
-CONTROL: Final = 32
-DELETE_HORIZON: Final = 64
-"""Bits of the attributes; all but the first two in magic 2 only."""
 
 FORM_STEPS: Final = 4
 """Headers of up to this many times 32 bytes can be a form."""

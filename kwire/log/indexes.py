@@ -25,15 +25,15 @@ from kwire.errors import CaptureError, MissingExtraError
 
 try:
     import numpy as np
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("log segments", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("log segments", "capture") from _missing
 
 from kwire.kernels.layouts import joined
-from kwire.kernels.records import CONTROL
 from kwire.log.files import Segment
-from kwire.log.reading import headers, headers_of, regions
+from kwire.log.regions import headers, headers_of, regions
 from kwire.naming import public
 from kwire.opening import is_regular, open_file
+from kwire.wire import CONTROL
 
 __all__ = ["IndexProblem", "OffsetEntry", "TimeEntry", "check_indexes", "read_index", "read_time_index"]
 

@@ -36,6 +36,7 @@ __all__ = ["CODECS", "Codec", "compress", "decompress"]
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 CODECS: Final[tuple[Codec, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")
+_ZSTD: Final = CODECS.index("zstd")
 """Codec names, by their number in the attributes of a batch or message (bits 0 to 2). 5 to 7 are not defined."""
 
 Data = bytes | bytearray | memoryview
@@ -73,7 +74,7 @@ def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
         read = _READERS[codec]
     except KeyError:
         raise DecodeError(f"compression codec {codec} is not defined") from None
-    if codec == 4 and magic < 2:
+    if codec == _ZSTD and magic < 2:
         raise DecodeError(f"compression zstd is not defined for magic {magic}")
     try:
         return read(data, limit, magic)
@@ -95,7 +96,7 @@ def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None
         write = _WRITERS[codec]
     except KeyError:
         raise EncodeError(f"compression codec {codec} is not defined") from None
-    if codec == 4 and magic < 2:
+    if codec == _ZSTD and magic < 2:
         raise EncodeError(f"compression zstd is not defined for magic {magic}")
     if level is not None:
         low, high = _LEVELS[codec]

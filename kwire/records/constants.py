@@ -16,8 +16,8 @@ from kwire.errors import MissingExtraError
 try:
     import numpy as np
     import pyarrow as pa
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("records as columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from _missing
 
 from kwire.records.arrow_types import DICTIONARY, HEADERS
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from kwire.records.compression import CODECS, Codec
 from kwire.records.control import control_type
+from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
 
 __all__ = ["TIMESTAMP_TYPES", "Batch", "Headers", "Record", "TimestampType"]
 
@@ -24,13 +25,6 @@ TIMESTAMP_TYPES: Final[tuple[TimestampType, ...]] = ("CreateTime", "LogAppendTim
 """Names of the timestamp types, as Kafka spells them, by bit 3 of the attributes of a batch or message."""
 
 Headers = list[tuple[str, bytes | None]]
-
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-DELETE_HORIZON: Final = 0x40
-"""Bits of the attributes of a batch (KIP-98; KIP-534 for the last one). Messages have the first two only."""
 
 
 def wrapped64(value: int) -> int:
@@ -59,21 +53,19 @@ class Record:
         offset: int | None = None,
         attributes: int = 0,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: bytes | None = key
+        self.value: bytes | None = value
         self.headers: Headers = list(headers)
-        self.timestamp = timestamp
-        self.offset = offset
-        self.attributes = attributes
-        self.crc_ok = True
+        self.timestamp: int | None = timestamp
+        self.offset: int | None = offset
+        self.attributes: int = attributes
+        self.crc_ok: bool = True
 
     def _fields(self) -> tuple[Any, ...]:
         return self.offset, self.timestamp, self.key, self.value, self.headers
 
     def __eq__(self, other: object) -> bool:
         return self._fields() == other._fields() if isinstance(other, Record) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         parts = [f"offset={self.offset}", f"timestamp={self.timestamp}", f"key={self.key!r}", f"value={self.value!r}"]
@@ -130,25 +122,25 @@ class Batch:
         base_sequence: int = -1,
     ) -> None:
         self.records: list[Record] = list(records)
-        self.magic = magic
-        self.attributes = attributes
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.base_timestamp = base_timestamp
-        self.max_timestamp = max_timestamp
-        self.partition_leader_epoch = partition_leader_epoch
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.crc = 0
-        self.crc_ok = True
-        self.position = 0
-        self.size = 0
+        self.magic: int = magic
+        self.attributes: int = attributes
+        self.base_offset: int = base_offset
+        self.last_offset: int = last_offset
+        self.base_timestamp: int = base_timestamp
+        self.max_timestamp: int = max_timestamp
+        self.partition_leader_epoch: int = partition_leader_epoch
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.base_sequence: int = base_sequence
+        self.crc: int = 0
+        self.crc_ok: bool = True
+        self.position: int = 0
+        self.size: int = 0
 
     @property
     def compression(self) -> Codec | None:
         """Name of the codec (one of ``kwire.records.CODECS``); None for the numbers 5 to 7, which are not defined."""
-        codec = self.attributes & CODEC_MASK
+        codec = self.attributes & CODEC
         return CODECS[codec] if codec < len(CODECS) else None
 
     @property
@@ -205,8 +197,6 @@ class Batch:
 
     def __eq__(self, other: object) -> bool:
         return self._fields() == other._fields() if isinstance(other, Batch) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return (

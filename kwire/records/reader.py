@@ -34,8 +34,8 @@ from kwire.limits import DEFAULT_LIMITS, Limits
 from kwire.records.budget import Budget
 from kwire.records.compression import decompress
 from kwire.records.crc import WRONG_CHECKSUM, crc32, crc32c
-from kwire.records.objects import LOG_APPEND_TIME, Batch, Headers, Record, wrapped32, wrapped64
-from kwire.wire import as_bytes
+from kwire.records.objects import Batch, Headers, Record, wrapped32, wrapped64
+from kwire.wire import LOG_APPEND_TIME, as_bytes
 
 __all__ = ["decode"]
 

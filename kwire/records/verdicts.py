@@ -23,8 +23,8 @@ try:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-except ImportError as missing:  # pragma: no cover - depends on the installation
-    raise MissingExtraError("records as columns", "capture") from missing
+except ImportError as _missing:  # pragma: no cover - depends on the installation
+    raise MissingExtraError("records as columns", "capture") from _missing
 
 from kwire.limits import BEYOND
 from kwire.records.constants import CONSTANTS

@@ -24,16 +24,8 @@ from typing import Final, NoReturn
 from kwire.errors import EncodeError
 from kwire.records.compression import CODECS, Codec, compress
 from kwire.records.crc import crc32, crc32c
-from kwire.records.objects import (
-    CODEC_MASK,
-    CONTROL,
-    DELETE_HORIZON,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
-    Batch,
-    Headers,
-    Record,
-)
+from kwire.records.objects import Batch, Headers, Record
+from kwire.wire import CODEC, CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
 
 __all__ = ["encode", "encode_batch"]
 
@@ -131,8 +123,8 @@ def encode_batch(batch: Batch, *, level: int | None = None) -> bytes:
     Records without an offset follow the one before them, the first has ``base_offset``. ``level`` is that of the
     codec in ``batch.attributes``. Raises ``EncodeError`` for what the format does not have or cannot hold.
     """
-    if batch.attributes & CODEC_MASK >= len(CODECS):
-        raise EncodeError(f"compression codec {batch.attributes & CODEC_MASK} is not defined", layout="record set")
+    if batch.attributes & CODEC >= len(CODECS):
+        raise EncodeError(f"compression codec {batch.attributes & CODEC} is not defined", layout="record set")
     try:
         numbered = []
         offset = batch.base_offset
@@ -146,7 +138,7 @@ def encode_batch(batch: Batch, *, level: int | None = None) -> bytes:
         if batch.magic not in (0, 1):
             raise EncodeError(f"magic {batch.magic} is not known", layout="record set")
         _check_messages(batch)
-        if batch.attributes & CODEC_MASK:
+        if batch.attributes & CODEC:
             return _wrapper(batch, numbered, level)
         if len(batch.records) != 1:
             raise EncodeError(f"a plain message is one record, not {len(batch.records)}", layout="record set")
@@ -235,7 +227,7 @@ def _wrapper(batch: Batch, numbered: list[int], level: int | None) -> bytes:
         _message(
             magic,
             # The codec belongs to the wrapper; what else stands in the message's own attributes is kept.
-            record.attributes & ~CODEC_MASK,
+            record.attributes & ~CODEC,
             number - base,
             -1 if record.timestamp is None else record.timestamp,
             record.key,
@@ -243,7 +235,7 @@ def _wrapper(batch: Batch, numbered: list[int], level: int | None) -> bytes:
         )
         for number, record in zip(numbered, batch.records, strict=True)
     )
-    packed = compress(attributes & CODEC_MASK, inner, magic=magic, level=level)
+    packed = compress(attributes & CODEC, inner, magic=magic, level=level)
     return _message(magic, attributes, batch.last_offset, batch.max_timestamp, None, packed)
 
 
@@ -254,8 +246,8 @@ def _record_batch(batch: Batch, numbered: list[int], level: int | None) -> bytes
             for index, (number, record) in enumerate(zip(numbered, batch.records, strict=True))
         ]
     )
-    if batch.attributes & CODEC_MASK and batch.records:
-        body = compress(batch.attributes & CODEC_MASK, body, level=level)
+    if batch.attributes & CODEC and batch.records:
+        body = compress(batch.attributes & CODEC, body, level=level)
     try:
         rest = (
             _BATCH.pack(

@@ -251,7 +251,7 @@ class Auditor:
     """
 
     def __init__(self, target: str = DEFAULT_TARGET) -> None:
-        self.target = versions.release_name(target)
+        self.target: str = versions.release_name(target)
         self._accepted = versions.accepted(self.target)
         self._seen: dict[_Key, _Seen] = {}
         self._of: dict[str, dict[int, _Seen]] = {}

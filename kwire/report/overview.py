@@ -24,7 +24,19 @@ import pyarrow as pa
 from kwire.report import findings as rules
 from kwire.report import lineage as edges
 from kwire.report.audit import CONNECTIONS, DEFAULT_TARGET, RECORDS, Auditor
-from kwire.report.sums import Clock, Latencies, Slow, Spans, Top, dicts, latency_steps, slowest, tuples
+from kwire.report.sums import (
+    UNDATED,
+    Clock,
+    Latencies,
+    Slow,
+    Spans,
+    Timeline,
+    Top,
+    dicts,
+    latency_steps,
+    slowest,
+    tuples,
+)
 from kwire.report.tallies import Array, Rows, firsts, rows_of
 
 __all__ = ["TABLES", "Overview"]
@@ -88,32 +100,32 @@ class Overview:
     """
 
     def __init__(self, target: str = DEFAULT_TARGET, thresholds: rules.Thresholds | None = None) -> None:
-        self.clock = Clock()
+        self.clock: Clock = Clock()
         self.totals: Counter[str] = Counter()
         """Sums over all rows, by name."""
-        self.apis = Top(6, 1_000)
+        self.apis: Top = Top(6, 1_000)
         """By API: requests, responses, bytes of each, responses with errors, frames that are not ``ok``."""
-        self.versions = Top(1)
+        self.versions: Top = Top(1)
         """By API and version: requests."""
-        self.users = Top(1)
+        self.users: Top = Top(1)
         """By API, version and client_id: requests."""
-        self.brokers = Top(5)
+        self.brokers: Top = Top(5)
         """By host and port: requests, responses, bytes of each, responses with errors."""
-        self.clients = Top(5)
+        self.clients: Top = Top(5)
         """By host and client_id: bytes, requests, responses, responses with errors, and bytes of requests."""
         self.latencies: dict[tuple[str, str], Latencies] = {}
         """By API and broker."""
         self.statuses: Counter[tuple[str, str]] = Counter()
         """Frames by status and API, without those that are ``ok``."""
-        self.errors = Top(1)
+        self.errors: Top = Top(1)
         """By API, error, host and client_id."""
-        self.topics = Top(7)
+        self.topics: Top = Top(7)
         """By topic: bytes, and bytes, batches, records written and read."""
-        self.partitions = Top(5, 20_000)
+        self.partitions: Top = Top(5, 20_000)
         """By topic and partition: bytes, and bytes and records written and read."""
-        self.data = Top(5)
+        self.data: Top = Top(5)
         """By host and client_id: bytes, and bytes and records written and read."""
-        self.topic_errors = Top(1)
+        self.topic_errors: Top = Top(1)
         """By topic and error."""
         self.sizes: Counter[tuple[str, int]] = Counter()
         """Batches by way and the power of two that their bytes begin at."""
@@ -121,32 +133,32 @@ class Overview:
         """The same by their records."""
         self.compression: dict[tuple[str, str], list[int]] = {}
         """By way and compression: bytes, batches, records."""
-        self.groups = Top(5)
+        self.groups: Top = Top(5)
         """By group: requests, joins, leaves, heartbeats, commits."""
-        self.members = Top(1)
+        self.members: Top = Top(1)
         """By group, host and client_id: requests."""
         self.acks: Counter[int] = Counter()
         self._waits = Spans()
         """By host and client_id: how long it was told to wait."""
         self.software: dict[tuple[str, str | None], str] = {}
-        self.gaps = Top(6)
+        self.gaps: Top = Top(6)
         """By capture, connection and both ends: missing bytes, late and repeated segments, unanswered requests."""
-        self.handshakes = Latencies()
+        self.handshakes: Latencies = Latencies()
         self.ended: Counter[str] = Counter()
         self.connection_statuses: Counter[str] = Counter()
-        self.traffic = self.clock.timeline(4)
+        self.traffic: Timeline = self.clock.timeline(4)
         """By API: frames, requests, bytes, responses with errors."""
-        self.waits = self.clock.timeline(1, keep=8_000)
+        self.waits: Timeline = self.clock.timeline(1, keep=8_000)
         """By API and step: responses."""
-        self.flow = self.clock.timeline(2, keep=128)
+        self.flow: Timeline = self.clock.timeline(2, keep=128)
         """By way and topic: bytes, records."""
-        self.wrong = self.clock.timeline(1)
+        self.wrong: Timeline = self.clock.timeline(1)
         """By error."""
-        self.generations = self.clock.timeline(3, largest=2)
+        self.generations: Timeline = self.clock.timeline(3, largest=2)
         """By group: requests, generation, members at least."""
-        self.auditor = Auditor(target)
-        self.finder = rules.Finder(None, thresholds)
-        self.lineage = edges.Lineage()
+        self.auditor: Auditor = Auditor(target)
+        self.finder: rules.Finder = rules.Finder(None, thresholds)
+        self.lineage: edges.Lineage = edges.Lineage()
         self._of_rules = rules.needed()
         self._waiting: dict[str, _Waiting] = {}
         self._takers = {
@@ -303,7 +315,7 @@ class Overview:
     def _calls(self, rows: Rows) -> None:
         fine = rows.mask("status", "ok")
         waits = rows.values("throttle_ms")
-        told = np.flatnonzero(fine & (waits > 0))
+        told = np.flatnonzero(fine & (waits > 0) & (rows.times != UNDATED))
         times = rows.times[told].tolist()
         for time, (host, client, wait) in zip(times, tuples(rows.part((*_CLIENT, "throttle_ms"), told)), strict=True):
             self._waits.add((host, client), time, time + 1000 * wait)

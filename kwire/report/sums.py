@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = [
-    "ROWS_AT_ONCE", "WAITING", "Clock", "Latencies", "Slow", "Spans", "Timeline", "Top", "dicts", "latency_steps",
-    "runs", "slowest", "tuples",
+    "LATEST", "ROWS_AT_ONCE", "UNDATED", "WAITING", "Clock", "Latencies", "Slow", "Spans", "Timeline", "Top", "dicts",
+    "latency_steps", "runs", "slowest", "tuples",
 ]  # fmt: skip
 
 ROWS_AT_ONCE: Final = 1000
@@ -50,6 +50,13 @@ _FEWER: Final = 0.001
 """Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
 
 
+UNDATED: Final = -(1 << 62)
+"""In place of a time, in microseconds: the capture does not state it."""
+LATEST: Final = 1 << 62
+"""The same where the smallest is looked for."""
+_NO_BUCKET: Final = UNDATED
+
+
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
     for first in range(0, table.num_rows, ROWS_AT_ONCE):
@@ -58,7 +65,7 @@ def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string())
+        column = column.cast(column.type.value_type)
     values: list[Any] = column.to_pylist()
     if pa.types.is_string(column.type):
         return [one if one is None else sys.intern(one) for one in values]
@@ -100,8 +107,8 @@ class Top:
     def __init__(self, width: int, keep: int = KEEP) -> None:
         self._keep = keep
         self.sums: dict[Any, list[int]] = {}
-        self.others = [0] * width
-        self.dropped = 0
+        self.others: list[int] = [0] * width
+        self.dropped: int = 0
 
     def add(self, key: Hashable, *values: int) -> None:
         """Adds to the sums of ``key``."""
@@ -181,8 +188,8 @@ class Latencies:
 
     def __init__(self) -> None:
         self.steps: dict[int, int] = {}
-        self.count = 0
-        self.most = 0.0
+        self.count: int = 0
+        self.most: float = 0.0
 
     def add(self, step: int, count: int, most: float = 0.0) -> None:
         """Takes ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
@@ -271,7 +278,7 @@ class Clock:
         self._at = 0
         self._seen: dict[int, list[int]] = {}
         """By bucket: how many times were in it, the first and the last of them."""
-        self.width = WIDTHS[0]
+        self.width: int = WIDTHS[0]
 
     def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
         """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""
@@ -280,7 +287,12 @@ class Clock:
         return made
 
     def buckets(self, micros: np.ndarray) -> np.ndarray:
-        """The bucket of each time (microseconds since 1970)."""
+        """The bucket of each time (microseconds since 1970). That of UNDATED is in no chart."""
+        dated = micros != UNDATED
+        if not dated.all():
+            made = np.full(len(micros), _NO_BUCKET)
+            made[dated] = self.buckets(micros[dated])
+            return made
         while True:
             found: np.ndarray = np.floor_divide(micros, self.width)
             first = np.flatnonzero(np.append(True, found[1:] != found[:-1])) if len(found) else found
@@ -403,7 +415,7 @@ class Timeline:
         for key, line in self.of.items():
             wider: dict[int, list[int]] = {}
             for bucket, values in line.items():
-                self._into(wider, bucket // times, values)
+                self._into(wider, bucket if bucket == _NO_BUCKET else bucket // times, values)
             self.of[key] = wider
 
     def values(self, key: Hashable, buckets: Iterable[int], which: int = 0) -> list[int | None]:

@@ -57,7 +57,7 @@ RESERVED_CLASSES: Final = frozenset(
 )
 """What message classes hold beside their structs, and what the type stub imports."""
 
-SECRET_TYPES: Final = {
+SECRET_TYPES: Final[dict[str, tuple[str, ...]]] = {
     "always": ("string", "bytes", "records"),
     "config": ("string",),
     "frame": ("bytes",),

@@ -47,20 +47,23 @@ PASSWORDS: Final = frozenset(
 )
 """Every entry that Kafka declares as ``PASSWORD``."""
 
-_KNOWN: Final = re.compile(rf"(?:.*\.)?(?:{'|'.join(map(re.escape, sorted(PASSWORDS)))})|scram-sha-\d+", re.DOTALL)
+# Patterns are compiled when they are first used: it takes longer than to import most packages of kwire.
+_compiled = functools.cache(re.compile)
 
-_LOOKS: Final = re.compile(
+_KNOWN: Final = rf"(?s:(?:.*\.)?(?:{'|'.join(map(re.escape, sorted(PASSWORDS)))})|scram-sha-\d+)"
+
+_LOOKS: Final = (
     r"passw|passphrase|pwd|secret|token|credential|jaas|hmac|licen[cs]e|user\.?info|authorization"
     r"|(?:private|access|api|account)[._-]?key|(?:^|[._-])(?:pass|jwt|sas)(?:[._-]|$)|key$|connection[._-]?string"
 )
-_ABOUT: Final = re.compile(
+_ABOUT: Final = (
     r"[._-](?:ms|seconds|bytes|length|size|count|iterations|algorithm|type|class|file|location|path|dir|url|uri"
     r"|endpoint|enabled?|client[._-]id)$"
 )
 """How a name ends that speaks of a secret and is none."""
 
-_VALUE: Final = re.compile(
-    r"LoginModule\s+(?:required|requisite|sufficient|optional)"
+_VALUE: Final = (
+    r"(?i:LoginModule\s+(?:required|requisite|sufficient|optional)"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY"
     r"|://[^/\s:@]*:[^/\s@]+@"
     r"|jdbc:oracle:\w{1,16}:[^/\s:@]*/[^\s@]{1,128}@"
@@ -68,8 +71,7 @@ _VALUE: Final = re.compile(
     r"|(?:password|passwd|passphrase|\bpass|\bpwd|secret|token|credentials?|stored_key|server_key|"
     r"(?:private|access|api|account|shared)[._-]?key|sig(?:nature)?)[\"']?\s*[=:]"
     r"|(?:^\s*|authorization[\"']?\s*[=:][\s\"']*)(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
-    r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,}",
-    re.IGNORECASE,
+    r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,})"
 )
 """A login module with its options, a private key, a URL with a password (Oracle's has its own form), a signed token,
 options with a password, an ``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
@@ -94,7 +96,7 @@ def is_secret(
     """
     if sensitive or config_type == PASSWORD:
         return True
-    if isinstance(value, str) and _VALUE.search(value):
+    if isinstance(value, str) and _compiled(_VALUE).search(value):
         return True
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         return True
@@ -106,6 +108,6 @@ def _names_a_secret(name: str, is_logger: bool) -> bool:
     """Whether an entry of this name is secret whatever its value: kept, since an entry is asked for again with each of
     its synonyms, which may be thousands of times shorter than its name."""
     small = name.strip().lower()
-    if _KNOWN.fullmatch(small):
+    if _compiled(_KNOWN).fullmatch(small):
         return True
-    return not is_logger and _LOOKS.search(small) is not None and _ABOUT.search(small) is None
+    return not is_logger and bool(_compiled(_LOOKS).search(small)) and not _compiled(_ABOUT).search(small)

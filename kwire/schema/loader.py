@@ -81,7 +81,7 @@ class Catalog:
         self._api_names: dict[int, str] = {}
         self._loaded: dict[str, Message] = {}
         self._by_key: dict[tuple[str, int], Message | None] = {}
-        self.generation = 0
+        self.generation: int = 0
         """How many folders were loaded: what was made of all messages is out of date when it has changed."""
 
     # -- questions

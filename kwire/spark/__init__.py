@@ -11,7 +11,7 @@ package makes Spark's workers run the same Python as the driver (``kwire.spark.w
 This is the only package that imports pyspark. The parts: ``source`` (the data source), ``streaming`` and ``growing``
 (streams), ``files`` (what a path stands for), ``functions`` (column functions), ``chunks`` (streams without packets),
 ``events`` (CloudEvents and Hono), ``answers`` (audit, findings, lineage), ``sessions`` (of Fetch), ``workers`` (their
-Python).
+Python), ``daemon`` (which forks them).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kwire.errors import MissingExtraError
 
 try:
     import pyspark
-except ImportError as missing:
-    raise MissingExtraError("kwire.spark", "spark") from missing
+except ImportError as _missing:
+    raise MissingExtraError("kwire.spark", "spark") from _missing
 
 from kwire.spark.workers import prefer_drivers_python, use_drivers_python
 
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     )
     from kwire.spark.exports import export
     from kwire.spark.functions import api_name, decode_records, decode_request, decode_response, sql_functions
+    from kwire.spark.options import schema_of, table_schema
     from kwire.spark.sessions import fetch_sessions, share_sessions
-    from kwire.spark.source import KwireDataSource, schema_of, table_schema
+    from kwire.spark.source import KwireDataSource
 
 __all__ = [
     "KwireDataSource",
@@ -95,9 +96,9 @@ _LAZY = {
     "hono_violations": "kwire.spark.events",
     "lineage": "kwire.spark.answers",
     "read": "kwire.spark.across",
-    "schema_of": "kwire.spark.source",
+    "schema_of": "kwire.spark.options",
     "sql_functions": "kwire.spark.functions",
-    "table_schema": "kwire.spark.source",
+    "table_schema": "kwire.spark.options",
     "telemetry_violations": "kwire.spark.events",
 }
 

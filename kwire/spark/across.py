@@ -17,11 +17,10 @@ its files one after the other (``one_by_one``).
 
 Rules kept here:
 
-- Captures are put in order by the time of their first packet, then by their name. What is none, or damaged, is a row
-  with ``status`` ``bad_file``; the connections of the others go on as if its packets had been lost.
+- What is no capture, or damaged, is a row with ``status`` ``bad_file``; the connections of the others go on as if its
+  packets had been lost. ``kwire.spark.sensors`` says which files belong together, and puts them in order.
 - Where a file was found damaged is the same in all stages (``File.broken``): the others go on from what was known of
   it. What cannot be read for another reason fails the task, or the query.
-- Captures of several sensors that see the same connection are kept apart: ``sensor`` says which file is whose.
 - Every task gives the same again when it is run again: nothing depends on which comes first, or on how many there are.
 """
 
@@ -29,23 +28,23 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import groupby
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
-from warnings import warn
 
 import pyarrow as pa
 
-from kwire.errors import KwireError
+from kwire.options import READ
+from kwire.spark.arrow import mapped, packed, unpacked
+from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
 from kwire.spark.partitioned import INFER
-from kwire.spark.workers import begin_task, of_file, plainly
+from kwire.spark.reader import BAD_FILE, FileReader
+from kwire.spark.sensors import Sensor, parts_of, wholes
+from kwire.spark.workers import context_of, of_file
 from kwire.tables.definition import CaptureTable
 
 if TYPE_CHECKING:
@@ -56,27 +55,9 @@ if TYPE_CHECKING:
     from kwire.capture.parts import Part
     from kwire.capture.splits import Split
     from kwire.limits import Limits
-    from kwire.spark.files import Broken, File
-    from kwire.spark.source import Options
+    from kwire.spark.files import File
 
-__all__ = [
-    "Sensor",
-    "Whole",
-    "begin_of",
-    "check",
-    "mapped",
-    "one_by_one",
-    "packed",
-    "parts_of",
-    "read",
-    "sensor_of",
-    "unpacked",
-    "wholes",
-]
-
-Sensor = int | str | Callable[[str], str] | None
-"""Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
-first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+__all__ = ["read"]
 
 LEAST_PART: Final = 4 << 20
 """Bytes of small files that are read by one task, at least: what a task costs besides is more than reading them."""
@@ -91,10 +72,6 @@ LARGEST_SPLIT: Final = 1 << 30
 BUCKETS: Final = 64
 """Tasks of the chain, of each sensor, at most: connections are shared out between them. More than run at once would
 cost and bring nothing: each has its own row of every file."""
-HEAD: Final = 64 << 10
-"""Bytes of a file that the driver reads to know when it begins."""
-OPENED_AT_ONCE: Final = 16
-
 ACCOUNT: Final = "account"
 """A table that has this column by name is filled in by what comes before (``kwire.tables.subscribed``)."""
 COMMITTED: Final = "committed_offset"
@@ -122,152 +99,6 @@ _STATES = pa.schema(
         pa.field("answers", pa.binary()),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The captures of one sensor, in order of time."""
-
-    files: tuple[File, ...]
-    places: tuple[int, ...]
-    """Their places in the data set."""
-
-
-def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
-    """The captures of each sensor, in order of the time of their first packets; files of none come first.
-
-    ``most``: files of more bytes are given as several splits. Opens the files. Raises ``KwireError`` for a ``sensor``
-    that says nothing of a file.
-    """
-    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        begun = list(pool.map(begin_of, files))
-        files = [replace(file, broken=broken) for file, (_, broken) in zip(files, begun, strict=True)]
-        splits = list(pool.map(lambda file: [file] if most is None else file.splits(most), files))
-    begins = [begin for begin, _ in begun]
-    of: dict[str, list[tuple[int, str, list[File]]]] = {}
-    for file, begin, parts in zip(files, begins, splits, strict=True):
-        of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, parts))
-    _warn_of_dates(of, files, sensor)
-    found = []
-    place = 0
-    for _, some in sorted(of.items()):
-        some.sort(key=lambda one: one[:2])
-        whole = tuple(one for *_, parts in some for one in parts)
-        found.append(Whole(whole, tuple(range(place, place + len(whole)))))
-        place += len(whole)
-    return found
-
-
-def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
-    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each."""
-    from kwire.spark.files import in_groups
-
-    return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
-
-
-def begin_of(file: File) -> tuple[int, Broken | None]:
-    """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
-    wrong with a file that is damaged from its beginning on: where it belongs is not known then. Raises ``KwireError``
-    where it cannot be read for another reason."""
-    from kwire.capture.compressed import DamagedError
-    from kwire.capture.containers import first_time
-    from kwire.spark.files import Broken
-
-    head, broken = b"", None
-    try:
-        with of_file(file.name), file.open() as stream:
-            # A stream may give less than it is asked for.
-            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
-                head += more
-    except DamagedError as error:
-        if not head:
-            broken = Broken(0, str(error))
-    begin = first_time(head)
-    return -(1 << 63) if begin is None else begin, broken
-
-
-def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
-    """Whose file this is. Raises ``KwireError`` where ``sensor``, the value of ``option``, does not say it."""
-    if sensor is None:
-        return ""
-    if callable(sensor):
-        return str(sensor(name))
-    if isinstance(sensor, int):
-        folders = PurePosixPath(name).parts[:-1]
-        if not 0 < sensor <= len(folders):
-            raise KwireError(f"{name} has no folder {sensor} levels up: the option {option!r}")
-        return folders[-sensor]
-    try:
-        found = re.search(sensor, name)
-    except re.error as error:
-        raise KwireError(f"the option {option!r} is no pattern: {error}") from None
-    of: str | None = None if found is None else found.group(1) if found.re.groups else found.group()
-    if of is None:
-        raise KwireError(f"the option {option!r}: nothing in {name} matches {sensor!r}")
-    return of
-
-
-_DATED: Final = re.compile(
-    r"(?:date|day|dt|ds|hour|hr|month|year|time)=.*"
-    r"|.*(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:\d\d){0,3}(?!\d).*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Names that say a time: ``date=2026-11-22``, ``20261122``."""
-_CALENDAR: Final = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/\d{1,2}){0,2})?", re.DOTALL)
-"""Folders that do, one in the other: ``2026/11/22``."""
-
-
-def _warn_of_dates(of: Iterable[str], files: Sequence[File], sensor: Sensor) -> None:
-    """Warns where all sensors that were found are dates: connections end with the folder of a day then, and sensors
-    that share it are taken for one."""
-    if sensor is None or callable(sensor) or not files:
-        return
-    names = list(of)
-
-    def dated(file: File, level: int) -> bool:
-        folders = PurePosixPath(file.name).parts[:-1]
-        return 0 < level < len(folders) and bool(
-            _DATED.fullmatch(folders[-level]) or _CALENDAR.fullmatch("/".join(folders[: len(folders) - level + 1]))
-        )
-
-    if isinstance(sensor, str):
-        if all(map(_DATED.fullmatch, names)):
-            warn(f"{_such(names)}: give a pattern that finds the name of the sensor", stacklevel=2)
-    elif all(dated(file, sensor) for file in files):
-        level = sensor
-        while dated(files[0], level):
-            level += 1
-        folders = PurePosixPath(files[0].name).parts[:-1]
-        better = f": sensor={level} is {folders[-level]!r}" if level < len(folders) else ""
-        warn(f"{_such(names)}: the option is a level of folders, counted from the file{better}", stacklevel=2)
-
-
-def _such(names: Sequence[str]) -> str:
-    shown = ", ".join(sorted(names)[:3])
-    return f"the option 'sensor' finds dates ({shown}), so connections are cut where a folder ends"
-
-
-def check(table: Any) -> None:
-    """Raises ``KwireError`` for a table that cannot be read across files."""
-    if not isinstance(table, CaptureTable) or table.of_one_file:
-        raise KwireError(
-            f"the table {table.name} has rows of whole files, which cannot be put together yet: read each file alone"
-        )
-
-
-# --- one after the other ----------------------------------------------------------------------------------------------
-
-Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
-
-
-def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
-    """The rows of the captures of one sensor, read in order, each from where the one before it was.
-
-    ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
-    from kwire.capture.across import in_order
-
-    for file, (part, ended) in zip(whole.files, in_order(whole.places), strict=True):
-        yield from decode(file, part, ended)
 
 
 # --- all at once ------------------------------------------------------------------------------------------------------
@@ -300,14 +131,12 @@ def read(
     from pyspark.sql import SparkSession as Session
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kwire.spark.source import READ, Options, spark_schema, texts
-
     spark = spark or Session.active()
     named = [paths] if isinstance(paths, str) else list(paths)
     given = texts({INFER: spark.conf.get(f"spark.sql.sources.{INFER}.enabled", None), **options}, READ)
-    checked = Options.of({**given, "table": table, "paths": json.dumps(named)})
+    checked = Options.of({**given, "table": table, PATHS: json.dumps(named)})
     definition = checked.definition
-    check(definition)
+    check_across(definition)
     schema = spark_schema(definition, asked=True)
     names = (definition.schema if columns is None else definition.chosen(columns)).names
     files = checked.files()
@@ -317,7 +146,7 @@ def read(
     if not files:
         return spark.createDataFrame([], schema)
     total, first = sum(file.size or 0 for file in files), _at_once(spark, _first_parallelism)
-    most = checked.most or _split_bytes(total, first)
+    most = checked.values["maxSplitBytes"] or _split_bytes(total, first)
     some = wholes(files, sensor, most)
     if part_bytes is None:
         part_bytes = max(LEAST_PART, min(most, total // (PARTS_AT_ONCE * first)))
@@ -355,12 +184,8 @@ be the same, or the same frame has not the same number."""
 
 def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parallelism) -> int:
     """Tasks that run at once, where Spark says it; with Spark Connect it does not."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return asked(spark.sparkContext)
-    except PySparkException:
-        return BUCKETS
+    context = context_of(spark)
+    return BUCKETS if context is None else asked(context)
 
 
 def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:
@@ -369,8 +194,6 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders:
     Only the few frames that such a table is made of come together there; all are decoded where the others are.
     """
     from pyspark.sql.types import LongType, StructField, StructType
-
-    from kwire.spark.source import spark_schema
 
     only = work.options.only
     status = None if only is None else only.status
@@ -384,31 +207,7 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders:
     ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
     made = StructType([*spark_schema(definition).fields, *folders])
     names = tuple(one.name for one in folders)
-    return mapped(ordered, _Filling(work.options.limits, made, status, names).rows, made)
-
-
-def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> DataFrame:
-    """``frame.mapInArrow(function, schema)``, which asks for pandas and does not use it: the same without it."""
-    from pyspark.errors import PySparkImportError
-
-    function = partial(_task, function)
-    try:
-        return frame.mapInArrow(function, schema)
-    except PySparkImportError:
-        from pyspark.sql import DataFrame as Frame
-        from pyspark.sql.udf import _create_udf
-        from pyspark.util import PythonEvalType
-
-        made: Any = _create_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-        column = made(*(frame[name] for name in frame.columns))
-        java: Any = frame._jdf
-        return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
-
-
-@plainly
-def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
-    begin_task()
-    yield from function(batches)
+    return mapped(ordered, _Filling(work.options.values["limits"], made, status, names).rows, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,8 +285,7 @@ class _Work:
     """Whether parts are to know what later ones answer to their Produce requests."""
 
     def _how(self) -> dict[str, Any]:
-        one = self.options
-        return {"ports": one.ports, "vxlan_ports": one.vxlan_ports, "keys": one.beside()["keys"]}
+        return {**self.options.traffic, "keys": self.options.beside()["keylog"]}
 
     def scanned(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The edges of each part, in buckets."""
@@ -602,8 +400,6 @@ class _Decoding:
             yield from self._decoded(place, rows)
 
     def _decoded(self, place: int, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        from kwire.spark.source import FileReader
-
         found = _part(place, rows, self.work.files.split(place))
         if found is None:
             return
@@ -651,7 +447,6 @@ class _Filling:
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        from kwire.spark.source import BAD_FILE
         from kwire.tables.client_metrics import rows_of
         from kwire.tables.subscribed import Judge
 
@@ -704,22 +499,3 @@ def _part(
         answers=pa.concat_tables(answers) if answers else None,
     )
     return part, said["broken"]
-
-
-def packed(table: pa.Table) -> bytes:
-    """A table as compressed bytes.
-
-    Compressed as a whole: of tables of few rows and some hundred columns, as states are, each buffer alone takes ten
-    times as long, and comes out twice as large.
-    """
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as compressed, pa.ipc.new_stream(compressed, table.schema) as writer:
-        writer.write_table(table)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
-
-
-def unpacked(data: bytes) -> pa.Table:
-    """The table that ``packed`` made bytes of. Raises ``pyarrow.ArrowException``, ``OSError``."""
-    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as whole, pa.ipc.open_stream(whole.read()) as reader:
-        return reader.read_all()

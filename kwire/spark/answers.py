@@ -2,9 +2,9 @@
 the commands of these names.
 
 Strategy: for an audit what records say is counted by connection and joined to it, and the connections of a client come
-together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic or by
-group: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go through them
-there. Lineage is sums alone. Nothing is collected on the driver.
+together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic, by
+group or by broker: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go
+through them there. Lineage is sums alone. Nothing is collected on the driver.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def findings(
 
     from kwire.report.findings import RULES, SCHEMA, needed
     from kwire.report.findings import Thresholds as Usual
-    from kwire.spark.across import mapped
+    from kwire.spark.arrow import mapped
 
     names = list(RULES) if rules is None else list(rules)
     try:
@@ -147,14 +147,17 @@ def findings(
         raise KwireError("no rule has its tables: they are frames, partitions, calls, connections and records")
     use_drivers_python(next(iter(tables.values())).sparkSession)
     made: DataFrame | None = None
-    for together, key in (("client", _by_client), ("topic", _by_topic), ("group", _by_group)):
+    for together, key in _TOGETHER.items():
         chosen = [name for name in names if RULES[name].together == together]
         columns = {name: wanted for name, wanted in needed(chosen).items() if name in tables} if chosen else {}
         rows: DataFrame | None = None
         for table, wanted in columns.items():
             one = _with_all(tables, table).select(*wanted)
             if key is _by_topic and table == "calls":
-                one = _of_transactions(one, _by_topic(tables["partitions"].where("api_name = 'TxnOffsetCommit'")))
+                commits = tables["partitions"].where("api_name IN ('OffsetCommit', 'TxnOffsetCommit')")
+                one = _of_transactions(one, _by_topic(commits)).unionByName(_of_clusters(one, _by_topic(commits)))
+            elif key is _by_client and "client_host" not in wanted:
+                one = one.join(_clients(tables), ["capture", "connection"])
             else:
                 one = key(one)
             parts = [F.struct(*wanted).alias(name) if name == table else F.lit(None).alias(name) for name in columns]
@@ -190,6 +193,12 @@ def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
     return rows
 
 
+def _clients(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Whose connections are, for tables that do not say so."""
+    of = ["capture", "connection"]
+    return tables["connections"].select(*of, _column("client_host").alias("key")).dropDuplicates(of)
+
+
 def _by_client(rows: DataFrame) -> DataFrame:
     return rows.withColumnRenamed("client_host", "key").withColumn("client_host", _column("key"))
 
@@ -207,9 +216,17 @@ def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
         "direction = 'request' AND transactional_id IS NOT NULL "
         "AND api_name IN ('TxnOffsetCommit', 'EndTxn', 'InitProducerId')"
     )
+    commits = commits.where("api_name = 'TxnOffsetCommit'")
     frame = ["capture", "connection", "frame"]
     names = calls.select(*frame, "transactional_id").join(commits.select(*frame, "key"), frame)
     return calls.join(names.select("transactional_id", "key").distinct(), "transactional_id")
+
+
+def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
+    """What says to which cluster a broker belongs, for each topic of which offsets are committed."""
+    told = calls.where("direction = 'response' AND cluster_id IS NOT NULL")
+    told = told.dropDuplicates(["cluster_id", "broker_host", "broker_port"])
+    return told.crossJoin(commits.select("key").distinct())
 
 
 def _by_group(rows: DataFrame) -> DataFrame:
@@ -220,6 +237,16 @@ def _by_group(rows: DataFrame) -> DataFrame:
     same = Window.partitionBy("capture", "connection", "correlation_id")
     rows = rows.where("api_name IN ('JoinGroup', 'LeaveGroup')")
     return rows.withColumn("key", F.max("group_id").over(same))
+
+
+def _by_broker(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows.withColumn("key", F.concat_ws(":", "broker_host", "broker_port"))
+
+
+_TOGETHER: Final = {"client": _by_client, "topic": _by_topic, "group": _by_group, "broker": _by_broker}
+"""What rows of rules come together by."""
 
 
 def _column(name: str) -> Column:
@@ -303,14 +330,15 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _accepted(parts: DataFrame) -> DataFrame:
-    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it."""
+    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it, by
+    numbers of frames, since a time may be null."""
     from pyspark.sql import functions as F  # noqa: N812
 
     of = ["capture", "connection", "correlation_id", "of_topic", "partition"]
     parts = parts.withColumn("of_topic", F.coalesce("topic", "topic_id"))
     told = parts.where("api_name = 'Produce' AND direction = 'response' AND error <> 'NONE'")
-    refused = told.select(*of, F.col("frame_timestamp").alias("refused_at"))
-    asked = parts.where("api_name = 'Produce' AND direction = 'request'").select(*of, "frame", "frame_timestamp")
-    before = asked.join(refused, of).where("frame_timestamp <= refused_at")
-    gone = before.groupBy(*of, "refused_at").agg(F.max_by("frame", "frame_timestamp").alias("frame"))
+    refused = told.select(*of, F.col("frame").alias("refused_in"))
+    asked = parts.where("api_name = 'Produce' AND direction = 'request'").select(*of, "frame")
+    before = asked.join(refused, of).where("frame < refused_in")
+    gone = before.groupBy(*of, "refused_in").agg(F.max("frame").alias("frame"))
     return parts.join(gone.select(*of, "frame"), [*of, "frame"], "left_anti")

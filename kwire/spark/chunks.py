@@ -22,14 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.errors import KwireError
-from kwire.spark.across import check, mapped
+from kwire.options import CHUNKS
+from kwire.spark.arrow import mapped
+from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from kwire.capture.chunks import Chunk
-    from kwire.spark.source import Options
 
     ColumnOrName = Column | str
 
@@ -62,9 +63,9 @@ def decode_frames(
     (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
     ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
     is the client is found out by what they send. ``time``: a timestamp, or a number since 1970 with its ``time_unit``
-    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and count as 1970. ``payload``: the bytes; null and
-    empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the tracer
-    counts them: bytes that it has lost are ``gap`` rows then.
+    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and the times of their rows are null. ``payload``: the bytes;
+    null and empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the
+    tracer counts them: bytes that it has lost are ``gap`` rows then.
     ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
     data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
 
@@ -74,11 +75,9 @@ def decode_frames(
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructField, StructType
 
-    from kwire.spark.source import CHUNKS, Options, spark_schema, texts
-
-    checked = Options.of({**texts(options, CHUNKS), "table": table, "paths": json.dumps(["chunks"])})
+    checked = Options.of({**texts(options, CHUNKS), "table": table, PATHS: json.dumps(["chunks"])})
     definition = checked.definition
-    check(definition)
+    check_across(definition)
     checked.beside()
     try:
         names = definition.chosen(columns).names
@@ -161,15 +160,10 @@ class _Work:
         source = Chunks(_chunks(batches, values), self.requests)
         found = read(
             source,
-            {one.table: ["connection", *(name for name in self.names if name != "connection")]},
-            ports=one.ports if self.requests is None else (BROKER_PORT,),
-            limits=one.limits,
-            secrets=one.secrets,
-            payloads=one.payloads,
-            api=one.api,
-            direction=one.direction,
-            only=one.only,
+            {one.definition.name: ["connection", *(name for name in self.names if name != "connection")]},
+            ports=one.values["ports"] if self.requests is None else (BROKER_PORT,),
             part=Part(place=place),
+            **one.content,
             **one.beside(),
         )
         for _, batch in found:
@@ -188,15 +182,13 @@ def _chunks(batches: Iterable[pa.RecordBatch], values: dict[Any, Any]) -> Iterat
     """The chunks in some batches; ``values`` becomes the connections as they were given."""
     from kwire.capture.chunks import Chunk
 
-    latest = 0
     for batch in batches:
         connections = batch.column("connection").to_pylist()
         rest = (batch.column(name).to_pylist() for name in ("side", "time", "payload", "position"))
         for connection, side, time, payload, position in zip(connections, *rest, strict=True):
             key = _hashable(connection)
             values.setdefault(key, connection)
-            latest = latest if time is None else time
-            yield Chunk(key, side, latest, payload, position)
+            yield Chunk(key, side, time, payload, position)
 
 
 def _hashable(value: Any) -> Any:

@@ -35,8 +35,11 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from kwire.errors import KwireError, MissingExtraError
 from kwire.naming import public
 from kwire.opening import create_file, replaced
+from kwire.options import EXPORT
 from kwire.spark.files import filesystem_of, put
-from kwire.spark.source import BAD_FILE, EXPORT, PATHS, TABLE, FileReader, KwireDataSource, texts
+from kwire.spark.options import PATHS, texts
+from kwire.spark.reader import BAD_FILE, FileReader
+from kwire.spark.source import KwireDataSource
 from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
@@ -71,8 +74,6 @@ _ESCAPED: Final = {ord(one): f"%{ord(one):02X}" for one in (*map(chr, range(0x20
 """What Spark escapes in names of folders (``ExternalCatalogUtils.escapePathName``), and NUL, which no name can have."""
 _LONGEST: Final = 255
 """Bytes of the name of a folder."""
-_FOLDERS: Final = ("string", "bigint", "int", "smallint", "tinyint", "boolean")
-"""Types of columns whose values can be names of folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def export(
     """
     if not output.strip() and form != "iceberg":
         raise KwireError("no output: give export() a folder")
-    source = KwireDataSource({**texts(options or {}, EXPORT), TABLE: table, PATHS: _as_json(paths)})
+    source = KwireDataSource({**texts(options or {}, EXPORT), "table": table, PATHS: _as_json(paths)})
     schema = source.schema()
     partition_by = [partition_by] if isinstance(partition_by, str) else partition_by
     if columns is not None:
@@ -164,10 +165,15 @@ def export(
 
 
 def session_for(name: str, master: str | None) -> SparkSession:
-    """The session that there is, or one of this name, on ``master`` where Spark's settings are not to say."""
+    """The session that there is, or one of this name, on ``master`` where Spark's settings are not to say.
+
+    A ``master`` that begins with ``sc://`` is a server of Spark Connect, whose settings are its own."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name).config("spark.log.level", "ERROR")
+    builder = SparkSession.builder.appName(name)
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    builder = builder.config("spark.log.level", "ERROR")
     return (builder if master is None else builder.master(master)).getOrCreate()
 
 

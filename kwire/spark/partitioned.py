@@ -56,12 +56,10 @@ if TYPE_CHECKING:
 
     from kwire.spark.files import File, Pairs
 
-__all__ = ["INFER", "NULL", "OPTIONS", "Folders", "check_type", "is_decided", "may_hold", "on_columns"]
+__all__ = ["INFER", "NULL", "Folders", "check_type", "is_decided", "may_hold", "on_columns"]
 
-BASE, INFER, ZONE = OPTIONS = ("basePath", "partitionColumnTypeInference", "timeZone")
-"""Options of partition columns. The first and the last have the names of Spark's own sources, the other one that of
-Spark's setting ``spark.sql.sources.partitionColumnTypeInference.enabled``."""
-
+INFER: Final = "partitionColumnTypeInference"
+"""An option, and the last word of Spark's setting ``spark.sql.sources.partitionColumnTypeInference.enabled``."""
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder that stands for null."""
 
@@ -100,18 +98,12 @@ class Folders:
     """The time zone of timestamps that do not say it."""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Folders:
-        """From options by their names in small letters. Raises ``KwireError`` for a value that is none."""
-        infer, zone = options.get(INFER.lower(), "true").lower(), options.get(ZONE.lower(), "UTC").strip()
-        if infer not in ("true", "false"):
-            raise KwireError(f"not {options[INFER.lower()]!r}: the option {INFER!r} is true or false")
+    def of(cls, values: Mapping[str, Any]) -> Folders:
+        """From values of options (``kwire.options``). Raises ``KwireError`` for a time zone that is none."""
+        zone = values["timeZone"].strip()
         _zone(zone)
-        return cls(
-            on=options.get("recursivefilelookup", "").lower() != "true",
-            base=options.get(BASE.lower()),
-            infer=infer == "true",
-            zone=zone,
-        )
+        on = values["recursiveFileLookup"] is not True
+        return cls(on=on, base=values["basePath"], infer=values[INFER], zone=zone)
 
     def columns(self, files: Iterable[File], taken: Iterable[str]) -> list[types.StructField]:
         """The partition columns of ``files``, but for those that the table has: ``taken``.
@@ -315,7 +307,9 @@ def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise KwireError(f"no time zone {name!r}: the option {ZONE!r} is one such as Europe/Berlin or +02:00") from None
+        raise KwireError(
+            f"no time zone {name!r}: the option 'timeZone' is one such as Europe/Berlin or +02:00"
+        ) from None
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------

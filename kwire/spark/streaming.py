@@ -1,9 +1,10 @@
 """``spark.readStream.format("kwire")``: the tables of a folder that keeps growing.
 
-Which files a batch has, and what the checkpoint keeps, is in ``kwire.spark.growing``. Here is what Spark asks for: the
-driver lists the folder (``latestOffset``, once a second at most) and names the files of a batch (``partitions``), the
-workers read them as they read those of ``spark.read``, each alone; with ``across`` those of each sensor one after the
-other, from where the batch before it was (``kwire.spark.carried``).
+Which files a batch has, and what the checkpoint keeps, is in ``kwire.spark.discovery``. Here is what Spark asks for:
+
+- The driver lists the folder (``latestOffset``, once a second at most) and names the files of a batch (``partitions``).
+- The workers read them as they read those of ``spark.read``, each alone. With ``across`` they read those of each sensor
+  one after the other, from where the batch before it was (``kwire.spark.checkpoint``).
 
 Rules kept here:
 
@@ -23,17 +24,17 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
-from kwire.spark.across import Whole, sensor_of, wholes
-from kwire.spark.carried import Carried, batch_of
-from kwire.spark.growing import Memory, Waiting, files_of, first_offset, names_of
-from kwire.spark.source import FilePartition, FileReader
+from kwire.spark.checkpoint import Carried, batch_of
+from kwire.spark.discovery import Memory, Waiting, files_of, first_offset, names_of
+from kwire.spark.reader import FilePartition, FileReader
+from kwire.spark.sensors import Whole, sensor_of, wholes
 from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kwire.spark.files import File
-    from kwire.spark.source import Options
+    from kwire.spark.options import Options
 
 __all__ = ["StreamReader"]
 
@@ -57,10 +58,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self.options = options
-        self.files = FileReader(options, schema)
+        self.files: FileReader = FileReader(options, schema)
         stream = options.stream
         self._carried = None
-        if options.across and stream.state is not None:
+        if options.values["across"] and stream.state is not None:
             self._carried = Carried(stream.state, int(stream.timeout * 1e9), options.stores)
         self._waiting = Waiting(options.stream)
         self._listed: list[File] = []
@@ -112,8 +113,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start.get(CARRIES):
             self._carried.check()
         made: list[InputPartition] = [FilePartition((one,)) for one in files if one.trouble is not None]
-        for whole in wholes([one for one in files if one.trouble is None], self.options.sensor):
-            sensor = sensor_of(whole.files[0].name, self.options.sensor)
+        for whole in wholes([one for one in files if one.trouble is None], self.options.values["sensor"]):
+            sensor = sensor_of(whole.files[0].name, self.options.values["sensor"])
             made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
         return made
 

@@ -6,7 +6,8 @@ the JVM takes it from its own environment, which it inherits when it is launched
 is imported, and what is set already (by the user, ``spark-submit`` or a platform) is left alone.
 
 The one case in which that is too late, a context that was started before the import, is repaired by
-``use_drivers_python`` for a local master. On a cluster, the executors' Python is the cluster's affair.
+``use_drivers_python`` for a local master. On a cluster, the executors' Python is the cluster's affair, and with Spark
+Connect the workers' is the server's.
 
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
 
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kwire.errors import CaptureError, KwireError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "LEAST_MEMORY",
     "LackError",
     "begin_task",
+    "context_of",
     "lack",
     "of_file",
     "plainly",
@@ -63,9 +66,21 @@ def prefer_drivers_python() -> None:
             os.environ[name] = sys.executable
 
 
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """The context of a session. None with Spark Connect, where the server has it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
+
+
 def use_drivers_python(spark: SparkSession) -> None:
     """Makes a local context that runs already start its workers with the driver's Python."""
-    context = spark.sparkContext
+    context = context_of(spark)
+    if context is None:
+        return
     if (context.master or "").startswith("local") and os.environ.get("PYSPARK_PYTHON") == sys.executable:
         context.pythonExec = sys.executable
 

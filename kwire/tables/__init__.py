@@ -25,7 +25,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final, Literal, overload
 
-from kwire.errors import MissingExtraError
+from kwire.errors import needed
 
 if TYPE_CHECKING:
     from kwire.tables.definition import CaptureTable, LogTable, Table
@@ -79,12 +79,8 @@ def table(name: str, kind: Kind = CAPTURE) -> Table:
     module = _MODULES[kind].get(name)
     if module is None:
         raise ValueError(f"no table {name!r}: there are {', '.join(_MODULES[kind])}")
-    try:
+    with needed("reading captures and log segments", "capture"):
         found: Table = importlib.import_module(f"{__name__}.{module}").TABLE
-    except ModuleNotFoundError as missing:
-        if missing.name in ("numba", "numpy", "pyarrow"):
-            raise MissingExtraError("reading captures and log segments", "capture") from None
-        raise
     return found
 
 

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.kernels.programs import length_column, value_column
-from kwire.kernels.records import CODEC, DELETE_HORIZON
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.records.crc import WRONG_CHECKSUM
 from kwire.tables import columns, showing
@@ -32,6 +31,7 @@ from kwire.tables.definition import CaptureTable, words
 from kwire.tables.locating import Failure
 from kwire.tables.records import ASKED, R_RECORDS, SET, WORDS, Place, Records, RecordStatus
 from kwire.tables.showing import Column
+from kwire.wire import CODEC, DELETE_HORIZON
 
 if TYPE_CHECKING:
     from kwire.records.columnar import Batches as FoundBatches

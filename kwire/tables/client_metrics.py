@@ -61,7 +61,7 @@ ATTRIBUTES: Final = pa.map_(pa.string(), pa.string())
 SCHEMA: Final = pa.schema(
     [
         *KEY,
-        pa.field("timestamp", TIMESTAMP, nullable=False),
+        pa.field("timestamp", TIMESTAMP),
         pa.field("client_id", pa.string()),
         pa.field("client_instance_id", pa.string()),
         pa.field("subscription_id", pa.int32()),
@@ -165,9 +165,9 @@ class _Maker(Maker):
         check_installed()
         self._name = run.name
         self._schema = schema
-        self._limits = run.limits
+        self._limits = run.options["limits"]
         self._only = run.only
-        self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.limits))
+        self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
             self._judge.other_capture()
         # What comes later judges, of this capture and of others.
@@ -190,7 +190,7 @@ class _Maker(Maker):
                 "capture": self._name,
                 "connection": frame.connection,
                 "frame": frame.number,
-                "timestamp": frame.time // 1000,
+                "timestamp": None if frame.time is None else frame.time // 1000,
                 "client_id": frame.client_id,
             }
             if frames["status"][number] != Status.OK:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.options import CaptureOptions, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,18 +28,16 @@ class Run:
     """How one capture is read: what is the same for all the tables that are made of it.
 
     ``name``: for the column ``capture``. ``memory``: what tables remember from one capture to the next of a command or
-    job, each under its own name. ``limits``: what reading may use. ``secrets``: whether they are shown. ``payloads``:
-    whether bodies have their record sets. ``only``: which rows are wanted. ``topics``: names of topics by their ids, as
-    far as they are known. ``goes_on``: it is a part of a whole, and its connections are those of the parts before it.
-    ``later``: a part behind it is read with the same ``memory``. ``answers``: what parts behind it answer to Produce
-    requests of this one, where that is known (``committed.ANSWERS``).
+    job, each under its own name. ``options``: those of ``kwire.capture.read``, with defaults for what was not given.
+    ``only``: which rows are wanted. ``topics``: names of topics by their ids, as far as they are known. ``goes_on``: it
+    is a part of a whole, and its connections are those of the parts before it. ``later``: a part after it is read with
+    the same ``memory``. ``answers``: what parts after it answer to Produce requests of this one, where that is known
+    (``committed.ANSWERS``).
     """
 
     name: str = ""
     memory: dict[str, Any] = field(default_factory=dict)
-    limits: Limits = DEFAULT_LIMITS
-    secrets: bool = False
-    payloads: bool = False
+    options: CaptureOptions = field(default_factory=lambda: settled({}))
     only: Filter | None = None
     topics: dict[bytes, str] = field(default_factory=dict)
     goes_on: bool = False
@@ -75,7 +73,8 @@ class Table:
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
     of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty where it has
     no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
-    ``schema``. ``asked``: further columns, which are there only where they are asked for by name.
+    ``schema``. ``asked``: further columns, which are there only where they are asked for by name. ``isolates``: its
+    rows are records, of which ``read_committed`` can leave some out.
     """
 
     name: str
@@ -84,6 +83,14 @@ class Table:
     shown: Sequence[Column]
     statuses: Mapping[str, str] = field(default_factory=dict)
     asked: Sequence[pa.Field] = ()
+    isolates: bool = False
+
+    def check_isolation(self) -> None:
+        """Raises ``ValueError`` where ``read_committed`` has nothing to leave out."""
+        if not self.isolates:
+            raise ValueError(
+                f"read_committed is for the tables whose rows are records (records, cloudevents, hono), not {self.name}"
+            )
 
     def chosen(self, columns: Iterable[str] | None) -> pa.Schema:
         """The schema of some columns, in the order given; None: all, a text: one. Raises ``ValueError`` for what is

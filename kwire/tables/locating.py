@@ -40,7 +40,7 @@ class Failure:
     """A frame that could not be read to its end: ``row`` is its number among the frames."""
 
     def __init__(self, rows: Array, failure: Any, programs: ProgramSet) -> None:
-        self.row = int(rows[failure["job"]])
+        self.row: int = int(rows[failure["job"]])
         self._failure = failure
         self._programs = programs
 

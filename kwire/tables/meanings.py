@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kwire.capture.frames import Frames
 from kwire.events.columns import PLACE, RENAMED
+from kwire.limits import Limits
 from kwire.tables.definition import Maker, Run
 from kwire.tables.records import SCHEMA as RECORDS
 from kwire.tables.records import Records
@@ -38,7 +39,7 @@ class OfRecords(Maker):
 
     def __init__(self, schema: pa.Schema, run: Run, needed: Iterable[str]) -> None:
         self.schema = schema
-        self.limits = run.limits
+        self.limits: Limits = run.options["limits"]
         place = (_NAMES[one] for one in schema.names if one in _NAMES)
         columns = dict.fromkeys([*place, *needed])
         self._records = Records(pa.schema([RECORDS.field(one) for one in columns]), run, MOST_BYTES, names=True)
@@ -46,6 +47,9 @@ class OfRecords(Maker):
     def of_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that some records give."""
         raise NotImplementedError
+
+    def notes(self) -> list[str]:
+        return self._records.notes()
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
         for records in self._records.batches(frames):

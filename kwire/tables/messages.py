@@ -68,10 +68,10 @@ class _Kind:
 class _Maker(Maker):
     def __init__(self, schema: pa.Schema, run: Run, kind: _Kind | None = None) -> None:
         self._capture = Capture(run.name)
-        self._shown = Shown(run.secrets, run.payloads, kind is not None)
+        self._shown = Shown(run.options["secrets"], run.options["payloads"], kind is not None)
         self._kind = kind
         self._texts: Bodies | None = None
-        self._limits = run.limits
+        self._limits = run.options["limits"]
         self._schema = schema
         self._decodes = not _DECODED.isdisjoint(schema.names)
         self._writes = "body" in schema.names

@@ -6,15 +6,16 @@ One pass over the capture makes any number of tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kwire.capture.reading import Reading
 from kwire.errors import CaptureError
-from kwire.limits import DEFAULT_LIMITS, Limits
+from kwire.options import CaptureOptions, FilterOptions, StreamedOptions, chosen, settled
 from kwire.tables import CAPTURE, EVENTS, names, table
 from kwire.tables.definition import CaptureTable, Maker, Run
 from kwire.tables.filters import Filter
-from kwire.wire import printable
+from kwire.tls import KeyLog
+from kwire.wire import parse_uuid, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kwire.capture.parts import Part
     from kwire.capture.reading import Source
     from kwire.capture.tracker import Tracker
-    from kwire.tls import KeyLog
 
 __all__ = ["Filter", "chosen_table", "of_capture", "read", "schema_of"]
 
@@ -63,43 +63,29 @@ def read(
     source: Source,
     tables: Mapping[str, Sequence[str] | None],
     *,
-    ports: Iterable[int] | None = None,
-    vxlan_ports: Iterable[int] | None = None,
     name: str = "",
-    progress: Callable[[int], None] | None = None,
-    window: int | None = None,
-    live: bool = False,
-    on_note: Callable[[str], None] | None = None,
-    memory: dict[str, Any] | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    secrets: bool = False,
-    payloads: bool = False,
-    api: str | None = None,
-    direction: str | None = None,
-    keys: KeyLog | None = None,
     part: Part | None = None,
-    only: Filter | None = None,
+    memory: dict[str, Any] | None = None,
+    learnt: dict[bytes, str] | None = None,
     on_end: Callable[[Tracker], None] | None = None,
     on_account: Callable[[list[Line]], None] | None = None,
-    topic_ids: Mapping[bytes, str] | None = None,
-    learnt: dict[bytes, str] | None = None,
-    dictionaries: bool = False,
+    **options: Unpack[CaptureOptions],
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
-    ``tables``: the names, each with the columns that are wanted of it (None: all). ``memory`` is what tables remember
-    from one capture to the next: a dict that is empty before the first and given again with each. ``part``: the capture
-    is that part of a whole. ``only``: which rows are wanted. ``on_end`` gets the tracker that has read it,
-    ``on_account`` what became of each byte (``kwire.capture.account``). ``topic_ids``: names of topics from elsewhere.
-    ``learnt``: likewise, and what this capture says of names is added to it (``part`` has its own).
-    The rest and the errors are those of ``kwire.capture.read``.
+    ``tables``: the names, each with the columns that are wanted of it (None: all). ``part``: the capture is that part
+    of a whole. ``memory`` is what tables remember from one capture to the next: a dict that is empty before the first
+    and given again with each. ``learnt``: likewise, names of topics by their ids, to which those that this capture says
+    are added (``part`` has its own). ``on_end`` gets the tracker that has read it, ``on_account`` what became of each
+    byte (``kwire.capture.account``). ``options`` and the errors are those of ``kwire.capture.read``.
     """
     from kwire.tables.columns import with_dictionaries
 
-    only = only or None
+    how = settled(options)
+    only = Filter.of(**chosen(how, FilterOptions)) or None
     topics = part.topics if part is not None else {} if learnt is None else learnt
-    for id_, called in (topic_ids or {}).items():
-        topics.setdefault(id_, called)
+    for id_, called in (how["topic_ids"] or {}).items():
+        topics.setdefault(id_ if isinstance(id_, bytes) else parse_uuid(id_).bytes, called)
     if memory is None:
         memory = {} if part is None else part.memory
     run = Run(
@@ -109,19 +95,19 @@ def read(
         goes_on=part is not None,
         later=part is not None and part.left is None,
         answers=None if part is None else part.answers,
-        limits=limits,
-        secrets=secrets,
-        payloads=payloads,
+        options=how,
         only=only,
         topics=topics,
     )
     makers: dict[str, Maker] = {}
-    forgets = live
+    forgets = how["live"]
     for one, columns in tables.items():
-        definition = chosen_table(one, api, direction, payloads=payloads)
+        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         forgets = forgets and not definition.of_one_file
         schema = definition.chosen(columns)
-        if dictionaries and definition.dictionaries:
+        if how["read_committed"]:
+            definition.check_isolation()
+        if how["dictionaries"] and definition.dictionaries:
             schema = with_dictionaries(schema)
         if only is None:
             makers[one] = definition.maker(schema, run)
@@ -130,39 +116,42 @@ def read(
             makers[one] = _Filtered(definition, schema, run, only)
     reading = Reading(
         source,
-        ports=ports,
-        vxlan_ports=vxlan_ports,
-        window=window,
-        live=live,
-        progress=progress,
         name=name,
-        keys=keys,
+        keys=KeyLog.of(how["keylog"]),
         part=part,
         account=on_account is not None,
         forgets=forgets,
+        **chosen(how, StreamedOptions),
     )
-    return _batches(reading, makers, name, on_note, on_end, on_account)
+    return _batches(reading, makers, name, how["on_note"], on_end, on_account)
 
 
 def read_in_order(
-    sources: Sequence[Source], tables: Mapping[str, Sequence[str] | None], names: Sequence[str], **how: Any
+    sources: Sequence[Source],
+    tables: Mapping[str, Sequence[str] | None],
+    names: Sequence[str],
+    **options: Unpack[CaptureOptions],
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of the captures that one was cut in, which come in order of time: those of the one.
 
-    ``how`` and the errors are those of ``read``; what is wrong with a capture is raised behind the rows of all of them.
+    ``options`` and the errors are those of ``read``; what is wrong with a capture is raised after the rows of all.
     """
+    how = settled(options)
+    how["keylog"] = KeyLog.of(how["keylog"])
+    only = Filter.of(**chosen(how, FilterOptions))
     for one, columns in tables.items():
-        definition = chosen_table(one, how.get("api"), how.get("direction"), payloads=how.get("payloads", False))
+        definition = chosen_table(one, how["api"], how["direction"], payloads=how["payloads"])
         definition.chosen(columns)
+        if how["read_committed"]:
+            definition.check_isolation()
         if definition.of_one_file:
             raise ValueError(f"the table {one} has rows of whole files, which cannot be put together yet")
-        if how.get("only"):
-            how["only"].check(definition)
+        only.check(definition)
     return _in_order(sources, tables, names, how)
 
 
 def _in_order(
-    sources: Sequence[Source], tables: Mapping[str, Sequence[str] | None], names: Sequence[str], how: dict[str, Any]
+    sources: Sequence[Source], tables: Mapping[str, Sequence[str] | None], names: Sequence[str], how: CaptureOptions
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     from kwire.capture.across import in_order
 

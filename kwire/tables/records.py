@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,12 +36,13 @@ from kwire.kernels.programs import Program, compile_program, job_column, length_
 from kwire.limits import BEYOND
 from kwire.log.internal import MAY_HIDE, of_metadata
 from kwire.protocol.secrets import METADATA_TOPIC, METADATA_TOPIC_ID
-from kwire.records.arrow_types import HEADERS, TIMESTAMP
+from kwire.records.arrow_types import RECORD_FIELDS, TIMESTAMP
 from kwire.records.budget import Budget
 from kwire.records.portions import MOST_BYTES
 from kwire.schema.keys import ApiKey
 from kwire.schema.model import FIXED_SIZES, ArrayLayout, ByIdentity, StructLayout
 from kwire.tables import columns, showing
+from kwire.tables.aborted import COLUMNS, LISTS, Isolation, Listed
 from kwire.tables.committed import COMMITTED, NOTHING, R_ACKS, SET_NUMBER, Committed, Within
 from kwire.tables.definition import CaptureTable, Maker, Run, words
 from kwire.tables.frames import KEY
@@ -71,7 +72,7 @@ Array = Any
 
 SET: Final = (
     *KEY,
-    pa.field("frame_timestamp", TIMESTAMP, nullable=False),
+    pa.field("frame_timestamp", TIMESTAMP),
     pa.field("source", pa.string(), nullable=False),
     pa.field("topic", pa.string()),
     pa.field("topic_id", pa.string()),
@@ -82,22 +83,7 @@ SET: Final = (
 SCHEMA: Final = pa.schema(
     [
         *SET,
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS),
-        pa.field("magic", pa.int8()),
-        pa.field("compression", pa.string()),
-        pa.field("crc_ok", pa.bool_()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int16()),
-        pa.field("sequence", pa.int32()),
-        pa.field("partition_leader_epoch", pa.int32()),
-        pa.field("is_transactional", pa.bool_()),
-        pa.field("is_control", pa.bool_()),
-        pa.field("control_type", pa.string()),
+        *RECORD_FIELDS,
         pa.field("batch", pa.int64()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
@@ -165,7 +151,9 @@ _SET_FIELDS: Final = {
 """Where the topic, its id, the partition and the record set stand: registers 0 to 3."""
 R_PARTITION, R_RECORDS = range(2, 4)
 assert (R_TOPIC, R_TOPIC_ID) == (0, 1)
-SET_REGISTERS: Final = R_ACKS + 1
+R_ABORTED: Final = R_ACKS + 1
+"""The list of aborted transactions, where it is asked for."""
+SET_REGISTERS: Final = R_ABORTED + 1
 assert R_ACKS == 4
 _LAST: Final = int(np.iinfo(np.int64).max)
 """Behind all record sets of a frame."""
@@ -193,12 +181,12 @@ class Records(Maker):
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
         self._most = most
-        self._long_names = _LAST if names else run.limits.text
+        self._long_names = _LAST if names else run.options["limits"].text
         self._parts = 2 if names else 4
         self._name = run.name
-        self._limits = run.limits
-        self._budget = Budget(run.limits)
-        self._redacts = not run.secrets and not set(MAY_HIDE).isdisjoint(schema_.names)
+        self._limits = run.options["limits"]
+        self._budget = Budget(run.options["limits"])
+        self._redacts = not run.options["secrets"] and not set(MAY_HIDE).isdisjoint(schema_.names)
         self._schema = schema_
         self._wanted = frozenset(schema_.names)
         self._decoded = [one for one in OF_RECORD if one in self._wanted]
@@ -218,7 +206,8 @@ class Records(Maker):
             if run.later:
                 run.memory[key] = self._committed
         self._later = run.later
-        self._sets = Programs(_set_program, SET_REGISTERS)
+        self._isolation = Isolation() if run.options["read_committed"] else None
+        self._sets = Programs(partial(_set_program, self._isolation is not None), SET_REGISTERS)
         self._topics = Topics(run.topics)
         self._only = run.only
 
@@ -238,6 +227,9 @@ class Records(Maker):
         # Those of a part wait for the next.
         return iter(()) if self._committed is None or self._later else self._committed.rest()
 
+    def notes(self) -> list[str]:
+        return [] if self._isolation is None else self._isolation.notes()
+
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_pieces
         from kwire.records.verdicts import Waiting
@@ -246,10 +238,14 @@ class Records(Maker):
         lengths = np.maximum(length_column(sets, R_RECORDS), 0)
         place = Place(self._name, self._topics, frames, sets, of_job, self._wanted, self._committed)
         hides = _metadata_sets(frames.data, sets) if self._redacts else np.zeros(0, bool)
-        more = ["is_control"] if hides.any() else []
+        listed = None
+        if self._isolation is not None:
+            others = _metadata_sets(frames.data, sets)
+            listed = Listed(self._isolation, frames, sets, of_job, at=R_ABORTED, others=others)
+        more = [*(() if listed is None else COLUMNS), *(["is_control"] if hides.any() else [])]
         if self._asks_acquired and place.find_ranges():
             more.append("offset")
-        decoded = [*self._decoded, *(one for one in more if one not in self._decoded)]
+        decoded = list(dict.fromkeys([*self._decoded, *more]))
         waiting = Waiting()
         for failure in failures:
             waiting.tell((failure.row, _LAST), failure)
@@ -258,6 +254,7 @@ class Records(Maker):
             for one, offset, text in found.problems:
                 waiting.tell((int(of_job[one]), one), f"at byte {offset} of the record set: {text}")
             told = waiting.before(None if after is None else (int(of_job[after[0]]), after[0]))
+            found = found if listed is None else listed.kept(found)
             yield from self._made(frames, place, found, told, hides)
 
     def _found(self, frames: Frames) -> Iterator[tuple[Array, Array, list[Failure]]]:
@@ -430,12 +427,12 @@ class Place:
         self._wanted = wanted
         self.of_job = of_job
         """The frame of each record set."""
-        self.begins = value_column(sets, R_RECORDS) - frames["off"][of_job]
+        self.begins: Array = value_column(sets, R_RECORDS) - frames["off"][of_job]
         """The byte of its frame at which each record set begins."""
         self.ranges: Array | None = None
         """Of each record set where its ranges of acquired offsets begin (-1: it has none), and where its frame ends."""
         if committed is not None:
-            self.within = Within(len(sets))
+            self.within: Within = Within(len(sets))
             self._numbers = committed.enter(frames, sets, of_job)
         self._texts: dict[str, columns.Texts] = {}
         if "topic" in wanted:
@@ -447,10 +444,10 @@ class Place:
         for one in self._texts.values():
             self._costs += one.sizes()
         named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
-        self.long_names = np.where(named > LONGEST_NAME, named, 0)
+        self.long_names: Array = np.where(named > LONGEST_NAME, named, 0)
         """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
-        self.has_long_names = bool(self.long_names.any())
-        self.most = int(self._costs.max())
+        self.has_long_names: bool = bool(self.long_names.any())
+        self.most: int = int(self._costs.max())
         """The most bytes of text that a row has."""
 
     def find_ranges(self) -> bool:
@@ -553,19 +550,20 @@ def _struct(layout: StructLayout, path: tuple[str, ...]) -> StructLayout | None:
     return layout
 
 
-def _set_program(api: int, response: int, version: int) -> Program | None:
+def _set_program(isolated: bool, api: int, response: int, version: int) -> Program | None:
     message = schema.response(api) if response else schema.request(api)
-    return None if message is None else _program_of(ByIdentity(message), api, response, version)
+    return None if message is None else _program_of(ByIdentity(message), isolated, api, response, version)
 
 
 @lru_cache(maxsize=256)
-def _program_of(_message: ByIdentity, api: int, response: int, version: int) -> Program | None:
+def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, version: int) -> Program | None:
     found = layouts(api, response, version)
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
     # A response has no acks. They are found whoever asks: which field a damaged frame ends in must not depend on it.
-    return compile_program(found, (*fields, "acks"), emit_after=fields[R_RECORDS])
+    lists = {LISTS: R_ABORTED} if isolated else {}
+    return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
 
 
 SHOWN: Final = (
@@ -589,4 +587,5 @@ TABLE: Final = CaptureTable(
     maker=Records,
     shown=SHOWN,
     asked=(*ASKED, DELIVERY),
+    isolates=True,
 )

@@ -114,7 +114,7 @@ class Judge:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.is_over = False
+        self.is_over: bool = False
         """Whether the rows of the present push have become too many: the rest of them is left out."""
         self._sessions = Sessions()
         self._asked: Recent[tuple[UUID, int | None]] = Recent(MOST_PENDING)
@@ -201,7 +201,7 @@ class Judge:
         else:
             self._answer(row, kind, (connection, correlation), time, said)
 
-    def _answer(self, row: _Row, kind: str, of: tuple[Any, Any], time: int, said: Sequence[Any]) -> None:
+    def _answer(self, row: _Row, kind: str, of: tuple[Any, Any], time: int | None, said: Sequence[Any]) -> None:
         instance, subscription_id = self._asked.pop(of) or (ZERO_UUID, None)
         connection, code = of[0], said[0]
         self._wrong = []

@@ -56,7 +56,7 @@ from kwire.testing.packets import (
     write_pcapng,
 )
 
-__all__ = ["KINDS", "Account", "Grade", "Impaired", "Kind", "impair"]
+__all__ = ["KINDS", "VALUES", "Account", "Grade", "Impaired", "Kind", "impair"]
 
 _MICROSECOND: Final = 1_000
 _MILLISECOND: Final = 1_000_000
@@ -105,6 +105,8 @@ class Account:
     """Packets of the original that have other bytes now."""
     cut: Mapping[int, int]
     """How many bytes are left of each packet of the original that was cut short."""
+    jumped: Mapping[int, int]
+    """Packets of the original with other numbers: how far its sequence number is ahead."""
     repeated: tuple[tuple[End, End], ...]
     """The ends of connections that are there once more."""
     hosts: Mapping[str, str]
@@ -163,6 +165,7 @@ def impair(capture: bytes, *kinds: str, seed: int = 0) -> Impaired:
         dropped=frozenset(range(len(packets))) - there if not work.renewed else frozenset(),
         altered=frozenset(work.altered),
         cut={source: size for source, size in work.cut.items() if source in there},
+        jumped=dict(work.jumped),
         repeated=tuple(work.repeated),
         hosts=dict(work.hosts),
     )
@@ -182,6 +185,7 @@ class _Work:
         """Bytes of the file that are left."""
         self.altered: set[int] = set()
         self.cut: dict[int, int] = {}
+        self.jumped: dict[int, int] = {}
         self.repeated: list[tuple[End, End]] = []
         self.hosts: dict[str, str] = {}
         self.renewed = False
@@ -1083,6 +1087,29 @@ def _lost_syns(work: _Work) -> None:
     work.drop([index for index, part, _, _ in work.found() if part.flags & SYN])
 
 
+@_kind("lost-stretches", Grade.LOSSY)
+def _lost_stretches(work: _Work) -> None:
+    """Sequence numbers of a direction jump ahead by any number, once or twice in each connection."""
+    parsed = work.parsed
+    if not all(len(part.payload) == part.length for _, part, _, _ in work.found()):
+        return
+    jumps: dict[Side, list[tuple[int, int]]] = {}
+    for number, flow in enumerate(parsed.flows):
+        for _ in range(work.rng.randint(1, 2)):
+            side = Side(number, work.rng.randrange(2))
+            at = work.rng.choice(flow.packets)
+            jumps.setdefault(side, []).append((at, round(2 ** work.rng.uniform(2, 31))))
+    changed = {}
+    for index, part, _, side in work.found():
+        ahead = sum(by for at, by in jumps.get(side, ()) if at <= index)
+        heard = sum(by for at, by in jumps.get(Side(side.flow, 1 - side.end), ()) if at <= index)
+        if ahead or (heard and part.flags & ACK):
+            ack = part.ack + heard if part.flags & ACK else part.ack
+            changed[index] = (rebuilt(part, seq=part.seq + ahead, ack=ack),)
+            work.jumped[index] = ahead
+    work.change(changed)
+
+
 @_kind("lost-tail", Grade.LOSSY)
 def _lost_tail(work: _Work) -> None:
     """The last packets of each connection are missing, 1 to 20 of them."""
@@ -1177,14 +1204,34 @@ def _blanked(work: _Work) -> None:
 # --- other content ----------------------------------------------------------------------------------------------------
 
 
-@_kind("values-are-frames", Grade.PAYLOAD)
-def _values_are_frames(work: _Work) -> None:
-    """Record values are frames of the same capture."""
-    # Reads the capture: that needs an extra of its own, which other kinds do not.
-    from kwire.testing.values import frames_as_values
+def _with_values(level: str, about: str) -> Callable[[_Work], None]:
+    def apply(work: _Work) -> None:
+        # Reads the capture: that needs an extra of its own, which other kinds do not.
+        from kwire.testing.values import Level, frames_as_values
 
-    work.packets = [
-        packet._replace(data=wrap(packet.data, ETHERNET), size=packet.size + 14, link=ETHERNET)
-        for packet in frames_as_values(work.write(work.packets), work.rng)
-    ]
-    work.renewed = True
+        work.packets = [
+            packet._replace(data=wrap(packet.data, ETHERNET), size=packet.size + 14, link=ETHERNET)
+            for packet in frames_as_values(work.write(work.packets), work.rng, Level(level))
+        ]
+        work.renewed = True
+
+    apply.__doc__ = about
+    return apply
+
+
+VALUES: Final = {
+    "values-are-frames": ("other-ids", "Record values are frames of the same capture."),
+    "values-same-client": ("same-client", "Record values are chains of frames of the same connection."),
+    "values-go-on": ("ids-go-on", "The same, with correlation ids that go on from that of the frame around them."),
+    "values-at-borders": ("at-borders", "The same, in segments that begin with those frames."),
+    "values-epochs": ("epochs", "Ids that go on, in batches whose leader epoch looks like one."),
+    "values-partial": ("partial", "Ids that go on, in chains that begin and end within a frame."),
+    "values-acknowledged": (
+        "acknowledged",
+        "Like `values-at-borders`; both ends acknowledge within frames and send while the other one does.",
+    ),
+}
+"""Kinds with other record values: the ``kwire.testing.values.Level`` of each, and the sentence about it."""
+
+for _name, (_level, _about) in VALUES.items():
+    _kind(_name, Grade.PAYLOAD)(_with_values(_level, _about))

@@ -225,11 +225,11 @@ class Original:
     def __init__(self, capture: bytes, keys: KeyLog | None = None) -> None:
         self.capture = capture
         self.keys = keys
-        self.rows = rows(capture, keys=keys)
-        self.parsed = Flows(read(capture))
+        self.rows: list[Row] = rows(capture, keys=keys)
+        self.parsed: Flows = Flows(read(capture))
         self.streams: dict[Side, _Stream] = defaultdict(_Stream)
         self.starts: dict[Side, int] = {}
-        self.unplaced = 0
+        self.unplaced: int = 0
         for part, side in zip(self.parsed.segments, self.parsed.sides, strict=True):
             if part is not None and side is not None and part.length and not part.flags & 4:
                 start = self.parsed.flows[side.flow].starts[side.end]
@@ -413,7 +413,7 @@ def _left(original: Original, impaired: Impaired) -> dict[Side, tuple[bytearray,
         if part is None or side is None or side not in left or part.flags & 4:
             continue
         mask, data = left[side]
-        at = (part.seq - original.starts[side]) % _SEQUENCES
+        at = (part.seq - impaired.account.jumped.get(sources[0], 0) - original.starts[side]) % _SEQUENCES
         for k, byte in enumerate(part.payload, at):
             if k < len(mask) and not mask[k]:
                 mask[k] = _RIGHT if data[k] == byte else _WRONG

@@ -114,8 +114,8 @@ class Decryptor:
         self._final = False
         """Whether what was waited for is not waited for any more."""
         self._why = ""
-        self.verdict = Verdict.UNDECIDED
-        self.key_updates = 0
+        self.verdict: Verdict = Verdict.UNDECIDED
+        self.key_updates: int = 0
         """How many there were, of both directions."""
 
     def __repr__(self) -> str:

@@ -54,14 +54,14 @@ class Handshake:
         self.answer: ServerHello | None = None
         self.suite: Suite | None = None
         self.early: bool | None = None
-        self.count = 0
-        self.unpaid = False
+        self.count: int = 0
+        self.unpaid: bool = False
         """Whether a key could not be derived because nothing was left to spend."""
-        self.premaster_name = b""
+        self.premaster_name: bytes = b""
         """The first bytes of the encrypted premaster secret, by which a key log may name it."""
-        self.flights = (bytearray(), bytearray())
+        self.flights: tuple[bytearray, bytearray] = (bytearray(), bytearray())
         """Messages of client and server up to ClientKeyExchange: an extended master secret is made of them."""
-        self.messages = [b"", b""]
+        self.messages: list[bytes] = [b"", b""]
         """The hellos as they were; without an answer, the suite that ``guess`` found."""
         self._latest: dict[int, tuple[int, bytes]] = {}
         """Of each end the latest generation that was asked for, and its secret."""

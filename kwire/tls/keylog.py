@@ -71,10 +71,10 @@ class KeyLog:
     def __init__(self, text: bytes = b"", *, growing: bool = False, also: KeyLog | None = None) -> None:
         self._growing = growing
         self._also = also
-        self.ignored = 0
-        self.damaged = 0
-        self.dropped = 0
-        self.conflicting = 0
+        self.ignored: int = 0
+        self.damaged: int = 0
+        self.dropped: int = 0
+        self.conflicting: int = 0
         self._secrets: dict[tuple[bytes, bytes], bytes] = {}
         self._files: dict[str, tuple[int, bytes]] = {}
         """Of each file: how far it was read, and the beginning of a line that stands there."""

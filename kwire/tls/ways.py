@@ -37,44 +37,44 @@ class Way:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.started = False
-        self.end = -1
+        self.started: bool = False
+        self.end: int = -1
         """Who speaks: 0 the client, 1 the server, as hellos told."""
-        self.pos = 0
+        self.pos: int = 0
         """Position in the stream of the first byte that is not dealt with."""
-        self.held = bytearray()
+        self.held: bytearray = bytearray()
         """The bytes from there."""
-        self.need = 5
+        self.need: int = 5
         """How many there must be before it is worth looking."""
-        self.message = bytearray()
+        self.message: bytearray = bytearray()
         """The beginning of a handshake message."""
-        self.skip = 0
+        self.skip: int = 0
         """How many bytes are still to come of a handshake message that is of no interest."""
-        self.blind = False
+        self.blind: bool = False
         """Whether it is not known where a handshake message begins, since bytes are missing."""
-        self.changed = False
+        self.changed: bool = False
         """Whether there was a ChangeCipherSpec, and no key yet for what follows it."""
         self.opener: Opener | None = None
-        self.opened = False
+        self.opened: bool = False
         """Whether any record was opened."""
-        self.number = 0
+        self.number: int = 0
         """Sequence number of the next record."""
-        self.era = 0
+        self.era: int = 0
         """Which handshake the key is of (``Handshake.count``)."""
-        self.phase = Phase.EARLY
-        self.generation = 0
+        self.phase: Phase = Phase.EARLY
+        self.generation: int = 0
         """How many KeyUpdates there were."""
-        self.searching = False
+        self.searching: bool = False
         """Whether it is not known where a record begins, since bytes are missing."""
-        self.unread = 0
+        self.unread: int = 0
         """How many bytes may have been records that counted, since the last one that was opened."""
-        self.lost = 0
+        self.lost: int = 0
         """How many bytes could not be read, since the last application data."""
-        self.passed = 0
+        self.passed: int = 0
         """How many of them were passed over because their secret is not known."""
         self.over: Verdict | None = None
         """Why nothing more can be read of it."""
-        self.why = ""
+        self.why: str = ""
 
     @property
     def is_open(self) -> bool:

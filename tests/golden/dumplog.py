@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from valid import valid
+from valid_batches import valid
 
 from kwire import log
 from kwire.codec.objects import dump_json

@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "broker"), str(HERE.parent / "unit")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "broker"), str(HERE.parent / "support")]
 
 import scenarios  # noqa: E402  (found through the path that the line above sets)
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "broker"), str(HERE.parent / "unit")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "broker"), str(HERE.parent / "support")]
 
 import capturing  # noqa: E402
 import kafka  # type: ignore[import-untyped]  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture
 from kwire.capture.reading import Reading

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from valid import valid
+from valid_batches import valid
 
 import kwire
 from kwire import capture, schema

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conversations_oracle import COLUMNS, HERE, TARGET, captures
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture
 from kwire.kernels.engine import MACHINE, using

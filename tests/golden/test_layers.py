@@ -1,6 +1,6 @@
 """Golden captures in tunnels, in fragments and on other links: their frames are those of the clean ones.
 
-Each packet is taken out of its capture and put somewhere else (``tests/unit/wrapped.py``). Small captures go through
+Each packet is taken out of its capture and put somewhere else (``tests/support/tunnels.py``). Small captures go through
 everything, each of the others through some of it, so that all of them together go through all; with the profile
 ``exhaustive`` each capture goes through each tunnel. The tables are made from
 the frames, so frames are what is compared, with all that is known of them, bytes included.
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import wrapped
+import tunnels
+from fed_in_parts import Seen, fed
 from hypothesis import settings
-from tracked import Seen, fed
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture
 from kwire.capture.tracker import Tracker
@@ -61,7 +61,7 @@ def cut_to(packets: Packets, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def clean(path: Path) -> list[tuple[int, bytes]]:
-    return list(cut_to(wrapped.taken_from(path.read_bytes()), LARGEST))
+    return list(cut_to(tunnels.taken_from(path.read_bytes()), LARGEST))
 
 
 def frames(data: bytes) -> list[Seen]:
@@ -74,26 +74,26 @@ def without_order(found: list[Seen]) -> list[Seen]:
 
 
 def in_ethernet(packets: Packets) -> bytes:
-    return wrapped.written([(time, wrapped.ethernet(one)) for time, one in packets])
+    return tunnels.written([(time, tunnels.ethernet(one)) for time, one in packets])
 
 
 def in_tunnels(packets: Packets, *names: str) -> bytes:
     def around(one: bytes) -> bytes:
         for name in names:
-            one = wrapped.TUNNELS[name](one)
+            one = tunnels.TUNNELS[name](one)
         return one
 
     return in_ethernet((time, around(one)) for time, one in packets)
 
 
 def in_frames(packets: Packets, wrap: Callable[[bytes], bytes], link: int = 1) -> bytes:
-    return wrapped.written([(time, wrap(one)) for time, one in packets], link)
+    return tunnels.written([(time, wrap(one)) for time, one in packets], link)
 
 
 def in_fragments(packets: Packets, size: int, seed: int, *, again: bool = False, shuffled: bool = False) -> Packets:
     some = random.Random(seed)
     for number, (time, one) in enumerate(packets):
-        parts = wrapped.fragmented(one, size, number)
+        parts = tunnels.fragmented(one, size, number)
         if again:
             parts += some.sample(parts, min(len(parts), 2))
         if shuffled:
@@ -105,7 +105,7 @@ def in_fragments(packets: Packets, size: int, seed: int, *, again: bool = False,
 def test_there_are_captures() -> None:
     assert len(CAPTURES) > 40
     assert len(SMALL) > 2
-    assert len(CAPTURES) > max(len(wrapped.TUNNELS), len(wrapped.FRAMES), len(wrapped.LINKS))
+    assert len(CAPTURES) > max(len(tunnels.TUNNELS), len(tunnels.FRAMES), len(tunnels.LINKS))
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=name_of)
@@ -117,9 +117,9 @@ def test_packets_that_are_taken_out_are_those_of_the_capture(path: Path) -> None
 def test_a_small_capture_in_each_tunnel_and_in_each_pair(path: Path) -> None:
     packets = clean(path)
     wanted = frames(in_ethernet(packets))
-    for name in wrapped.TUNNELS:
+    for name in tunnels.TUNNELS:
         assert frames(in_tunnels(packets, name)) == wanted, name
-    for outer in wrapped.TUNNELS:
+    for outer in tunnels.TUNNELS:
         for inner in ("vxlan", "gre with all options", "erspan 2", "geneve with options", "ip in ipv6"):
             assert frames(in_tunnels(packets, inner, outer)) == wanted, (inner, outer)
 
@@ -128,9 +128,9 @@ def test_a_small_capture_in_each_tunnel_and_in_each_pair(path: Path) -> None:
 def test_a_small_capture_on_each_link(path: Path) -> None:
     packets = clean(path)
     wanted = frames(in_ethernet(packets))
-    for name, wrap in wrapped.FRAMES.items():
+    for name, wrap in tunnels.FRAMES.items():
         assert frames(in_frames(packets, wrap)) == wanted, name
-    for name, (link, wrap) in wrapped.LINKS.items():
+    for name, (link, wrap) in tunnels.LINKS.items():
         assert frames(in_frames(packets, wrap, link)) == wanted, name
 
 
@@ -141,9 +141,9 @@ def test_every_capture_in_a_tunnel_in_two_on_a_link_and_in_fragments(path: Path)
     packets = clean(path)
     wanted = frames(in_ethernet(packets))
     assert wanted
-    tunnels, kinds, links = list(wrapped.TUNNELS), list(wrapped.FRAMES.values()), list(wrapped.LINKS.values())
-    one, another = tunnels[k % len(tunnels)], tunnels[(7 * k + 3) % len(tunnels)]
-    for name in tunnels if EVERY else [one]:
+    names, kinds, links = list(tunnels.TUNNELS), list(tunnels.FRAMES.values()), list(tunnels.LINKS.values())
+    one, another = names[k % len(names)], names[(7 * k + 3) % len(names)]
+    for name in names if EVERY else [one]:
         assert frames(in_tunnels(packets, name)) == wanted, name
         assert frames(in_tunnels(packets, name, another)) == wanted, (name, another)
     assert frames(in_frames(packets, kinds[k % len(kinds)])) == wanted
@@ -152,7 +152,7 @@ def test_every_capture_in_a_tunnel_in_two_on_a_link_and_in_fragments(path: Path)
     wanted = without_order(wanted)
     inside = list(in_fragments(packets, 8 * (5 + k % 40), k, again=bool(k & 1), shuffled=True))
     assert without_order(frames(in_ethernet(inside))) == wanted
-    around = [(time, wrapped.TUNNELS[one](part)) for time, part in packets]
+    around = [(time, tunnels.TUNNELS[one](part)) for time, part in packets]
     outside = in_ethernet(in_fragments(around, MTU, k, again=bool(k & 2), shuffled=bool(k & 1)))
     assert without_order(frames(outside)) == wanted
 
@@ -161,8 +161,8 @@ def test_every_capture_in_a_tunnel_in_two_on_a_link_and_in_fragments(path: Path)
 def test_fragments_of_packets_in_a_tunnel_whose_packets_are_fragments(path: Path) -> None:
     packets = clean(path)
     wanted = without_order(frames(in_ethernet(packets)))
-    for k, name in enumerate(wrapped.TUNNELS):
-        parts = [(time, wrapped.TUNNELS[name](part)) for time, part in in_fragments(packets, 64, k, shuffled=True)]
+    for k, name in enumerate(tunnels.TUNNELS):
+        parts = [(time, tunnels.TUNNELS[name](part)) for time, part in in_fragments(packets, 64, k, shuffled=True)]
         assert without_order(frames(in_ethernet(in_fragments(parts, 48, k, shuffled=True)))) == wanted, name
 
 
@@ -170,9 +170,9 @@ def test_fragments_of_packets_in_a_tunnel_whose_packets_are_fragments(path: Path
 def test_packets_that_are_captured_outside_and_inside_of_a_tunnel_count_once(path: Path) -> None:
     packets = clean(path)
     wanted = frames(in_ethernet(packets))
-    for name in wrapped.TUNNELS:
+    for name in tunnels.TUNNELS:
         for order in (1, -1):
-            both = [(time, copy) for time, one in packets for copy in (one, wrapped.TUNNELS[name](one))[::order]]
+            both = [(time, copy) for time, one in packets for copy in (one, tunnels.TUNNELS[name](one))[::order]]
             found = frames(in_ethernet(both))
             assert without_order(found) == without_order(wanted), name
 
@@ -182,7 +182,7 @@ def test_mirrors_of_both_ends_in_sessions_of_their_own_count_once(path: Path) ->
     packets = clean(path)
     wanted = without_order(frames(in_ethernet(packets)))
     both = [
-        (time, wrapped.ipv4(17, wrapped.udp(4789, wrapped.vxlan(one, number))))
+        (time, tunnels.ipv4(17, tunnels.udp(4789, tunnels.vxlan(one, number))))
         for time, one in packets
         for number in (1, 2)
     ]

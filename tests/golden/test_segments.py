@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dumplog
 import pytest
-from valid import valid
+from valid_batches import valid
 
 from kwire import cli, log
 from kwire.log.files import named

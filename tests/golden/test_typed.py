@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 from typed_walk import as_column
-from valid import valid
+from valid_batches import valid
 
 from kwire import schema
 from kwire.capture.frames import Frames
@@ -21,6 +21,7 @@ from kwire.capture.reading import Reading
 from kwire.errors import CaptureError, KwireError
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.kernels.layouts import Status
+from kwire.options import settled
 from kwire.tables import messages as table_of_messages
 from kwire.tables.definition import Maker, Run
 from kwire.tables.reading import chosen_table
@@ -64,7 +65,9 @@ def test_bodies_are_those_of_to_dict(path: Path, engine: Engine) -> None:
             for kind, bodies in expected(frames, payloads).items():
                 if kind not in makers:
                     table = chosen_table("messages", *kind, payloads=payloads)
-                    makers[kind] = table.maker(table.schema, Run(secrets=True, payloads=payloads))
+                    makers[kind] = table.maker(
+                        table.schema, Run(options=settled({"secrets": True, "payloads": payloads}))
+                    )
                 for batch in valid(makers[kind].batches(frames)):
                     for number, body in zip(batch.column("frame"), batch.column("body"), strict=True):
                         assert body.as_py() == bodies.pop(number.as_py()), (kind, number)

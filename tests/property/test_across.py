@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parted import compared, parts_of
+from split_captures import compared, parts_of
 
 from kwire.kernels.engine import MACHINE, using
 from kwire.tables import table

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from joined import scratch
+from other_spellings import respelled
 from packets import buffer, sized
-from respelled import respelled
+from placed_streams import scratch
 from typed_walk import as_column
 
 import kwire

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_captures import read
 from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
-from tls_talks import made13
+from tls_connections import made13
 
 from kwire.errors import CaptureError
 from kwire.tls import KeyLog

@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from fuzz.impair import GOLDEN, NOT_YET, captures, original, originals
 from kwire.kernels.engine import MACHINE, using
-from kwire.testing.impair import KINDS, Grade, impair
+from kwire.testing.impair import KINDS, VALUES, Grade, impair
 from kwire.testing.judge import Original, Verdict, judge
 
 TINY = 24
@@ -159,6 +159,36 @@ def test_values_that_are_frames_are_not_made_into_rows(kind: str, name: str) -> 
             impaired = impair(before.capture, kind, seed=seed)
             for window in (None, SMALL_WINDOWS[seed % 3]):
                 assert judge(before, impaired, window=window).good, (seed, window)
+
+
+HARD = (
+    "values-same-client",
+    "values-go-on",
+    "values-at-borders",
+    "values-epochs",
+    "values-partial",
+    "values-acknowledged",
+)
+"""Kinds of values of which some become rows that say ``ok``."""
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(level, marks=pytest.mark.xfail(strict=True, reason="chains whose ids go on become rows"))
+        if level in HARD
+        else level
+        for level in VALUES
+    ],
+)
+def test_chains_of_frames_in_values_are_no_rows_that_say_ok(level: str) -> None:
+    with using(MACHINE):
+        for name in originals():
+            before = Original(impair(original(name).capture, level).data) if original(name).keys is None else None
+            if before is None or any(row.status not in ("ok", "trailing", "unsupported") for row in before.rows):
+                continue
+            for kind in ("lost-one-way", "lost-many", "lost-stretches", "blanked"):
+                assert not judge(before, impair(before.capture, kind, seed=0)).invented, (name, kind)
 
 
 @pytest.mark.wide(keep=6)

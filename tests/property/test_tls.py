@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tls_talks import Talk, between, heard, made13, vector
+from tls_connections import Talk, between, heard, made13, vector
 
 from kwire.errors import CaptureError
 from kwire.tls import Decryptor, KeyLog

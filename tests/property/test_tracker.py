@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fed_in_parts import PCAP_HEADER, Seen, fed, packet_ends, seen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixtures import close_together, mixture, out_of_order, with_loss
+from mixed_connections import close_together, mixture, out_of_order, with_loss
 from packets import Connection, Packet, metadata, pcap, pcapng
-from tracked import PCAP_HEADER, Seen, fed, packet_ends, seen
 
 from kwire.capture.tracker import STATE, Tracker
 from kwire.errors import CaptureError
@@ -245,7 +245,7 @@ def test_what_is_no_state_is_refused() -> None:
 
 @pytest.mark.parametrize("said", [{}, {b"kwire": b'{"version": 99, "now": 0}'}, {b"kwire": b"{}"}, {b"other": b"1"}])
 def test_a_state_of_another_version_is_refused(said: dict[bytes, bytes]) -> None:
-    with pytest.raises(CaptureError, match=r"a state of version (None|99): this is version 8"):
+    with pytest.raises(CaptureError, match=r"a state of version (None|99): this is version 9"):
         Tracker().restore(state().replace_schema_metadata(said))
 
 

@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import busy_capture
 import pyarrow as pa
 import pytest
-import shop
 from packets import pcap
-from parted import compared
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from split_captures import compared
 
 import kwire.spark
 from kwire import capture, tables
@@ -34,7 +34,9 @@ from kwire.capture.splits import Split
 from kwire.errors import KwireError
 from kwire.spark import across
 from kwire.spark.files import File, find
-from kwire.spark.source import FileReader, Options, spark_schema
+from kwire.spark.options import Options, spark_schema
+from kwire.spark.reader import FileReader
+from kwire.spark.sensors import Whole, parts_of
 from kwire.spark.workers import LackError
 from kwire.testing import packets
 
@@ -162,13 +164,13 @@ RECORDS = [*tables.table("records").schema.names, "committed_offset"]
 @cache
 def shopped() -> tuple[str, ...]:
     """The records of the capture of 64 connections that was not cut."""
-    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    data = io.BytesIO(pcap(busy_capture.capture(), nano=True))
     return rows_in_order(row for batch in capture.read(data, "records", columns=RECORDS) for row in batch.to_pylist())
 
 
 def cut_into(folder: Path, count: int, seed: int = 0) -> list[str]:
     """That capture in so many files, in any order of their names."""
-    whole = shop.capture()
+    whole = busy_capture.capture()
     names = [f"{k:03}.pcap" for k in range(count)]
     random.Random(seed).shuffle(names)
     for k, name in enumerate(names):
@@ -270,7 +272,7 @@ def test_tasks_that_are_killed_in_each_stage_give_the_same_when_they_are_run_aga
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     assert sorted(one.name for one in tmp_path.glob("_stage*")) == ["_stage0", "_stage1", "_stage2"]
-    data = io.BytesIO(pcap(shop.capture(), nano=True))
+    data = io.BytesIO(pcap(busy_capture.capture(), nano=True))
     whole = [row for batch in capture.read(data, "records", columns=COMPARED) for row in batch.to_pylist()]
     assert ast.literal_eval(done.stdout) == sorted(map(repr, whole))
 
@@ -407,11 +409,11 @@ def test_small_files_are_read_together() -> None:
     def file(name: str, size: int | None) -> File:
         return File(None, name, name, size, False)
 
-    one = across.Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
-    other = across.Whole((file("f", 1),), (5,))
-    split = across.Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
-    parts = across.parts_of([one, other, split], 100)
+    one = Whole((file("a", 10), file("b", 80), file("c", 20), file("d", None), file("e", 300)), tuple(range(5)))
+    other = Whole((file("f", 1),), (5,))
+    split = Whole(tuple(replace(file("g", 5), split=Split(k, k + 1, {})) for k in range(2)), (6, 7))
+    parts = parts_of([one, other, split], 100)
     assert [("".join(file.name for file in files), sensor) for files, sensor in parts] == [
         ("ab", 0), ("c", 0), ("d", 0), ("e", 0), ("f", 1), ("g", 2), ("g", 2)
     ]  # fmt: skip
-    assert len(across.parts_of([one, other, split], 0)) == 8
+    assert len(parts_of([one, other, split], 0)) == 8

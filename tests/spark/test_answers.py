@@ -58,7 +58,8 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
     low = rules.Thresholds(
         tiny_batches=1, tiny_batch_records=9.0, uncompressed_bytes=1, metadata_requests=1, connections=1,
         single_produces=1, rebalances=1, empty_fetches=1, commits=1, skewed_bytes=1, skew=0.1, large_requests=100,
-        stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1,
+        stopped_seconds=0.0, lag=1, repeated_errors=1, stale_leaders=1, stalled_seconds=0.01, stalled_connections=1,
+        aborted=1,
     )  # fmt: skip
     paths = (*CAPTURES, GOLDEN / "kafka-3.9-zk-auth" / "mechanisms.pcap")
     columns = {name: list(dict.fromkeys((*wanted, *TABLES.get(name, ())))) for name, wanted in rules.needed().items()}
@@ -88,17 +89,18 @@ def test_findings_and_lineage(spark: SparkSession) -> None:
         kwire.spark.lineage({"calls": tables["calls"]})
 
 
-def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
-    def frame(name: str, rows: list[dict[str, Any]]) -> Any:
-        schema = table(name).chosen(rules.COLUMNS[name])
-        base = {"capture": "x", "connection": 3, "client_host": "h", "direction": "request", "status": "ok",
-                "client_port": 5000, "broker_host": "b", "broker_port": 9092}  # fmt: skip
-        made = []
-        for row in rows:
-            values = base | {"frame_timestamp": datetime(2026, 1, 1, 0, 0, row["frame"], tzinfo=UTC)} | row
-            made.append({one: values.get(one) for one in schema.names})
-        return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
+def _table(spark: SparkSession, name: str, rows: list[dict[str, Any]]) -> Any:
+    schema = table(name).chosen(rules.COLUMNS[name])
+    base = {"capture": "x", "connection": 3, "client_host": "h", "direction": "request", "status": "ok",
+            "client_port": 5000, "broker_host": "b", "broker_port": 9092}  # fmt: skip
+    made = []
+    for row in rows:
+        values = base | {"frame_timestamp": datetime(2026, 1, 1, 0, 0, row["frame"], tzinfo=UTC)} | row
+        made.append({one: values.get(one) for one in schema.names})
+    return spark.createDataFrame(pa.Table.from_pylist(made, schema=schema))
 
+
+def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession) -> None:
     place = {"group_id": "g", "topic": "t", "partition": 0}
     calls = [
         {"frame": at, "api_name": api, "transactional_id": "t1", "committed": committed}
@@ -112,12 +114,30 @@ def test_what_an_aborted_transaction_commits_does_not_count(spark: SparkSession)
         {**place, "frame": 4, "api_name": "TxnOffsetCommit", "offset": 20},
         {**place, "frame": 6, "api_name": "Fetch", "direction": "response", "high_watermark": 20_000},
     ]
-    tables = {"partitions": frame("partitions", partitions), "calls": frame("calls", calls)}
+    tables = {"partitions": _table(spark, "partitions", partitions), "calls": _table(spark, "calls", calls)}
     found = kwire.spark.findings(tables, ["offsets-back", "lag"]).toArrow().to_pylist()
     assert [(row["rule"], row["count"]) for row in found] == [("lag", 19_980)]
     # Without calls nobody knows.
     found = kwire.spark.findings({"partitions": tables["partitions"]}, ["offsets-back", "lag"]).toArrow().to_pylist()
     assert sorted((row["rule"], row["count"]) for row in found) == [("lag", 19_980), ("offsets-back", 1)]
+
+
+def test_a_group_is_compared_with_logs_of_its_own_cluster(spark: SparkSession) -> None:
+    place = {"group_id": "g", "topic": "t", "partition": 0}
+    end = {**place, "group_id": None, "api_name": "Fetch", "direction": "response"}
+    partitions = [
+        {**place, "frame": 1, "api_name": "OffsetCommit", "offset": 5},
+        {**end, "frame": 2, "high_watermark": 10},
+        {**end, "frame": 3, "high_watermark": 20_000, "broker_port": 9093},
+    ]
+    calls = [
+        {"frame": k, "api_name": "Metadata", "direction": "response", "cluster_id": name, "broker_port": port}
+        for k, (name, port) in enumerate((("A", 9092), ("B", 9093)))
+    ]
+    tables = {"partitions": _table(spark, "partitions", partitions), "calls": _table(spark, "calls", calls)}
+    assert kwire.spark.findings(tables, ["lag"]).toArrow().to_pylist() == []
+    without = {"partitions": tables["partitions"]}
+    assert [row["count"] for row in kwire.spark.findings(without, ["lag"]).toArrow().to_pylist()] == [19_995]
 
 
 def _began(path: Path) -> Any:

@@ -20,9 +20,11 @@ from kwire.capture.parts import Part
 from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError, KwireError
 from kwire.spark import files
-from kwire.spark.across import Whole, sensor_of, wholes
-from kwire.spark.carried import Carried
-from kwire.spark.source import FilePartition, KwireDataSource, Options, SensorPartition
+from kwire.spark.checkpoint import Carried
+from kwire.spark.options import Options
+from kwire.spark.reader import FilePartition, SensorPartition
+from kwire.spark.sensors import Whole, sensor_of, wholes
+from kwire.spark.source import KwireDataSource
 
 SECRETS = ("AKIDEXAMPLE", "wJalr", "XUtn", "FEMI", "hunter2", "t0ken")
 
@@ -132,7 +134,7 @@ def test_options_that_are_nothing_are_errors(option: str, value: str) -> None:
 
 def test_long_digits_are_a_pattern_of_sensors() -> None:
     checked = Options.of({"path": "x", "across": "true", "sensor": DIGITS, "series": DIGITS})
-    assert checked.sensor == checked.stream.series == DIGITS
+    assert checked.values["sensor"] == checked.stream.series == DIGITS
 
 
 @pytest.mark.parametrize("sensor", ["[", "(", "(?P<x>", "(x)?", DIGITS, 9_999_999_999])

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import busy_capture
 import pyarrow as pa
 import pytest
-import shop
 from packets import pcap
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 import kwire.spark
 from kwire import capture
 from kwire.errors import CaptureError, KwireError
-from kwire.spark.ahead import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
 from kwire.spark.files import File, filesystem_of, find
-from kwire.spark.source import Options
+from kwire.spark.options import Options
+from kwire.spark.prefetch import AT_ONCE, ATTEMPTS, FIRST, PIECE, Ahead, StoreError
 from kwire.spark.stores import Stores
 
 pytestmark = pytest.mark.wide
@@ -119,7 +119,7 @@ def store() -> Iterator[Store]:
 @pytest.fixture
 def cut(store: Store) -> Iterator[list[bytes]]:
     """The capture of 64 connections in three objects, with others beside them."""
-    whole = shop.capture()
+    whole = busy_capture.capture()
     count = len(whole)
     files = [pcap(whole[count * k // 3 : count * (k + 1) // 3], nano=True) for k in range(3)]
     for k, data in enumerate(files):
@@ -137,7 +137,7 @@ def rows(table: pa.Table) -> Counter[str]:
 
 def uncut() -> int:
     """The rows of the capture that was not cut."""
-    return sum(one.num_rows for one in capture.read(io.BytesIO(pcap(shop.capture(), nano=True)), "frames"))
+    return sum(one.num_rows for one in capture.read(io.BytesIO(pcap(busy_capture.capture(), nano=True)), "frames"))
 
 
 def test_objects_are_found_as_files_are(store: Store, cut: list[bytes]) -> None:
@@ -280,8 +280,8 @@ def test_what_libraries_quote_is_hidden() -> None:
 def test_other_stores() -> None:
     stores = Stores.of({"azure.account_key": "c2VjcmV0", "gcs.anonymous": "true", "gcs.scheme": "http"})
     for path, name, root in (
-        ("abfss://box@shop.dfs.core.windows.net/a/b.pcap", "abfss://", "box/a/b.pcap"),
-        ("abfss://shop.dfs.core.windows.net/box/a", "abfss://shop.dfs.core.windows.net", "/box/a"),
+        ("abfss://box@busy_capture.dfs.core.windows.net/a/b.pcap", "abfss://", "box/a/b.pcap"),
+        ("abfss://busy_capture.dfs.core.windows.net/box/a", "abfss://busy_capture.dfs.core.windows.net", "/box/a"),
         ("gs://box/a", "gs://", "box/a"),
     ):
         filesystem, below, before = filesystem_of(path, stores)

@@ -29,6 +29,7 @@ from pyspark.sql.datasource import (
 import kwire.spark
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.files import Pairs, find, pairs_of
+from kwire.spark.options import Options
 from kwire.spark.partitioned import NULL, Folders, may_hold
 from kwire.spark.source import KwireDataSource
 
@@ -123,9 +124,9 @@ def test_without_inference_values_are_strings(tmp_path: Path) -> None:
     (file,) = find([str(tmp_path)])
     for options, kind, value in (
         ({}, types.IntegerType(), 7),
-        ({"partitioncolumntypeinference": "false"}, types.StringType(), "07"),
+        ({"partitionColumnTypeInference": "false"}, types.StringType(), "07"),
     ):
-        folders = Folders.of(options)
+        folders = Options.of({"path": str(tmp_path), **options}).folders
         (column,) = folders.columns([file], ())
         assert (column.dataType, folders.value(file.pairs, column)) == (kind, value)
 

@@ -20,9 +20,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 import kwire.spark
 from kwire.errors import CaptureError, KwireError
+from kwire.options import values
+from kwire.spark.discovery import Memory, Taken, Terms, Waiting, files_of, first_offset
 from kwire.spark.files import File
-from kwire.spark.growing import Memory, Taken, Terms, Waiting, files_of, first_offset
-from kwire.spark.source import Options
+from kwire.spark.options import Options
 from kwire.testing import packets
 
 COLUMNS = "capture string, correlation_id int, api_name string, size bigint, status string, error string"
@@ -145,10 +146,10 @@ def test_options_that_are_none_fail_at_load(spark: SparkSession) -> None:
     for name, value, said in (
         ("maxbytespertrigger", "much", "not 'much': the option 'maxBytesPerTrigger' is bytes, such as 1000000 or 2g"),
         ("idle", "soon", "not 'soon': the option 'idle' is a time, such as 90s, 5m or 1h"),
-        ("series", "(", "the option 'series' is no pattern"),
+        ("series", "(", "the option 'series': it is no pattern"),
     ):
         with pytest.raises(KwireError, match=said):
-            Terms.of({name: value})
+            Terms.of(values({name.lower(): value}))
 
 
 @pytest.mark.parametrize("name", ["sensor", "stateLocation", "stateTimeout"])
@@ -159,9 +160,9 @@ def test_what_goes_with_across_is_refused_without_it(name: str) -> None:
 
 def test_options_are_read_as_spark_has_them() -> None:
     given = {"maxfilespertrigger": "7", "maxbytespertrigger": "2g", "idle": "1.5m", "remember": "20"}
-    terms = Terms.of(given)
+    terms = Terms.of(values(given))
     assert (terms.files, terms.size, terms.idle, terms.remember) == (7, 2 << 30, 90.0, 20)
-    assert Terms.of({"maxbytespertrigger": "12 MiB"}).size == 12 << 20
+    assert Terms.of(values({"maxbytespertrigger": "12 MiB"})).size == 12 << 20
 
 
 # --- queries ----------------------------------------------------------------------------------------------------------

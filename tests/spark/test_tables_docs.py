@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from docs_queries import Case, Row, Tables, compare, path_of, read, views, written
 from pyspark.sql import SparkSession
 
 from kwire import capture
-from kwire.tables import table
 
-HERE = Path(__file__).parents[1]
-PAGE = (HERE.parent / "docs" / "tables.md").read_text("utf-8")
 CAPTURES = (
     "kafka-3.9-zk-kafka-python/pinned-0.9",
     "kafka-4.3-kraft-java/share",
@@ -25,34 +21,22 @@ CAPTURES = (
     # With rows that nobody answered, and that cannot be read.
     "kafka-3.9-kraft-raw/every-version",
 )
-BY_NAME = {"records": ("delivery_count", "committed_offset"), "partitions": ("broker_host", "broker_port")}
-NAMES = ("frames", "records", "partitions", "batches", "connections")
-
-Row = dict[str, Any]
-Tables = dict[str, list[Row]]
-
-
-def queries() -> list[str]:
-    found = re.findall(r"^```sql\n(.*?)\n^```", PAGE, re.DOTALL | re.MULTILINE)
-    return [one.strip() for block in found for one in block.split(";") if one.strip()]
+COLUMNS = {
+    "frames": (),
+    "records": ("delivery_count", "committed_offset"),
+    "partitions": ("broker_host", "broker_port"),
+    "batches": (),
+    "connections": (),
+}
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[Tables]:
-    parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in NAMES}
-    parts["commits"] = []
-    columns = {name: [*table(name).schema.names, *BY_NAME.get(name, ())] for name in NAMES}
+    commits: list[pa.RecordBatch] = []
     for one in CAPTURES:
-        path = HERE / "golden" / f"{one}.pcap"
-        for name, batch in capture.read(path, tables=NAMES, columns=columns, name=one):
-            parts[name].append(batch)
-        parts["commits"] += capture.read(path, "messages", api="OffsetCommit", direction="request", name=one)
-    made = {name: pa.Table.from_batches(some) for name, some in parts.items()}
-    for name, one in made.items():
-        spark.createDataFrame(one).coalesce(1).createOrReplaceTempView(name)
-    yield {name: one.to_pylist() for name, one in made.items()}
-    for name in made:
-        spark.catalog.dropTempView(name)
+        commits += capture.read(path_of(one), "messages", api="OffsetCommit", direction="request", name=one)
+    with views(spark, {**read(CAPTURES, COLUMNS), "commits": pa.Table.from_batches(commits)}) as made:
+        yield made
 
 
 def of_frame(row: Row) -> tuple[Any, ...]:
@@ -189,34 +173,20 @@ def by_software(made: Tables) -> Counter[tuple[Any, ...]]:
     return Counter((*key, count, sizes[key]) for key, count in found.items())
 
 
-EXPECTED: list[tuple[str, Callable[[Tables], Counter[tuple[Any, ...]]], tuple[str, ...]]] = [
-    ("sum(length(r.value)) AS bytes", by_client, ()),
-    ("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
-    ("FROM commits", commits, ()),
-    ("GROUP BY ALL ORDER BY 4 DESC", errors, ()),
-    ("newest - committed AS lag", lags, ()),
-    ("max(delivery_count) AS deliveries", again, ()),
-    ("AS until_fetched", until_fetched, ()),
-    ("AS ratio", by_compression, ()),
-    ("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
-    ("software_name, software_version", by_software, ()),
+CASES = [
+    Case("sum(length(r.value)) AS bytes", by_client),
+    Case("LEFT ANTI JOIN frames a", unanswered, ("capture", "connection", "frame")),
+    Case("FROM commits", commits),
+    Case("GROUP BY ALL ORDER BY 4 DESC", errors),
+    Case("newest - committed AS lag", lags),
+    Case("max(delivery_count) AS deliveries", again),
+    Case("AS until_fetched", until_fetched),
+    Case("AS ratio", by_compression),
+    Case("FROM records JOIN batches", records_of_batches, ("capture", "connection", "frame", "batch", "offset")),
+    Case("software_name, software_version", by_software),
 ]
 
 
-def test_each_query_is_known_here() -> None:
-    found = queries()
-    assert len(found) == len(EXPECTED)
-    for query, (text, _, _) in zip(found, EXPECTED, strict=True):
-        assert text in query
-        # Two nulls are equal in structs.
-        assert ") = (" not in query
-
-
-@pytest.mark.parametrize("number", range(len(EXPECTED)))
+@pytest.mark.parametrize("number", range(len(CASES)))
 def test_its_rows_are_those_that_python_makes_of_the_tables(spark: SparkSession, tables: Tables, number: int) -> None:
-    _, expected, chosen = EXPECTED[number]
-    rows = spark.sql(queries()[number]).collect()
-    found = Counter(tuple(row[name] for name in chosen) if chosen else tuple(row) for row in rows)
-    wanted = expected(tables)
-    assert wanted
-    assert found == wanted
+    compare(spark, written("docs/tables.md")[number], CASES[number], tables)

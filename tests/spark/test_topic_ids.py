@@ -9,7 +9,8 @@ import pytest
 
 from kwire.errors import CaptureError, KwireError
 from kwire.spark.files import find
-from kwire.spark.source import FileReader, Options, table_schema
+from kwire.spark.options import Options, table_schema
+from kwire.spark.reader import FileReader
 from kwire.testing import packets
 
 SHARE = Path(__file__).parents[1] / "golden" / "kafka-4.3-kraft-java" / "share.pcap"

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sql
 
 import kwire.spark
 from kwire.errors import KwireError
-from kwire.spark.across import mapped
+from kwire.spark.arrow import mapped
 from kwire.spark.workers import begin_task, plainly
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.records.arrow_types import TIMESTAMP
-from kwire.report.findings import clients, consuming, errors, groups, offsets, producing
+from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
 from kwire.report.findings.committed import Committed
 from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
 from kwire.report.sums import tuples
@@ -38,7 +38,16 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Thresholds(producing.Limits, clients.Limits, groups.Limits, consuming.Limits, offsets.Limits, errors.Limits):
+class Thresholds(
+    producing.Limits,
+    clients.Limits,
+    groups.Limits,
+    consuming.Limits,
+    offsets.Limits,
+    errors.Limits,
+    brokers.Limits,
+    resent.Limits,
+):
     """From where on something is a finding: the ``Limits`` of all families. Rates are per minute of the capture's
     clock."""
 
@@ -74,8 +83,12 @@ _ALL: Final[tuple[type[Rule[Any]], ...]] = (
     consuming.EmptyFetches,
     consuming.Commits,
     offsets.OffsetsBack,
+    consuming.Resets,
+    brokers.Stalled,
     clients.Throttled,
-    producing.Retried,
+    producing.Aborted,
+    resent.Duplicates,
+    resent.Retried,
     errors.StaleLeaders,
     producing.Skew,
     producing.Large,
@@ -94,6 +107,8 @@ RULES: Final = {rule.name: rule for rule in _ALL}
 """The rules, by name; findings of one severity stand in their order."""
 
 
+_AROUND: Final = 60_000_000
+"""Microseconds before and after a cause in which what follows from it may be."""
 _MOST_NAMED: Final = 1 << 16
 """Connections whose software is remembered."""
 
@@ -177,13 +192,31 @@ class Finder:
 
     def result(self) -> list[Finding]:
         """What was found so far, the worst first."""
-        found = [one for rule in self._rules for one in rule.findings()]
+        found = _without_explained([one for rule in self._rules for one in rule.findings()])
         for one in found:
             if one.process is not None:
                 one.software = self._software.get(one.process)
         order = list(RULES)
         found.sort(key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule), -one.count))
         return found
+
+
+def _without_explained(found: list[Finding]) -> list[Finding]:
+    """Findings without those of which another one names the cause: it explains what began no earlier than a minute
+    before it, and ended no later than a minute after it."""
+    causes: dict[tuple[Any, ...], list[Finding]] = {}
+    for one in found:
+        for rule in RULES[one.rule].explains:
+            causes.setdefault((rule, one.client_host, one.client_id), []).append(one)
+
+    def explained(one: Finding) -> bool:
+        return any(
+            (one.first_seen or 0) >= (cause.first_seen or 0) - _AROUND
+            and (one.last_seen or 0) <= (cause.last_seen or 0) + _AROUND
+            for cause in causes.get((one.rule, one.client_host, one.client_id), ())
+        )
+
+    return [one for one in found if not explained(one)]
 
 
 def batch_of(found: Iterable[Finding]) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, kafka_connections, together
-from kwire.report.sums import Spans, tuples
+from kwire.report.sums import UNDATED, Spans, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Churn", "Limits", "Metadata", "OutOfOrder", "ProducerPerMessage", "Sasl", "Throttled"]
@@ -42,9 +42,9 @@ class Metadata(Rule[Limits]):
     """A client asks for metadata over and over."""
 
     name = "metadata-storm"
-    tables = ("frames",)
-    also = ("connections",)
-    keys = (*CLIENT, *PROCESS)
+    tables: tuple[str, ...] = ("frames",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, *PROCESS)
     by_process = True
     advice = "look for topics that do not exist, and a metadata.max.age.ms that is too low"
 
@@ -65,8 +65,8 @@ class Churn(Rule[Limits]):
     """A client opens connections all the time."""
 
     name = "connection-churn"
-    tables = ("connections",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = CLIENT
     advice = "keep one client and its connections for the life of the program"
 
     def take(self, name: str, rows: Rows) -> None:
@@ -84,8 +84,8 @@ class ProducerPerMessage(Rule[Limits]):
     """A connection for every Produce request: a producer is made for each message."""
 
     name = "producer-per-message"
-    tables = ("connections",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = CLIENT
     severity = "high"
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
@@ -121,9 +121,11 @@ class CutOff(Rule[Limits]):
     not serve this version, or does not speak what the client speaks."""
 
     name = "cut-off-clients"
-    tables = ("connections", "frames")
-    keys = (*CLIENT, "api_name", "api_version")
+    tables: tuple[str, ...] = ("connections", "frames")
+    keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
     severity = "high"
+    # Each time it connects anew, asks for metadata and tries again.
+    explains: tuple[str, ...] = ("metadata-storm", "connection-churn", "producer-per-message")
     advice = (
         "the broker does not serve this version of the API (kwire audit says which clients it concerns): upgrade the "
         "client, or see the broker's log for what it does not like"
@@ -166,8 +168,8 @@ class Throttled(Rule[Limits]):
     """Brokers tell a client to wait: it is beyond its quota."""
 
     name = "throttled"
-    tables = ("calls",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = "raise the quota, or make the client send or fetch less"
 
     def __init__(self, limits: Limits) -> None:
@@ -181,6 +183,7 @@ class Throttled(Rule[Limits]):
         self._last = max(self._last, int(rows.times.max(initial=0)))
         told = np.flatnonzero(waits > 0)
         self.tallies.add(rows, told)
+        told = told[rows.times[told] != UNDATED]
         times = rows.times[told].tolist()
         of = tuples(rows.part((*CLIENT, "api_name", "throttle_ms"), told))
         for time, (host, client, api, wait) in zip(times, of, strict=True):
@@ -202,9 +205,10 @@ class Sasl(Rule[Limits]):
     """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
-    tables = ("connections",)
-    keys = (*CLIENT, "principal", "sasl_mechanism", "kind")
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
+    explains: tuple[str, ...] = ("connection-churn",)
     advice = "see who it is (--secrets show in the table connections) and give it valid credentials, or block it"
 
     def take(self, name: str, rows: Rows) -> None:
@@ -228,8 +232,8 @@ class OutOfOrder(Rule[Limits]):
     """Responses that come after the response to a later request: clients rely on the order of requests."""
 
     name = "out-of-order-responses"
-    tables = ("connections",)
-    keys = ("broker_host", "broker_port")
+    tables: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = ("broker_host", "broker_port")
     severity = "high"
     advice = "look at what answers on this port: a proxy or a broker that mixes up responses breaks its clients"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,17 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from kwire.report.accepted import Accepted
-from kwire.report.findings.rule import CLIENT, FRAME
-from kwire.report.sums import tuples
-from kwire.report.tallies import Array, Rows
+from kwire.report.findings.rule import BROKER, CLIENT, FRAME
+from kwire.report.sums import UNDATED, tuples
+from kwire.report.tallies import Array, Rows, firsts
 
-__all__ = ["PLACE", "Committed", "InOrder", "Place"]
-
-
-Place = tuple[str | None, str | None, int | None]
+__all__ = ["PLACE", "Broker", "Clusters", "Committed", "InOrder", "Place"]
 
 
-PLACE: Final = ("group_id", "topic", "partition")
+Place = tuple[str | None, int | None, str | None, str | None, int | None]
+
+
+PLACE: Final = (*BROKER, "group_id", "topic", "partition")
+"""Where a group commits: to its coordinator. Groups and topics of two clusters may have the same names."""
+Broker = tuple[str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -109,7 +111,8 @@ class _Transactions:
     def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
-        told = told[rows.valid("transactional_id")[told]]
+        # Of what has no time nobody knows which end it is in front of.
+        told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
         times = rows.times[told].tolist()
         for time, (capture, frame, api, name, committed) in zip(
             times, tuples(rows.part(self._COLUMNS, told)), strict=True
@@ -139,6 +142,31 @@ class _Transactions:
         return self._of.get((capture, frame), "") in self._ends
 
 
+class Clusters:
+    """Which brokers are of one cluster, as far as they say so."""
+
+    _MOST = 1 << 16
+
+    def __init__(self) -> None:
+        self._ids: dict[Broker, str] = {}
+
+    def take(self, rows: Rows) -> None:
+        """Takes rows of ``calls``."""
+        told = np.flatnonzero(rows.valid("cluster_id") & rows.mask("direction", "response"))
+        if not len(told):
+            return
+        columns = ("cluster_id", *BROKER)
+        told = told[firsts(rows.numbers(columns, told))]
+        for cluster, host, port in tuples(rows.part(columns, told)):
+            if len(self._ids) < self._MOST:
+                self._ids[host, port] = cluster
+
+    def of(self, broker: Broker) -> Hashable:
+        """The same for brokers of one cluster. Where there are several, one that says nothing stands alone."""
+        several = len(set(self._ids.values())) > 1
+        return self._ids.get(broker, broker) if several else None
+
+
 class Committed:
     """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same.
 
@@ -163,7 +191,8 @@ class Committed:
     """Commits whose transactions have not ended yet."""
 
     def __init__(self) -> None:
-        self.transactions = _Transactions()
+        self.transactions: _Transactions = _Transactions()
+        self.clusters: Clusters = Clusters()
         self._open: pa.Table | None = None
         """Commits in transactions that have not ended."""
         self._rows: Rows | None = None
@@ -181,11 +210,12 @@ class Committed:
             self._found = _sorted(*self._ended(*self._accepted(rows, made)))
         return self._found
 
-    def of_transactions(self, rows: Rows) -> None:
+    def of_calls(self, rows: Rows) -> None:
         """Takes rows of ``calls``, once."""
         if self._calls is not rows:
             self._calls = rows
             self.transactions.take(rows)
+            self.clusters.take(rows)
 
     def rest(self) -> InOrder | None:
         """The commits that wait for responses still, or for the end of a transaction that will not be known."""

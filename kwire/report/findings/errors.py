@@ -38,7 +38,7 @@ class Limits:
 class Errors(Rule[Limits]):
     """Errors in responses: what clients are told, by kind."""
 
-    tables = ("frames",)
+    tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
     errors: frozenset[str] = frozenset()
 
@@ -67,8 +67,10 @@ class StaleLeaders(Errors):
     """A client goes on asking brokers that do not lead the partition."""
 
     name = "stale-leaders"
+    # After each such error it asks for metadata.
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
-    errors = frozenset(
+    errors: frozenset[str] = frozenset(
         ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "LEADER_NOT_AVAILABLE")
     )
 
@@ -87,7 +89,7 @@ class Fenced(Errors):
     name = "fenced-producers"
     severity = "high"
     advice = "give each running producer its own transactional.id; a zombie of an earlier one has to stop"
-    errors = frozenset(
+    errors: frozenset[str] = frozenset(
         ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING",
          "TRANSACTION_COORDINATOR_FENCED", "TRANSACTIONAL_ID_NOT_FOUND")
     )  # fmt: skip
@@ -111,12 +113,13 @@ class Denied(Errors):
     """Requests that were refused for want of authorization, by principal where secrets are shown."""
 
     name = "denials"
-    also = ("connections",)
+    also: tuple[str, ...] = ("connections",)
     # Apart by connection, since its principal is known when it ends.
     keys: tuple[str, ...] = ("capture", "connection", *CLIENT, "api_name", "error")
     severity = "high"
+    explains: tuple[str, ...] = ("metadata-storm",)
     advice = "grant what the client needs (ACLs), or stop it from asking"
-    errors = frozenset(
+    errors: frozenset[str] = frozenset(
         ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
          "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED")
     )  # fmt: skip
@@ -170,10 +173,6 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "see the clock of the producer, and message.timestamp.before.max.ms and message.timestamp.after.max.ms",
     ),
     "INVALID_REQUIRED_ACKS": ("high", "the broker knows no such acks", "use acks=0, 1 or all"),
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": (
-        "high", "a batch before this one is missing: it may be lost",
-        "see whether records were lost (retention shorter than the producer's pause, unclean leader election)",
-    ),
     "UNSUPPORTED_FOR_MESSAGE_FORMAT": (
         "high", "the topic's message format is too old for what is asked", "upgrade the format of the topic",
     ),
@@ -222,7 +221,7 @@ class Fatal(Errors):
     """Errors that are a finding each: nothing that a client does would help."""
 
     name = "fatal-errors"
-    errors = frozenset(_FATAL)
+    errors: frozenset[str] = frozenset(_FATAL)
 
     def enough(self) -> int:
         return self.limits.fatal_errors

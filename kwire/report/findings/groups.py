@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, keyed
-from kwire.report.sums import tuples
+from kwire.report.findings.rule import CLIENT, FRAME, Finding, Rule, Together, keyed
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["LateHeartbeats", "LatePolls", "Limits", "Rebalances", "Stopped"]
@@ -35,9 +35,9 @@ class Rebalances(Rule[Limits]):
     """A group that rebalances over and over, and who joins it anew."""
 
     name = "rebalance-loop"
-    tables = ("calls",)
-    keys = ("group_id",)
-    together = "group"
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = ("group_id",)
+    together: Together = "group"
     severity = "high"
     _COLUMNS = (
         "capture",
@@ -101,8 +101,8 @@ class LateHeartbeats(Rule[Limits]):
     """Members whose heartbeats come later than their session timeout, and who were told that they are not known."""
 
     name = "late-heartbeats"
-    tables = ("calls",)
-    keys = ("client_host", "group_id", "client_id", "timeout")
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = ("client_host", "group_id", "client_id", "timeout")
     largest = True
     severity = "high"
     advice = "find what stops the client (long pauses, starved processors); a larger session.timeout.ms tolerates it"
@@ -116,6 +116,7 @@ class LateHeartbeats(Rule[Limits]):
 
     def take(self, name: str, rows: Rows) -> None:
         asked = rows.where(api_name=("JoinGroup", "Heartbeat"), direction="request", status="ok")
+        asked = asked[rows.times[asked] != UNDATED]
         if not len(asked):
             return
         times = rows.times[asked]
@@ -174,8 +175,8 @@ class LatePolls(Rule[Limits]):
     for longer than ``max.poll.interval.ms``."""
 
     name = "late-polls"
-    tables = ("calls",)
-    keys = (*CLIENT, "group_id")
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = (*CLIENT, "group_id")
     severity = "high"
     advice = (
         "unless the program unsubscribes on purpose: work on fewer records between polls (max.poll.records), or raise "
@@ -234,9 +235,9 @@ class Stopped(Rule[Limits]):
     """
 
     name = "stopped-consumers"
-    tables = ("frames", "calls")
-    also = ("connections",)
-    keys = (*CLIENT, "capture", "connection")
+    tables: tuple[str, ...] = ("frames", "calls")
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "capture", "connection")
     severity = "high"
     advice = "the consumer is stuck or paused while its heartbeats go on: see what it does with the records that it got"
     _BEATS = ("SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
-from kwire.report.findings.committed import PLACE, Committed, InOrder
-from kwire.report.findings.rule import CLIENT, Finding, Rule, keyed
-from kwire.report.sums import tuples
+from kwire.report.findings.committed import PLACE, Committed, InOrder, Place
+from kwire.report.findings.rule import BROKER, CLIENT, Finding, Rule, Together, keyed
+from kwire.report.sums import UNDATED, tuples
 from kwire.report.tallies import Array, Rows, Tallies, Tally
 
 __all__ = ["Lag", "Limits", "Offsets", "OffsetsBack"]
@@ -24,23 +26,27 @@ class Limits:
     offsets_back: int = 1
     """Commits of an offset that is lower than the one committed before."""
     lag: int = 10_000
-    """Records between what a group has committed last and the end of the log."""
+    """Records between what a group has committed last and the end of the log, of all partitions of a topic."""
+    growing_lag: int = 1000
+    """By how many records that grew and did not fall, although the group goes on committing,"""
+    growing_seconds: float = 30.0
+    """for so long."""
 
 
 class Offsets(Rule[Limits]):
     """What groups commit."""
 
-    tables = ("partitions",)
-    also = ("calls",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("calls",)
+    together: Together = "topic"
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self.commits = Committed()
+        self.commits: Committed = Committed()
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "calls":
-            self.commits.of_transactions(rows)
+            self.commits.of_calls(rows)
         else:
             self.take_partitions(rows)
 
@@ -53,7 +59,7 @@ class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
-    keys = (*PLACE, *CLIENT)
+    keys: tuple[str, ...] = (*PLACE, *CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
     def take_partitions(self, rows: Rows) -> None:
@@ -86,7 +92,7 @@ class OffsetsBack(Offsets):
             yield from self._said(key, one)
 
     def _said(self, key: tuple[Any, ...], one: Tally) -> Iterator[Finding]:
-        group, topic, partition, host, client = key
+        group, topic, partition, host, client = key[len(BROKER) :]
         if one.count >= self.limits.offsets_back:
             said = f"{one.count} commits of a lower offset than before, by {int(one.amount)} records together"
             yield self.found(
@@ -95,10 +101,69 @@ class OffsetsBack(Offsets):
 
 
 _Log = tuple[str | None, int | None]
+_OfCluster = tuple[Hashable, str | None, int | None]
+"""Topic and partition, of a cluster."""
+
+_STEP: Final = 10_000_000
+_MOST_STEPS: Final = 60
+_FALLS: Final = 0.1
+"""Of what lag grows by: less than this is no fall. Commits come now and then, so what is known jumps a bit."""
+_ALIVE: Final = 0.3
+"""In this last part of the time a group must have committed: else nobody works, perhaps on purpose."""
+_LATER: Final = 0.25
+"""In the second half lag must have grown by this part of all: else something has come at once, and it is done."""
+
+
+class _Course:
+    """How a number grew: the largest in each step of time, wider steps the longer it is."""
+
+    __slots__ = ("of", "width")
+
+    def __init__(self) -> None:
+        self.width = 1
+        self.of: dict[int, int] = {}
+
+    def add(self, step: int, value: int) -> None:
+        """Takes a value in a step of ten seconds."""
+        at = step // self.width
+        self.of[at] = max(value, self.of.get(at, value))
+        while len(self.of) > _MOST_STEPS:
+            self.width *= 2
+            made: dict[int, int] = {}
+            for at, value in self.of.items():
+                made[at // 2] = max(value, made.get(at // 2, value))
+            self.of = made
+
+    def values(self, steps: Sequence[int]) -> list[int | None]:
+        """What it was at the end of each of some steps of ten seconds, which ascend. None: not known yet."""
+        order = sorted(self.of)
+        made: list[int | None] = []
+        at, value = 0, None
+        for step in steps:
+            while at < len(order) and (order[at] + 1) * self.width - 1 <= step:
+                value = self.of[order[at]]
+                at += 1
+            made.append(value)
+        return made
+
+
+@dataclass(slots=True)
+class _Behind:
+    """A group and what it has committed last of a topic."""
+
+    rows: dict[int | None, tuple[dict[str, Any], int]]
+    """By partition: the commit, and how far it is behind."""
+    grew: int = 0
+    seconds: float = 0.0
+
+    @property
+    def lag(self) -> int:
+        """How far it is behind in all partitions."""
+        return sum(lag for _, lag in self.rows.values())
 
 
 class Lag(Offsets):
-    """How far what a group has committed last is behind the end of its topics."""
+    """How far what a group has committed last is behind the end of its topics, and whether that only grows."""
 
     name = "lag"
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
@@ -109,25 +174,49 @@ class Lag(Offsets):
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._newest: dict[_Log, int] = {}
+        self._newest: dict[tuple[Any, ...], int] = {}
+        """By broker, topic and partition: the largest offset that was told."""
+        self._ends: dict[tuple[Any, ...], _Course] = {}
+        self._offsets: dict[Place, _Course] = {}
         self._waiting: dict[tuple[Any, ...], tuple[int, int, array[int]]] = {}
-        """By capture, connection, topic and partition: the newest batch that was written (its offset, its records), and
-        the records of requests without a response."""
+        """By capture, connection, broker, topic and partition: the newest batch that was written (its offset, its
+        records), and the records of requests without a response."""
 
     def take_partitions(self, rows: Rows) -> None:
-        self.commits.of(rows)
+        found = self.commits.of(rows)
+        self._grow(self._offsets, found.rows, PLACE, found.at, found.offsets)
         told = rows.where(api_name="Fetch", direction="response", status="ok")
         self._told(rows, told, "high_watermark")
         # No offset that a broker gives here is beyond the high watermark.
         self._told(rows, rows.where(api_name="ListOffsets", direction="response", status="ok"), "offset")
         self._written(rows)
 
+    @staticmethod
+    def _grow(courses: dict[Any, _Course], rows: Rows, keys: Sequence[str], at: Array, values: Array) -> dict[Any, int]:
+        """Adds values of the rows ``at`` to courses. Returns the largest of each of ``keys``."""
+        largest: dict[Any, int] = {}
+        if not len(at):
+            return largest
+        made = (
+            rows.part(keys, at)
+            .append_column("step", pa.array(rows.times[at] // _STEP))
+            .append_column("most", pa.array(values))
+        )
+        made = made.group_by([*keys, "step"], use_threads=False).aggregate([("most", "max")])
+        for *key, step, most in tuples(made.select([*keys, "step", "most_max"])):
+            if step != UNDATED // _STEP:
+                course = courses.get(tuple(key))
+                if course is None:
+                    course = courses[tuple(key)] = _Course()
+                course.add(step, most)
+            largest[tuple(key)] = max(most, largest.get(tuple(key), most))
+        return largest
+
     def _told(self, rows: Rows, told: Array, column: str) -> None:
         told = told[rows.values(column, -1)[told] >= 0]
-        made = rows.part(("topic", "partition", column), told).group_by(["topic", "partition"], use_threads=False)
-        made = made.aggregate([(column, "max")]).select(["topic", "partition", f"{column}_max"])
-        for topic, partition, most in tuples(made):
-            self._newest[topic, partition] = max(most, self._newest.get((topic, partition), 0))
+        largest = self._grow(self._ends, rows, _LOG, told, rows.values(column)[told])
+        for log, most in largest.items():
+            self._newest[log] = max(most, self._newest.get(log, 0))
 
     def _written(self, rows: Rows) -> None:
         """Produce: the response says where the batch begins, and the request how many records it has. Responses come
@@ -135,8 +224,10 @@ class Lag(Offsets):
         made = rows.where(api_name="Produce", status="ok")
         if not len(made):
             return
-        logs, keys = keyed(rows, ("capture", "connection", "topic", "partition"), made)
+        logs, keys = keyed(rows, ("capture", "connection", *_LOG), made)
         asked = rows.mask("direction", "request")[made]
+        known = made[~asked & (rows.values("offset", -1)[made] >= 0)]
+        self._grow(self._ends, rows, _LOG, known, rows.values("offset")[known])
         offsets = rows.values("offset", -1)[made]
         records = rows.values("records", 1)[made]
         order = np.argsort(logs, kind="stable")
@@ -162,8 +253,7 @@ class Lag(Offsets):
                 self._reach(key[2:], begin + count)
 
     def _reach(self, log: tuple[Any, ...], end: int) -> None:
-        topic, partition = log
-        self._newest[topic, partition] = max(end, self._newest.get((topic, partition), 0))
+        self._newest[log] = max(end, self._newest.get(log, 0))
 
     def _settle(self, key: tuple[Any, ...]) -> None:
         """What is known to be written, although some requests had no response: perhaps it is not the last of them that
@@ -172,33 +262,132 @@ class Lag(Offsets):
         if begin >= 0:
             self._reach(key[2:], begin + min(count, *queue))
 
+    def _newest_of(self) -> dict[_OfCluster, int]:
+        """The end of each log, as far as it is known: the newest high watermark, what was written."""
+        ends = list(self._newest.items())
+        for key, (begin, count, queue) in self._waiting.items():
+            if begin >= 0:
+                ends.append((key[2:], begin + min(count, *queue)))
+        made: dict[_OfCluster, int] = {}
+        for (host, port, topic, partition), end in ends:
+            place = self.commits.clusters.of((host, port)), topic, partition
+            made[place] = max(end, made.get(place, 0))
+        return made
+
     @property
     def newest(self) -> dict[_Log, int]:
-        """The end of each topic and partition, as far as it is known: the newest high watermark, what was written."""
-        made = dict(self._newest)
-        for (_, _, topic, partition), (begin, count, queue) in self._waiting.items():
-            if begin >= 0:
-                end = begin + min(count, *queue)
-                made[topic, partition] = max(end, made.get((topic, partition), 0))
+        """The end of each topic and partition, as far as it is known; of several clusters the largest."""
+        made: dict[_Log, int] = {}
+        for (_, topic, partition), end in self._newest_of().items():
+            made[topic, partition] = max(end, made.get((topic, partition), 0))
+        return made
+
+    def _groups(self) -> dict[tuple[Any, ...], _Behind]:
+        """By cluster, group and topic: how far it is behind, where that is known."""
+        ends = self._newest_of()
+        last: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for (host, port, group, topic, partition), row in self.commits.last():
+            # Its coordinator may have moved.
+            key = self.commits.clusters.of((host, port)), group, topic, partition
+            if key not in last or row["time"] >= last[key]["time"]:
+                last[key] = row
+        made: dict[tuple[Any, ...], _Behind] = {}
+        for (cluster, group, topic, partition), row in last.items():
+            end = ends.get((cluster, topic, partition))
+            if end is not None and row["offset"] >= 0:
+                one = made.setdefault((cluster, group, topic), _Behind({}))
+                one.rows[partition] = row, max(0, end - row["offset"])
         return made
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
         """Group, topic, partition and how many records it is behind."""
-        ends = self.newest
-        for (group, topic, partition), row in self.commits.last():
-            newest = ends.get((topic, partition))
-            if newest is not None and group is not None and row["offset"] >= 0:
-                yield group, topic, partition, max(0, newest - row["offset"])
+        for (_, group, topic), one in self._groups().items():
+            if group is not None:
+                for partition, (_, lag) in one.rows.items():
+                    yield group, topic, partition, lag
+
+    def _growth(self, groups: Mapping[tuple[Any, ...], _Behind]) -> None:
+        """Finds out by how much lag grew, where it only grew."""
+        ends: dict[_OfCluster, list[_Course]] = {}
+        for (host, port, topic, partition), course in self._ends.items():
+            ends.setdefault((self.commits.clusters.of((host, port)), topic, partition), []).append(course)
+        places: dict[tuple[Any, ...], dict[int | None, list[_Course]]] = {}
+        for (host, port, group, topic, partition), course in self._offsets.items():
+            key = self.commits.clusters.of((host, port)), group, topic
+            if key in groups and groups[key].lag >= self.limits.growing_lag:
+                places.setdefault(key, {}).setdefault(partition, []).append(course)
+        for key, partitions in places.items():
+            one = groups[key]
+            known = [
+                (courses, ends[key[0], key[2], partition])
+                for partition, courses in partitions.items()
+                if (key[0], key[2], partition) in ends
+            ]
+            one.grew, one.seconds = _grown(known)
 
     def findings(self) -> Iterator[Finding]:
-        ends = self.newest
-        for (group, topic, partition), row in self.commits.last():
-            newest = ends.get((topic, partition))
-            if newest is None or row["offset"] < 0 or newest - row["offset"] < self.limits.lag:
+        groups = self._groups()
+        self._growth(groups)
+        for (_, group, topic), one in groups.items():
+            grows = one.grew >= self.limits.growing_lag and one.seconds >= self.limits.growing_seconds
+            if one.lag < self.limits.lag and not grows:
                 continue
-            one = Tally(1, 0, row["time"], row["time"], ((row["capture"], row["connection"], row["frame"]),))
-            said = f"{newest - row['offset']} records behind: {row['offset']} committed, the log ends at {newest}"
+            behind = {partition: (row, lag) for partition, (row, lag) in one.rows.items() if lag}
+            tally = Tally(where=())
+            who: set[tuple[str, str]] = set()
+            for row, _ in behind.values():
+                where = (row["capture"], row["connection"], row["frame"])
+                tally.join(Tally(1, 0, row["time"], row["time"], (where,)))
+                who.add((row["client_host"], row["client_id"]))
+            if len(behind) == 1:
+                ((partition, (row, lag)),) = behind.items()
+                said = f"{lag} records behind: {row['offset']} committed, the log ends at {row['offset'] + lag}"
+            else:
+                partition, most = None, max(lag for _, lag in behind.values())
+                said = f"{one.lag} records behind in {len(behind)} partitions, {most} at most in one"
+            if grows:
+                said += f"; that grew by {one.grew} in {one.seconds:.0f} s, although the group works"
+            host, client = who.pop() if len(who) == 1 else (None, None)
             yield self.found(
-                said, one, count=newest - row["offset"], client_host=row["client_host"], client_id=row["client_id"],
-                group_id=group, topic=topic, partition=partition,
+                said, tally, count=one.lag, client_host=host, client_id=client, group_id=group, topic=topic,
+                partition=partition,
             )  # fmt: skip
+
+
+_LOG: Final = (*BROKER, "topic", "partition")
+
+
+def _grown(partitions: Sequence[tuple[Sequence[_Course], Sequence[_Course]]]) -> tuple[int, float]:
+    """By how much lag grew, and in how many seconds; 0 if it did not only grow. ``partitions``: the courses of commits
+    and of the log's end, of each one or several, the largest of which counts."""
+    courses = [course for pair in partitions for part in pair for course in part]
+    if not courses:
+        return 0, 0.0
+    width = max(course.width for course in courses)
+    # The last step of ten seconds of each wider one. Few have something in them, though they may be far apart.
+    steps = sorted({at * course.width // width for course in courses for at in course.of})
+    ends = [(step + 1) * width - 1 for step in steps]
+    growth: list[int | None] = [None] * len(steps)
+    committed = 0
+    for commits, logs in partitions:
+        offsets, newest = (_largest([course.values(ends) for course in part]) for part in (commits, logs))
+        lags = [None if a is None or b is None else max(0, b - a) for a, b in zip(offsets, newest, strict=True)]
+        # What one partition adds as soon as it is known is no growth.
+        for k, (before, lag) in enumerate(pairwise(lags), 1):
+            if before is not None and lag is not None:
+                growth[k] = (growth[k] or 0) + lag - before
+        committed = max(committed, *((max(course.of) + 1) * course.width - 1 for course in commits))
+    known = [(end, one) for end, one in zip(ends, growth, strict=True) if one is not None]
+    if not known:
+        return 0, 0.0
+    begin, end = ends[growth.index(known[0][1]) - 1], ends[-1]
+    total, falls = sum(one for _, one in known), -sum(one for _, one in known if one < 0)
+    later = sum(one for at, one in known if 2 * at > begin + end)
+    alive = committed >= end - max(width, _ALIVE * (end - begin))
+    if total <= 0 or falls > _FALLS * total or later < _LATER * total or not alive:
+        return 0, 0.0
+    return total, (end - begin) * _STEP / 1e6
+
+
+def _largest(courses: Sequence[Sequence[int | None]]) -> list[int | None]:
+    return [max((one for one in each if one is not None), default=None) for each in zip(*courses, strict=True)]

@@ -1,4 +1,4 @@
-"""Rules about what producers write: batches, compression, acknowledgements, what is sent again, and where it goes."""
+"""Rules about what producers write: batches, compression, acknowledgements, transactions, and where it goes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, busiest, counts, together
-from kwire.report.sums import runs, tuples
+from kwire.report.findings.rule import CLIENT, PROCESS, Finding, Rule, Together, busiest, counts, together
+from kwire.report.sums import tuples
 from kwire.report.tallies import Rows, Tallies, Tally, firsts, numbers
 
-__all__ = ["Large", "Limits", "MixedAcks", "Retried", "Skew", "TinyBatches", "Uncompressed"]
+__all__ = ["Aborted", "Large", "Limits", "MixedAcks", "Skew", "TinyBatches", "Uncompressed"]
 
 
 @dataclass(frozen=True)
@@ -22,15 +21,17 @@ class Limits:
     """From where on it is a finding. Rates are per minute of the capture's clock."""
 
     tiny_batches: int = 1000
-    """Batches of one process and topic in a minute,"""
+    """Batches of one process to a partition in a minute, or ten times as many to all of a topic,"""
     tiny_batch_records: float = 2.0
     """if they have fewer records than this on average."""
     uncompressed_bytes: int = 10_000_000
     """Bytes of record sets without compression, of one topic."""
     mixed_acks: int = 1
     """Produce requests with acks=0, and as many with acks=all, of one client."""
-    retried_batches: int = 1
-    """Batches that one producer sent again (same producer id, epoch and sequence)."""
+    aborted: int = 10
+    """Transactions that one client aborted,"""
+    aborted_part: float = 0.5
+    """if they are so large a part of all of its transactions."""
     skew: float = 5.0
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
@@ -40,14 +41,17 @@ class Limits:
 
 
 class TinyBatches(Rule[Limits]):
-    """Many batches with hardly a record in them."""
+    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them. Where
+    records come now here, now there, it would have to wait for long; then only very many are too many."""
 
     name = "tiny-batches"
-    tables = ("partitions",)
-    also = ("connections",)
-    keys = (*CLIENT, "topic", *PROCESS)
+    tables: tuple[str, ...] = ("partitions",)
+    also: tuple[str, ...] = ("connections",)
+    keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *PROCESS)
     by_process = True
     advice = "let the producer wait for more records (linger.ms) and fill batches (batch.size)"
+    _IN_ALL = 10
+    """How many times as many as to one partition are too many to all of them."""
 
     def take(self, name: str, rows: Rows) -> None:
         if name == "connections":
@@ -57,21 +61,34 @@ class TinyBatches(Rule[Limits]):
         self.tallies.add(rows, sent, count=rows.values("batches")[sent], amount=rows.values("records")[sent])
 
     def findings(self) -> Iterator[Finding]:
-        much = together(self.tallies)[1] >= self.limits.tiny_batches
-        for (host, client, topic), found in busiest(self.tallies, much):
-            one = found.tally
-            if one.busiest >= self.limits.tiny_batches and one.amount / one.count < self.limits.tiny_batch_records:
-                said = f"{one.count} batches with {one.amount / one.count:.1f} records each, {one.busiest} in a minute"
-                yield self.found(said, one, client_host=host, client_id=client, topic=topic, **found.who)
+        totals, of = self.tallies.totals(), together(self.tallies)[0]
+        if not len(of):
+            return
+        topics = numbers(totals.keys, (*CLIENT, "topic"))
+        much = np.zeros(int(of.max()) + 1, bool)
+        much[of] = np.bincount(topics, weights=totals.count)[topics] >= self.limits.tiny_batches
+        found: dict[tuple[Any, ...], tuple[Tally, int, dict[str, Any]]] = {}
+        for (*key, _), one in busiest(self.tallies, much):
+            tally, most, who = found.get(tuple(key), (Tally(), -1, {}))
+            tally.join(one.tally)
+            if one.tally.busiest > most:
+                most, who = one.tally.busiest, one.who
+            found[tuple(key)] = tally, most, who
+        for (host, client, topic), (tally, most, who) in found.items():
+            often = most >= self.limits.tiny_batches or tally.busiest >= self._IN_ALL * self.limits.tiny_batches
+            each = tally.amount / tally.count
+            if often and each < self.limits.tiny_batch_records:
+                said = f"{tally.count} batches with {each:.1f} records each, {tally.busiest} in a minute"
+                yield self.found(said, tally, client_host=host, client_id=client, topic=topic, **who)
 
 
 class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
-    tables = ("partitions",)
-    keys = ("topic",)
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic",)
+    together: Together = "topic"
     severity = "low"
     advice = "set compression.type (lz4 or zstd) at the producers"
 
@@ -89,8 +106,8 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
-    tables = ("calls",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
 
     def __init__(self, limits: Limits) -> None:
@@ -110,83 +127,41 @@ class MixedAcks(Rule[Limits]):
             yield self.found(said, one, client_host=host, client_id=client)
 
 
-class Retried(Rule[Limits]):
-    """A producer sends a batch again."""
+class Aborted(Rule[Limits]):
+    """Most transactions of a client are aborted: now and then one is, in ordinary life."""
 
-    name = "retried-batches"
-    tables = ("records",)
-    keys = ("producer_id", "of", "partition")
-    together = "topic"
-    severity = "low"
+    name = "aborted-transactions"
+    tables: tuple[str, ...] = ("calls",)
+    keys: tuple[str, ...] = CLIENT
     advice = (
-        "see why brokers do not answer in time (request.timeout.ms, acks=all with slow followers, lost connections)"
+        "see which errors come before the abort, and what the program does with them: the work of a transaction that "
+        "is aborted is done again"
     )
-
-    _BACK = 5
-    """Batches in flight that an idempotent producer may have."""
-    _KEPT = 1 << 16
-    """Batches that are remembered from one call to the next."""
-    _OF = ("producer_id", "producer_epoch", "of", "partition")
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._before: pa.Table | None = None
-        """The last batches of each producer and partition."""
+        self._committed = Tallies(*self.keys)
 
     def take(self, name: str, rows: Rows) -> None:
-        known = np.flatnonzero(rows.values("producer_id", -1) >= 0)
-        if not len(known):
-            return
-        known = known[(rows.mask("source", "produce") & rows.mask("status", "ok"))[known]]
-        sent = rows.part(rows.table.column_names, known)
-        if not sent.num_rows:
-            return
-        sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
-            ["topic", "topic_id"]
-        )
-        # The first record of each batch. Batches of several partitions stand in a frame one behind the other.
-        sent = sent.take(pa.array(runs(sent, ("capture", "frame", *self._OF))))
-        old = 0
-        if self._before is not None:
-            old = self._before.num_rows
-            sent = pa.concat_tables([self._before, sent])
-        logs, frames = numbers(sent, self._OF), numbers(sent, ("capture", "frame"))
-        order = np.argsort(logs, kind="stable")
-        # Rows may be cut within a batch: what goes on with one is none of its own.
-        order = order[np.append(True, (np.diff(logs[order]) != 0) | (np.diff(frames[order]) != 0))]
-        own, frames = logs[order], frames[order]
-        sequences = pc.fill_null(sent["sequence"], -1).to_numpy()[order]
-        again = np.zeros(len(order), bool)
-        for back in range(1, min(self._BACK, len(order) - 1) + 1):
-            same = (own[back:] == own[:-back]) & (sequences[back:] == sequences[:-back])
-            again[back:] |= same & (frames[back:] != frames[:-back])
-        hits = np.sort(order[again & (order >= old)])
-        self.tallies.add(Rows(sent), hits, each=True)
-        kept = np.append(own[self._BACK :] != own[: -self._BACK], np.ones(min(self._BACK, len(own)), bool))
-        self._before = sent.take(pa.array(np.sort(order[kept])[-self._KEPT :]))
+        self.tallies.add(rows, rows.where(api_name="EndTxn", direction="request", committed=False))
+        self._committed.add(rows, rows.where(api_name="EndTxn", direction="request", committed=True))
 
     def findings(self) -> Iterator[Finding]:
-        # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
-        producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
-        for (producer, topic, partition), one in self.tallies.items():
-            tally, partitions = producers.setdefault((producer, topic), (Tally(), []))
-            tally.join(one)
-            partitions.append(partition)
-        for (producer, topic), (one, partitions) in producers.items():
-            if one.count >= self.limits.retried_batches:
-                said = f"producer {producer} sent {one.count} batches again"
-                if len(partitions) > 1:
-                    said += f", to {len(partitions)} partitions"
-                yield self.found(said, one, topic=topic, partition=partitions[0] if len(partitions) == 1 else None)
+        aborted, committed = self.tallies.totals().count, counts(self.tallies, self._committed)
+        both = aborted + committed
+        much = (aborted >= max(self.limits.aborted, 1)) & (aborted >= self.limits.aborted_part * both)
+        for ((host, client), one), many in zip(self.tallies.items(much), both[much].tolist(), strict=True):
+            said = f"{one.count} of {many} transactions were aborted"
+            yield self.found(said, one, client_host=host, client_id=client)
 
 
 class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
-    tables = ("partitions",)
-    keys = ("topic", "partition")
-    together = "topic"
+    tables: tuple[str, ...] = ("partitions",)
+    keys: tuple[str, ...] = ("topic", "partition")
+    together: Together = "topic"
     severity = "low"
     advice = "choose keys that spread records evenly; a key that occurs in most records fills one partition"
 
@@ -232,8 +207,8 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
-    tables = ("frames",)
-    keys = CLIENT
+    tables: tuple[str, ...] = ("frames",)
+    keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"
     _REFUSED = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 

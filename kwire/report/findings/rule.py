@@ -24,6 +24,7 @@ __all__ = [
     "SEVERITIES",
     "Finding",
     "Rule",
+    "Together",
     "busiest",
     "counts",
     "kafka_connections",
@@ -115,8 +116,8 @@ _FRAMES: Final = (
 )  # fmt: skip
 _PARTITIONS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id", "path",
-    "group_id", "topic", "topic_id", "partition", "offset", "high_watermark", "log_start_offset", "record_bytes",
-    "batches", "records", "compression", "error", "status",
+    "group_id", "topic", "topic_id", "partition", "offset", "offset_spec", "high_watermark", "log_start_offset",
+    "record_bytes", "batches", "records", "compression", "error", "status",
 )  # fmt: skip
 _CALLS: Final = (
     *FRAME, "frame_timestamp", "direction", *CLIENT, "client_port", *BROKER, "api_name", "correlation_id",
@@ -130,8 +131,8 @@ _CONNECTIONS: Final = (
     "status",
 )  # fmt: skip
 _RECORDS: Final = (
-    *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "producer_id", "producer_epoch", "sequence",
-    "status",
+    *FRAME, "frame_timestamp", "source", "topic", "topic_id", "partition", "timestamp", "producer_id",
+    "producer_epoch", "sequence", "status",
 )  # fmt: skip
 COLUMNS: Final[dict[str, Sequence[str]]] = {
     "frames": _FRAMES,
@@ -144,6 +145,9 @@ COLUMNS: Final[dict[str, Sequence[str]]] = {
 
 _Limits = TypeVar("_Limits")
 
+Together = Literal["client", "topic", "group", "broker"]
+"""What rows that belong together have in common."""
+
 
 class Rule(Generic[_Limits]):
     """A rule, with its thresholds (``limits``). ``take`` gets the rows of each table that it reads (``tables``), with
@@ -155,18 +159,20 @@ class Rule(Generic[_Limits]):
     """Tables that tell more, where they are read."""
     keys: tuple[str, ...] = ()
     """What it adds up by."""
-    together: Literal["client", "topic", "group"] = "client"
+    together: Together = "client"
     """What rows it needs in one place, where rows are in several."""
     largest = False
     """Whether amounts are the largest of all and not their sum."""
     severity = "medium"
     advice = ""
+    explains: tuple[str, ...] = ()
+    """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
     by_process = False
     """Whether a finding may be about one of several processes with the same client_id."""
 
     def __init__(self, limits: _Limits) -> None:
         self.limits = limits
-        self.tallies = Tallies(*self.keys, largest=self.largest)
+        self.tallies: Tallies = Tallies(*self.keys, largest=self.largest)
 
     def take(self, name: str, rows: Rows) -> None:
         """Takes rows of one of its tables."""

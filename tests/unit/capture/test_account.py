@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from made_captures import exchange
 from packets import Connection, Packet, metadata, metadata_answer, pcap, sized
-from tls_talks import made13
+from tls_connections import made13
 
 from kwire.capture.account import Balance, Line, whole
 from kwire.capture.reading import Reading

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from made_captures import exchange
 from packets import Connection, metadata, metadata_answer, pcap, produce, produce_answer, sized
-from parted import Row, compared, parts_of, rows_of
+from split_captures import Row, compared, parts_of, rows_of
 
 from kwire.capture.across import LATER_WINDOWS, scan
 from kwire.capture.compressed import DamagedError

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from made_captures import Row, exchange, read
 from packets import SYN, Connection, Packet, metadata, metadata_answer, pcap
-from parted import compared, rows_of
+from split_captures import compared, rows_of
 
 from kwire.capture.account import whole
 from kwire.capture.reading import Reading

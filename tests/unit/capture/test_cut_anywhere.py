@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import busy_capture
 import pyarrow as pa
 import pytest
-import shop
 from hypothesis import settings
 from packets import Packet, pcap
-from parted import Given, batches_of, compared, opened, parts_of
+from split_captures import Given, batches_of, compared, opened, parts_of
 
 from kwire.capture.across import Chain, _digest, scan, together
 from kwire.capture.containers import Container
@@ -43,7 +43,7 @@ Tables = dict[str, list[str]]
 
 @cache
 def packets_of(seed: int, loss: float = 0.01) -> tuple[Packet, ...]:
-    return tuple(shop.capture(seed, loss=loss))
+    return tuple(busy_capture.capture(seed, loss=loss))
 
 
 def written(packets: Sequence[Packet]) -> bytes:
@@ -91,7 +91,7 @@ def files_of(packets: Sequence[Packet], cut: str) -> list[bytes]:
 
 def test_the_capture_has_what_is_to_be_cut() -> None:
     packets = packets_of(1)
-    assert len({frozenset((one.src, one.dst)) for one in packets}) == shop.CONNECTIONS
+    assert len({frozenset((one.src, one.dst)) for one in packets}) == busy_capture.CONNECTIONS
     frames, records = uncut(1)["frames"], uncut(1)["records"]
     for word in ("ok", "gap", "unpaired", "sasl"):
         assert sum(f"'status': '{word}'" in one for one in frames) > 10

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fed_in_parts import fed, packet_ends
 from made_captures import Row, brief, read
 from packets import ACK, Connection, Packet, metadata, metadata_answer, pcap, sized
-from tls_talks import Talk, made13
-from tracked import fed, packet_ends
+from tls_connections import Talk, made13
 
 from kwire.capture.encrypted import Encrypted
 from kwire.capture.reading import Reading

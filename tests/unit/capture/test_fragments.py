@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import wrapped
+import tunnels
+from fed_in_parts import fed, packet_ends
 from made_captures import brief, exchange, read, several
 from packets import Connection, Packet, request, response
-from tracked import fed, packet_ends
 
 from kwire.capture import fragments
 from kwire.capture.tracker import Tracker
@@ -42,13 +42,13 @@ def pieces(packets: Sequence[Packet], size: int = 128) -> list[list[tuple[int, b
     """The fragments of each packet, with times a microsecond apart that end with the packet's own."""
     found = []
     for number, one in enumerate(packets):
-        parts = wrapped.fragmented(one.ip(), size, number + 1)
+        parts = tunnels.fragmented(one.ip(), size, number + 1)
         found.append([(one.time - 1000 * (len(parts) - 1 - k), part) for k, part in enumerate(parts)])
     return found
 
 
 def captured(parts: Sequence[tuple[int, bytes]]) -> bytes:
-    return wrapped.written([(time, wrapped.ethernet(one)) for time, one in parts])
+    return tunnels.written([(time, tunnels.ethernet(one)) for time, one in parts])
 
 
 def plain(packets: Sequence[Packet]) -> bytes:
@@ -197,7 +197,7 @@ def test_a_number_that_is_used_again_does_not_mix_two_packets() -> None:
     first, *others = pieces(packets)[3]
     # The last fragments of a packet are there already, from long before: of another packet with the same number.
     stale = [(first[0] - 100, part[:20] + b"?" * len(part[20:])) for _, part in others]
-    between = [(first[0] - 50, one) for k in range(3000) for one in wrapped.fragmented(packets[3].ip()[:84], 24, 9 + k)]
+    between = [(first[0] - 50, one) for k in range(3000) for one in tunnels.fragmented(packets[3].ip()[:84], 24, 9 + k)]
     data = captured(flat(pieces(packets)[:3]) + stale + between[: fragments.FARTHEST + 1] + [first, *others])
     with using(MACHINE):
         found = content(data)
@@ -228,17 +228,17 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @both
 def test_fragments_inside_of_a_tunnel_of_the_tunnel_and_of_both_are_joined(ends: Any, name: str) -> None:
     packets = long_exchange(ends)
-    wrap = wrapped.TUNNELS[name]
+    wrap = tunnels.TUNNELS[name]
     inside = captured([(time, wrap(part)) for time, part in flat(pieces(packets))])
     assert (content(inside), notes(inside)) == (content(plain(packets)), [])
     outside = captured(
-        [(one.time, part) for k, one in enumerate(packets) for part in wrapped.fragmented(wrap(one.ip()), 200, k)]
+        [(one.time, part) for k, one in enumerate(packets) for part in tunnels.fragmented(wrap(one.ip()), 200, k)]
     )
     assert (content(outside), notes(outside)) == (content(plain(packets)), [])
     both_of_them = [
         (time, outer)
         for k, (time, part) in enumerate(flat(pieces(packets, 256)))
-        for outer in wrapped.fragmented(wrap(part), 96, k)
+        for outer in tunnels.fragmented(wrap(part), 96, k)
     ]
     assert (content(captured(both_of_them)), notes(captured(both_of_them))) == (content(plain(packets)), [])
     some = random.Random(1)
@@ -254,7 +254,7 @@ def test_equal_numbers_of_packets_in_two_networks_are_not_mixed() -> None:
     parts = pieces(packets)[3]
     other = [(time, part[:20] + bytes(len(part) - 20)) for time, part in parts]
     mixed = [
-        (time, wrapped.ipv4(17, wrapped.udp(4789, wrapped.vxlan(part, number))))
+        (time, tunnels.ipv4(17, tunnels.udp(4789, tunnels.vxlan(part, number))))
         for pair in zip(other, parts, strict=True)
         for number, (time, part) in enumerate(pair)
     ]
@@ -297,7 +297,7 @@ def test_fragments_cost_nothing_where_there_are_none(monkeypatch: pytest.MonkeyP
         raise AssertionError
 
     monkeypatch.setattr(fragments.Fragments, "put", never)
-    assert brief(read(wrapped.written([(p.time, wrapped.ethernet(p.ip())) for p in exchange(count=3).packets]))) == (
+    assert brief(read(tunnels.written([(p.time, tunnels.ethernet(p.ip())) for p in exchange(count=3).packets]))) == (
         several(3)
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from counted_work import lines
 from made_captures import read
 from packets import Connection, pcap
-from tls_talks import clear, hello13
-from work import lines
+from tls_connections import clear, hello13
 
 CLIENT, SERVER = hello13(0x1301)
 

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from designs import designed
+from fed_in_parts import fed, packet_ends
+from invented_protocols import designed
 from made_captures import brief, exchange, read
 from packets import Connection, Packet, metadata, metadata_answer, pcap, produce, request, sized
-from tracked import fed, packet_ends
 
 from kwire.kernels.layouts import Status
 

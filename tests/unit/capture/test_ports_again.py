@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from made_captures import Row, exchange, read
 from packets import ACK, SYN, Connection, Packet, metadata, metadata_answer, pcap
-from parted import compared, rows_of
+from split_captures import compared, rows_of
 
 from kwire.capture.account import Balance, whole
 from kwire.capture.reading import Reading

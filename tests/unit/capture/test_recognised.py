@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from counted_work import lines
+from fed_in_parts import Seen, fed, packet_ends
 from packets import (
     Connection,
     Packet,
@@ -20,8 +22,6 @@ from packets import (
     response,
     sized,
 )
-from tracked import Seen, fed, packet_ends
-from work import lines
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import PYTHON, using

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from made_captures import exchange
 from packets import Connection, block, enhanced, interface, pcap, pcapng, produce, produce_answer, section, sized
-from parted import Row, compared, parts_of, pieces_of, rows_of
+from split_captures import Row, compared, parts_of, pieces_of, rows_of
 
 from kwire.capture.containers import Container
 from kwire.capture.splits import HEAD, LOOKED_AT, Split, find

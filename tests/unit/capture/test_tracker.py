@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fed_in_parts import Seen, fed, packet_ends
 from made_captures import ONE, brief, exchange, read, several
 from packets import (
     SYN,
@@ -26,7 +27,6 @@ from packets import (
     response,
     sized,
 )
-from tracked import Seen, fed, packet_ends
 
 from kwire import capture
 from kwire.capture import tracker

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from counted_work import lines
 from made_captures import exchange
 from packets import pcap
-from work import lines
 
 import kwire
 from kwire import cli, messages

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import wrapped
+import tunnels
 from terminal import on_terminal
 
 import kwire.capture
@@ -157,12 +157,12 @@ def test_ports_may_be_given_in_any_way(args: list[str], rows: int, capsys: pytes
 
 
 def test_a_port_of_vxlan_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    packets = wrapped.taken_from(CAPTURE.read_bytes())
+    packets = tunnels.taken_from(CAPTURE.read_bytes())
     around = [
-        (time, wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(one))))) for time, one in packets
+        (time, tunnels.ethernet(tunnels.ipv4(17, tunnels.udp(12345, tunnels.vxlan(one))))) for time, one in packets
     ]
     path = tmp_path / "mirror.pcap"
-    path.write_bytes(wrapped.written(around))
+    path.write_bytes(tunnels.written(around))
     for args in (["--vxlan-port", "12345"], ["--vxlan-port", "1,12345"], ["--vxlan-port", "1", "12345"]):
         assert cli.main(["decode", *args, str(path), "--format", "jsonl"]) == 0
         assert len(capsys.readouterr().out.splitlines()) == 208

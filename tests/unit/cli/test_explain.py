@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from work import lines
+from counted_work import lines
 
 import kwire
 from kwire import messages

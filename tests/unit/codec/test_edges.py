@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import kwire
 from kwire import messages, schema, wire
 from kwire.codec import registry, tracked
 from kwire.codec.registry import Implementation
@@ -130,3 +131,87 @@ def test_a_tagged_struct_may_be_null(implementation: Implementation) -> None:
                 assert codec.read(data, 0) == (back, len(data))  # and its twin was not asked
             assert by_walking(message, version, data) == back
         assert codec.encode(there) != codec.encode(absent)
+
+
+TAGS = [{7: b"seven"}, {0: b"", 300: b"x" * 200}, {9: bytes(3)}]
+
+
+def _versions(tagged: set[int]) -> Any:
+    """Five elements of one size each, some of which have tags that nobody knows."""
+    kind = messages.ApiVersionsResponse
+    made = kind(api_keys=[kind.ApiVersion(api_key=key, min_version=1, max_version=2) for key in range(5)])
+    for at in tagged:
+        made.api_keys[at].unknown_tagged_fields = dict(TAGS[at % 3])
+    return made
+
+
+def _never(*_arguments: Any, **_options: Any) -> Any:
+    raise AssertionError("a second try, by the slow walk")
+
+
+@implementations
+@pytest.mark.parametrize("tagged", [{0}, {2}, {4}, {0, 1}, {3, 4}, {0, 1, 2, 3, 4}], ids=str)
+def test_tags_in_elements_of_one_size_are_read_at_once(
+    implementation: Implementation, tagged: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = _versions(tagged)
+    codec = registry.response_codec(18, 3, implementation)
+    data = codec.encode(made)
+    assert by_walking(made.SCHEMA, 3, data) == made
+    whole = kwire.encode_response(made, api_version=3, correlation_id=1)
+    monkeypatch.setattr(tracked, "decode", _never)
+    assert codec.decode(data) == made
+    assert codec.decode_prefix(b"##" + data + b"##", 2) == (made, len(data) + 2)
+    assert codec.decode(data, 0, Limits(objects=10_000)) == made  # where objects are counted
+    asked = {"api_key": 18, "api_version": 3, "implementation": implementation}
+    assert kwire.decode_response(whole, **asked).body == made
+
+
+@implementations
+def test_damage_in_elements_of_one_size_with_tags_is_said_where_it_is(implementation: Implementation) -> None:
+    codec = registry.response_codec(18, 3, implementation)
+    made = _versions({1})
+    data = codec.encode(made)
+    for end in range(len(data)):
+        with pytest.raises(DecodeError) as caught:
+            codec.decode(data[:end])
+        with pytest.raises(DecodeError) as walked:
+            by_walking(made.SCHEMA, 3, data[:end])
+        assert (caught.value.path, caught.value.offset) == (walked.value.path, walked.value.offset)
+
+
+@implementations
+def test_tags_that_end_with_their_struct_are_read_at_once(
+    implementation: Implementation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last byte of a body, and the last byte of a tagged field that is a struct, counted and not."""
+    body = messages.HeartbeatRequest(
+        group_id="g", generation_id=1, member_id="m", unknown_tagged_fields={1: b"", 3: b"to the end"}
+    )
+    kind = messages.ApiVersionsResponse
+    feature = kind.SupportedFeatureKey(name="f", unknown_tagged_fields={2: b"to the end"})
+    features = kind(supported_features=[feature])
+    monkeypatch.setattr(tracked, "decode", _never)
+    for codec, made in (
+        (registry.request_codec(12, 4, implementation), body),
+        (registry.response_codec(18, 3, implementation), features),
+    ):
+        data = codec.encode(made)
+        assert data.endswith(b"to the end")
+        assert codec.decode(data) == made
+        assert codec.decode(data, 0, Limits(objects=10_000)) == made
+
+
+@implementations
+def test_tags_longer_than_what_holds_them_are_not_counted_as_objects(implementation: Implementation) -> None:
+    # An element may have no tag within this limit. That the tag has too few bytes is found out before that.
+    codec = registry.response_codec(18, 3, implementation)
+    tag = b"\x01" + b"\x64"  # of 100 bytes, and 20 follow
+    feature = b"\x02" + b"\x02f\0\0\0\0" + b"\x01" + tag + bytes(20)
+    # The message has bytes enough for the tag of the feature, the tagged field that holds it has not.
+    features = b"\0\0\x01\0\0\0\0" + b"\x01" + b"\x00" + bytes([len(feature)]) + feature + bytes(200)
+    versions = b"\0\0\x02" + bytes(6) + b"\x01" + tag + bytes(20)
+    for data in (features, versions):
+        with pytest.raises(DecodeError, match="unknown_tagged_fields") as caught:
+            codec.decode(data, limits=Limits(objects=300))
+        assert not isinstance(caught.value, LimitError)

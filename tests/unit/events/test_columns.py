@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from counted_work import lines
 from event_samples import BINARY, SAMPLES
 from hono_samples import MESSAGES, seeded_tenant
-from work import lines
 
 from kwire import tables
 from kwire.events import cloudevents, columns, hono

@@ -98,6 +98,21 @@ def test_a_command(tmp_path: Path) -> None:
     assert int(python(tmp_path, "-m", "kwire.cli", "count", str(GOLDEN))) > 0
 
 
+def test_a_reading_option(tmp_path: Path) -> None:
+    assert carried_out("A reading option", tmp_path) == ["kwire/options.py"]
+    assert "--brief" in python(tmp_path, "-m", "kwire.cli", "decode", "--help")
+    assert int(python(tmp_path, "-m", "kwire.cli", "decode", str(GOLDEN), "--brief", "--format", "jsonl").count("\n"))
+    assert "| `brief` | `--brief` | an example | false |" in python(tmp_path, "-m", "kwire.options")
+    said = python(
+        tmp_path,
+        "-c",
+        "from kwire import capture, options\n"
+        f"print(sum(one.num_rows for one in capture.read({str(GOLDEN)!r}, brief=True)))\n"
+        "print(options.values({'brief': 'true'})['brief'], options.settled({})['brief'])",
+    )
+    assert said.endswith("True False\n")
+
+
 def test_a_diff_that_does_not_fit_is_found() -> None:
     assert changed("a\nb\nc\n", ["-b", "+x", "+y", " c", "+z"]) == "a\nx\ny\nc\nz\n"
     with pytest.raises(AssertionError, match="there is no line 'd"):

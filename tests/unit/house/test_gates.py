@@ -1,6 +1,7 @@
-"""Two gates: files of a user are opened by ``kwire.opening`` alone, and named without credentials wherever it is said.
+"""Three gates: files of a user are opened by ``kwire.opening`` alone, and named without credentials wherever it is
+said; and what only a session with a JVM has is asked for where Spark Connect, which has none, goes another way.
 
-Both lists of exceptions are exact: a new place fails here, and so does one that is gone.
+The lists of exceptions are exact: a new place fails here, and so does one that is gone.
 """
 
 from __future__ import annotations
@@ -34,31 +35,37 @@ NOT_OF_A_USER = {
         "probe.open": "exclusive",
         "part.open": "exclusive",
         "(folder() / name).read_bytes": "kept beside machine code",
+        "folder().glob": "machine code",
         "path.glob": "machine code",
         "current.parent.glob": "machine code",
         "os.scandir": "machine code",
     },
+    "log/decided.py": {"beside.open": "opens files by open_file, or by File.open"},
     "protocol/facts.py": {"one.read_bytes": "its own source"},
     "protocol/names.py": {"builtin_root().joinpath('names.txt').read_bytes": "its own"},
     "report/whole.py": {"(_ASSETS / name).read_text": "its own"},
     "schema/kafka.py": {"zipfile.ZipFile": "a file that open_file has opened", "jar.open": "a part of it"},
     "schema/loader.py": {"file.read_bytes": "its own, in a zip"},
     "spark/across.py": {"file.open": "File.open"},
-    "spark/carried.py": {
+    "spark/checkpoint.py": {
         "filesystem.open_output_stream": "a name that nobody can guess",
         "fs.FileSelector": "one folder, without those in it",
     },
+    "spark/daemon.py": {"(one / 'comm').read_text": "the system's"},
     "spark/exports.py": {
         "filesystem.open_output_stream": "an object store",
         "fs.FileSelector": "one folder, without those in it",
     },
     "spark/files.py": {
         "self.open": "File.open",
+        "file.open": "File.open",
         "self.filesystem.open_input_file": "an object store, and where to cut a file that was listed",
         "filesystem.open_input_stream": "an object store",
         "fs.FileSelector": "an object store",
     },
-    "spark/source.py": {"file.open": "File.open"},
+    "spark/options.py": {"file.open": "File.open"},
+    "spark/reader.py": {"file.open": "File.open"},
+    "spark/sensors.py": {"file.open": "File.open"},
     "tls/decryptor.py": {"opener.open": "a record of TLS"},
     "tls/handshake.py": {"opener.open": "a record of TLS"},
     "tls/keylog.py": {"cls.open": "opens files by open_file"},
@@ -82,6 +89,16 @@ LOCAL = {
     "kernels/programs.py: ValueError": "the path of a field",
 }
 """Where what is shown is a path of this machine for certain."""
+
+OF_A_JVM = frozenset(
+    ("sparkContext", "_sc", "_jsc", "_jvm", "_jdf", "_jc", "_jsparkSession", "rdd", "toJSON", "_active_spark_context")
+)
+"""Attributes of sessions, frames and columns that Spark Connect does not have."""
+WITH_A_JVM = {
+    "spark/arrow.py: _jdf": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/arrow.py: _jc": "mapInArrow without pandas, which Spark Connect needs",
+    "spark/workers.py: sparkContext": "context_of, which gives None with Spark Connect",
+}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -115,6 +132,11 @@ def shown_paths(tree: ast.AST) -> set[str]:
     return found
 
 
+def of_a_jvm(tree: ast.AST) -> set[str]:
+    """The attributes that Spark Connect does not have."""
+    return {one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute) and one.attr in OF_A_JVM}
+
+
 def _last(function: ast.expr) -> str:
     return (
         function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
@@ -143,6 +165,11 @@ def test_paths_are_named_in_one_place() -> None:
     assert found == set(LOCAL)
 
 
+def test_what_spark_connect_does_not_have_is_asked_for_in_one_place() -> None:
+    found = {f"{name}: {what}" for name, tree in modules() for what in of_a_jvm(tree)}
+    assert found == set(WITH_A_JVM)
+
+
 def test_the_gates_see_what_goes_around_them() -> None:
     for code in ("open(x)", "Path(x).open('rb')", "os.open(x, 0)", "one.read_text()", "pa.OSFile(x)", "top.rglob('*')"):
         assert openings(ast.parse(code)), code
@@ -153,6 +180,7 @@ def test_the_gates_see_what_goes_around_them() -> None:
         "Text(readable(self.file))",
     ):
         assert shown_paths(ast.parse(code)), code
+    assert of_a_jvm(ast.parse("spark.sparkContext.defaultParallelism")) == {"sparkContext"}
     for code in (
         "print(public(path))",
         "raise KwireError(f'{path}: no')",

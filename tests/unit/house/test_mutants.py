@@ -1,4 +1,4 @@
-"""The mutants of ``tests/unit/mutants.py`` fit the sources, and name tests that exist."""
+"""The mutants of ``tests/support/mutants.py`` fit the sources, and name tests that exist."""
 
 from __future__ import annotations
 

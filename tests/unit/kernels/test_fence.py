@@ -101,16 +101,47 @@ def test_what_is_replaced_is_put_back() -> None:
 LOADED = """
 import numpy as np
 from numba.core.registry import cpu_target
+from kwire.kernels import compiling
 from kwire.kernels.engine import MACHINE
 from kwire.kernels.names import NameTable
 refreshed, refresh = [], cpu_target.target_context.refresh
 cpu_target.target_context.refresh = lambda: (refreshed.append(1), refresh())
 names = NameTable()
 data = np.frombuffer(b"abcabd" + bytes(64), np.uint8).copy()
-print(*names.numbers(data, np.array([0, 3, 0]), np.array([3, 3, 3]), MACHINE), bool(refreshed))
+print(*names.numbers(data, np.array([0, 3, 0]), np.array([3, 3, 3]), MACHINE), bool(refreshed), bool(compiling._inner))
 import numba
 print(numba.njit(lambda values: values.sum())(np.arange(4)))
 """
+
+
+AHEAD = """
+from kwire.kernels import compiling
+from kwire.kernels.names import intern_all
+print(compiling.load(), bool(compiling._inner))
+print(len(compiling.compiled(intern_all).signatures))
+"""
+
+
+def test_machine_code_is_loaded_ahead_where_it_is_kept_and_none_is_compiled(tmp_path: Path) -> None:
+    def said(code: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        )
+        return done.stdout.splitlines()
+
+    assert said(AHEAD) == ["0 False", "0"]
+    said(LOADED)
+    kept = {one: one.read_bytes() for one in tmp_path.rglob("*.nb?")}
+    assert said(AHEAD) == ["1 False", "1"]
+    assert {one: one.read_bytes() for one in tmp_path.rglob("*.nb?")} == kept
+    for one in tmp_path.rglob("*.nbi"):
+        one.write_bytes(b"damaged")
+    assert said(AHEAD) == ["0 False", "0"]
 
 
 def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: Path) -> None:
@@ -123,7 +154,7 @@ def test_code_that_is_loaded_needs_nothing_of_what_numba_can_compile(tmp_path: P
             check=True,
             timeout=300,
         )
-        assert done.stdout.splitlines() == [f"0 1 0 {compiling}", "6"]
+        assert done.stdout.splitlines() == [f"0 1 0 {compiling} {compiling}", "6"]
         # The names of an entry are kept with its code, not all that was linked into it.
         code = sum(one.stat().st_size for one in tmp_path.rglob("*.nbc"))
         assert 0 < code < 100_000

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joined import Run, connection, directions, scratch, state, window
 from packets import metadata, metadata_answer, request, response, sized
+from placed_streams import Run, connection, directions, scratch, state, window
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.framing import (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joined import scratch
 from packets import METADATA_REQUEST, buffer, metadata_answer, request, response, sized
+from placed_streams import scratch
 
 from kwire.capture.tracker import Tracker
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, using

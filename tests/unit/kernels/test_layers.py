@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wrapped
+import tunnels
 from packets import ACK, ETHERNET, LOOP, NULL, RAW, SLL, SLL2, SYN, Packet, buffer, link
 
 from kwire.kernels import layers
@@ -188,28 +188,28 @@ def same_inside(engine: Engine, packet: Packet, data: bytes, kind: int) -> None:
 
 
 @pytest.mark.parametrize("packet", [FOUR, SIX], ids=["IPv4", "IPv6"])
-@pytest.mark.parametrize("name", wrapped.TUNNELS)
+@pytest.mark.parametrize("name", tunnels.TUNNELS)
 def test_a_tunnel_leads_to_the_packet_inside(engine: Engine, name: str, packet: Packet) -> None:
-    same_inside(engine, packet, wrapped.ethernet(wrapped.TUNNELS[name](packet.ip())), ETHERNET)
+    same_inside(engine, packet, tunnels.ethernet(tunnels.TUNNELS[name](packet.ip())), ETHERNET)
 
 
 @pytest.mark.parametrize("packet", [FOUR, SIX], ids=["IPv4", "IPv6"])
-@pytest.mark.parametrize("name", wrapped.FRAMES)
+@pytest.mark.parametrize("name", tunnels.FRAMES)
 def test_a_frame_leads_to_the_packet_inside(engine: Engine, name: str, packet: Packet) -> None:
-    same_inside(engine, packet, wrapped.FRAMES[name](packet.ip()), ETHERNET)
+    same_inside(engine, packet, tunnels.FRAMES[name](packet.ip()), ETHERNET)
 
 
 @pytest.mark.parametrize("packet", [FOUR, SIX], ids=["IPv4", "IPv6"])
-@pytest.mark.parametrize("name", wrapped.LINKS)
+@pytest.mark.parametrize("name", tunnels.LINKS)
 def test_a_link_that_is_seldom_met_leads_to_the_packet(engine: Engine, name: str, packet: Packet) -> None:
-    kind, wrap = wrapped.LINKS[name]
+    kind, wrap = tunnels.LINKS[name]
     same_inside(engine, packet, wrap(packet.ip()), kind)
 
 
 def test_every_pair_of_tunnels_leads_to_the_packet_inside(engine: Engine) -> None:
     plain = ends(headers(engine, FOUR.ip(), RAW)[1])
-    for outer, around in wrapped.TUNNELS.items():
-        for inner, wrap in wrapped.TUNNELS.items():
+    for outer, around in tunnels.TUNNELS.items():
+        for inner, wrap in tunnels.TUNNELS.items():
             found, header = headers(engine, around(wrap(FOUR.ip())), RAW)
             assert (found, ends(header)) == (Count.PACKETS, plain), (outer, inner)
 
@@ -219,8 +219,8 @@ def test_tunnels_are_followed_up_to_a_depth(engine: Engine, name: str) -> None:
     data = FOUR.ip()
     found = []
     for _ in range(60):
-        data = wrapped.TUNNELS[name](data)
-        found.append(headers(engine, wrapped.ethernet(data))[0])
+        data = tunnels.TUNNELS[name](data)
+        found.append(headers(engine, tunnels.ethernet(data))[0])
     assert found[:8] == [Count.PACKETS] * 8
     assert found[-1] == Count.DEEP
     assert sorted(set(found)) == [Count.PACKETS, Count.DEEP]
@@ -230,38 +230,38 @@ def test_what_stands_behind_an_outer_packet_is_no_data(engine: Engine) -> None:
     # The inner packet leaves its length to the network card; the frame around is padded.
     inner = FOUR.ip()
     inner = inner[:2] + b"\0\0" + inner[4:]
-    data = wrapped.ethernet(wrapped.TUNNELS["vxlan"](inner)) + b"padding"
+    data = tunnels.ethernet(tunnels.TUNNELS["vxlan"](inner)) + b"padding"
     found, header = headers(engine, data)
     assert (found, payload(data, header)) == (Count.PACKETS, b"abcde")
 
 
 def test_an_inner_packet_that_a_mirror_has_cut_keeps_its_length(engine: Engine) -> None:
-    data = wrapped.ethernet(wrapped.ipv4(47, wrapped.erspan_2(FOUR.ip())[:-3]))
+    data = tunnels.ethernet(tunnels.ipv4(47, tunnels.erspan_2(FOUR.ip())[:-3]))
     found, header = headers(engine, data)
     assert (found, payload(data, header), int(header["length"])) == (Count.PACKETS, b"ab", 5)
 
 
 def test_vxlan_is_found_on_the_ports_that_are_named(engine: Engine) -> None:
-    data = wrapped.ethernet(wrapped.ipv4(17, wrapped.udp(12345, wrapped.vxlan(FOUR.ip()))))
+    data = tunnels.ethernet(tunnels.ipv4(17, tunnels.udp(12345, tunnels.vxlan(FOUR.ip()))))
     assert headers(engine, data)[0] == Count.UDP
     assert headers(engine, data, vxlan=[1, 12345])[0] == Count.PACKETS
 
 
 def tunnel(engine: Engine, data: bytes) -> tuple[Layer, int]:
-    found, header = headers(engine, wrapped.ethernet(data))
+    found, header = headers(engine, tunnels.ethernet(data))
     assert found == Count.PACKETS
     return Layer(int(header["tunnel"]) >> 32), int(header["tunnel"]) & 0xFFFFFFFF
 
 
 def test_the_number_of_the_innermost_tunnel_is_known(engine: Engine) -> None:
     packet = FOUR.ip()
-    assert tunnel(engine, wrapped.TUNNELS["vxlan"](packet)) == (Layer.VXLAN, 4242)
-    assert tunnel(engine, wrapped.TUNNELS["geneve"](packet)) == (Layer.GENEVE, 4242)
-    assert tunnel(engine, wrapped.TUNNELS["erspan 2"](packet)) == (Layer.ERSPAN_2, 123)
-    assert tunnel(engine, wrapped.TUNNELS["erspan 3"](packet)) == (Layer.ERSPAN_3, 123)
-    assert tunnel(engine, wrapped.TUNNELS["gre with all options"](packet)) == (Layer.GRE, 1)
-    assert tunnel(engine, wrapped.TUNNELS["gtp"](wrapped.TUNNELS["gre in ipv6"](packet))) == (Layer.GRE, 5)
-    found, header = headers(engine, wrapped.ethernet(packet))
+    assert tunnel(engine, tunnels.TUNNELS["vxlan"](packet)) == (Layer.VXLAN, 4242)
+    assert tunnel(engine, tunnels.TUNNELS["geneve"](packet)) == (Layer.GENEVE, 4242)
+    assert tunnel(engine, tunnels.TUNNELS["erspan 2"](packet)) == (Layer.ERSPAN_2, 123)
+    assert tunnel(engine, tunnels.TUNNELS["erspan 3"](packet)) == (Layer.ERSPAN_3, 123)
+    assert tunnel(engine, tunnels.TUNNELS["gre with all options"](packet)) == (Layer.GRE, 1)
+    assert tunnel(engine, tunnels.TUNNELS["gtp"](tunnels.TUNNELS["gre in ipv6"](packet))) == (Layer.GRE, 5)
+    found, header = headers(engine, tunnels.ethernet(packet))
     assert (found, int(header["tunnel"])) == (Count.PACKETS, 0)
 
 
@@ -271,49 +271,55 @@ PACKET_4 = FOUR.ip()
 @pytest.mark.parametrize(
     ("wanted", "data"),
     [
-        (Count.PROTECTED, wrapped.ipv4(50, bytes(60))),
-        (Count.PROTECTED, wrapped.ipv4(17, wrapped.udp(4500, bytes(60)))),
-        (Count.PROTECTED, wrapped.ipv4(47, struct.pack(">HHII", 0x3001, 0x880B, 0, 5) + b"\xff\x03\0\xfd" + bytes(9))),
-        (Count.TUNNEL, wrapped.ipv4(115, bytes(60))),
-        (Count.TUNNEL, wrapped.ipv4(17, wrapped.udp(1701, bytes(60)))),
-        (Count.TUNNEL, wrapped.ipv4(17, wrapped.udp(4789, bytes(8) + wrapped.ethernet(PACKET_4)))),
-        (Count.TUNNEL, wrapped.ipv4(47, struct.pack(">HH", 2, 0x0800) + PACKET_4)),
-        (Count.TUNNEL, wrapped.ipv4(47, struct.pack(">HHII", 0x3001, 0x0800, 0, 0) + PACKET_4)),
-        (Count.TUNNEL, wrapped.ipv4(47, wrapped.gre(0x88BE, bytes(8) + wrapped.ethernet(PACKET_4), sequence=1))),
-        (Count.TUNNEL, wrapped.ipv4(47, wrapped.gre(0x22EB, bytes(12) + wrapped.ethernet(PACKET_4), sequence=1))),
-        (Count.TUNNEL, wrapped.ipv4(17, wrapped.udp(6081, b"\x40" + wrapped.geneve(PACKET_4)[1:]))),
-        (Count.TUNNEL, wrapped.ipv4(17, wrapped.udp(4790, struct.pack(">II", 0x0C000004, 0) + PACKET_4))),
-        (Count.TUNNEL, wrapped.ipv4(97, b"\x20\0" + wrapped.ethernet(PACKET_4))),
-        (Count.TUNNEL, wrapped.ipv4(137, wrapped.mpls(b"\x10" + PACKET_4[1:]))),
-        (Count.UDP, wrapped.ipv4(17, wrapped.udp(2152, b"\x30\1" + bytes(30)))),  # an echo of GTP
-        (Count.UDP, wrapped.ipv4(17, wrapped.udp(53, bytes(40)))),
-        (Count.NOT_IP, wrapped.ipv4(47, struct.pack(">HHI", 0x2001, 0x880B, 0) + bytes(30))),  # no more than an answer
-        (Count.NOT_IP, wrapped.ipv4(47, wrapped.gre(0, b""))),
-        (Count.DAMAGED, wrapped.ipv4(4, b"\x60" + PACKET_4[1:])),
-        (Count.DAMAGED, wrapped.ipv6(41, PACKET_4 + bytes(20))),
+        (Count.PROTECTED, tunnels.ipv4(50, bytes(60))),
+        (Count.PROTECTED, tunnels.ipv4(17, tunnels.udp(4500, bytes(60)))),
+        (
+            Count.PROTECTED,
+            tunnels.ipv4(47, struct.pack(">HHII", 0x3001, 0x880B, 0, 5) + b"\xff\x03\0\xfd" + bytes(9)),
+        ),
+        (Count.TUNNEL, tunnels.ipv4(115, bytes(60))),
+        (Count.TUNNEL, tunnels.ipv4(17, tunnels.udp(1701, bytes(60)))),
+        (Count.TUNNEL, tunnels.ipv4(17, tunnels.udp(4789, bytes(8) + tunnels.ethernet(PACKET_4)))),
+        (Count.TUNNEL, tunnels.ipv4(47, struct.pack(">HH", 2, 0x0800) + PACKET_4)),
+        (Count.TUNNEL, tunnels.ipv4(47, struct.pack(">HHII", 0x3001, 0x0800, 0, 0) + PACKET_4)),
+        (Count.TUNNEL, tunnels.ipv4(47, tunnels.gre(0x88BE, bytes(8) + tunnels.ethernet(PACKET_4), sequence=1))),
+        (Count.TUNNEL, tunnels.ipv4(47, tunnels.gre(0x22EB, bytes(12) + tunnels.ethernet(PACKET_4), sequence=1))),
+        (Count.TUNNEL, tunnels.ipv4(17, tunnels.udp(6081, b"\x40" + tunnels.geneve(PACKET_4)[1:]))),
+        (Count.TUNNEL, tunnels.ipv4(17, tunnels.udp(4790, struct.pack(">II", 0x0C000004, 0) + PACKET_4))),
+        (Count.TUNNEL, tunnels.ipv4(97, b"\x20\0" + tunnels.ethernet(PACKET_4))),
+        (Count.TUNNEL, tunnels.ipv4(137, tunnels.mpls(b"\x10" + PACKET_4[1:]))),
+        (Count.UDP, tunnels.ipv4(17, tunnels.udp(2152, b"\x30\1" + bytes(30)))),  # an echo of GTP
+        (Count.UDP, tunnels.ipv4(17, tunnels.udp(53, bytes(40)))),
+        (
+            Count.NOT_IP,
+            tunnels.ipv4(47, struct.pack(">HHI", 0x2001, 0x880B, 0) + bytes(30)),
+        ),  # no more than an answer
+        (Count.NOT_IP, tunnels.ipv4(47, tunnels.gre(0, b""))),
+        (Count.DAMAGED, tunnels.ipv4(4, b"\x60" + PACKET_4[1:])),
+        (Count.DAMAGED, tunnels.ipv6(41, PACKET_4 + bytes(20))),
     ],
 )
 def test_tunnels_that_are_not_read_are_counted(engine: Engine, wanted: Count, data: bytes) -> None:
-    assert headers(engine, wrapped.ethernet(data))[0] == wanted
+    assert headers(engine, tunnels.ethernet(data))[0] == wanted
 
 
 @pytest.mark.parametrize(
     ("wanted", "kind", "data"),
     [
-        (Count.PROTECTED, 105, wrapped.wifi(PACKET_4, control=0x41)),
-        (Count.PROTECTED, 127, wrapped.radiotap(wrapped.wifi(PACKET_4, control=0x41))),
-        (Count.RADIO, 105, wrapped.wifi(PACKET_4, kind=0x88, quality=b"\x80\0")),
-        (Count.RADIO, 105, wrapped.wifi(PACKET_4, control=0x05)),
-        (Count.NOT_IP, 105, wrapped.wifi(PACKET_4, kind=0x48)),  # no data
+        (Count.PROTECTED, 105, tunnels.wifi(PACKET_4, control=0x41)),
+        (Count.PROTECTED, 127, tunnels.radiotap(tunnels.wifi(PACKET_4, control=0x41))),
+        (Count.RADIO, 105, tunnels.wifi(PACKET_4, kind=0x88, quality=b"\x80\0")),
+        (Count.RADIO, 105, tunnels.wifi(PACKET_4, control=0x05)),
+        (Count.NOT_IP, 105, tunnels.wifi(PACKET_4, kind=0x48)),  # no data
         (Count.NOT_IP, 105, b"\x80\0" + bytes(60)),  # a beacon
-        (Count.NOT_IP, 105, wrapped.wifi(PACKET_4).replace(b"\xaa\xaa\x03", b"\x42\x42\x03")),
-        (Count.LINK, 192, wrapped.ppi(PACKET_4, 147)),
-        (Count.LINK, 192, wrapped.ppi(PACKET_4, 0xFFFFFFFF)),
-        (Count.NOT_IP, 239, b"\x07" + wrapped.nflog(PACKET_4, "<")[1:]),
+        (Count.NOT_IP, 105, tunnels.wifi(PACKET_4).replace(b"\xaa\xaa\x03", b"\x42\x42\x03")),
+        (Count.LINK, 192, tunnels.ppi(PACKET_4, 147)),
+        (Count.LINK, 192, tunnels.ppi(PACKET_4, 0xFFFFFFFF)),
+        (Count.NOT_IP, 239, b"\x07" + tunnels.nflog(PACKET_4, "<")[1:]),
         (Count.NOT_IP, 9, b"\xff\x03\xc0\x21" + bytes(20)),
         (Count.TUNNEL, 9, b"\xff\x03\x00\x3d" + bytes(20)),
         (Count.NOT_IP, 51, b"\x11\x09\0\0\0\0" + bytes(20)),
-        (Count.PROTECTED, ETHERNET, wrapped.MAC + struct.pack(">HBBI", 0x88E5, 0x0C, 0, 1) + bytes(60)),
+        (Count.PROTECTED, ETHERNET, tunnels.MAC + struct.pack(">HBBI", 0x88E5, 0x0C, 0, 1) + bytes(60)),
     ],
 )
 def test_frames_that_hold_no_packet_are_counted(engine: Engine, wanted: Count, kind: int, data: bytes) -> None:
@@ -321,22 +327,22 @@ def test_frames_that_hold_no_packet_are_counted(engine: Engine, wanted: Count, k
 
 
 def test_behind_labels_an_ip_packet_and_an_ethernet_frame_are_told_apart(engine: Engine) -> None:
-    frame = wrapped.ethernet(PACKET_4)
+    frame = tunnels.ethernet(PACKET_4)
     # Addresses of cards that begin like an IP packet, or like a control word.
     for first in (0x60, 0x48, 0x00, 0x4C, 0x6C, 0xA0):
-        data = wrapped.MAC + b"\x88\x47" + wrapped.mpls(bytes((first,)) + frame[1:])
+        data = tunnels.MAC + b"\x88\x47" + tunnels.mpls(bytes((first,)) + frame[1:])
         found, header = headers(engine, data)
         assert (found, payload(data, header)) == (Count.PACKETS, b"abcde"), first
     # And an address of a host that looks like an EtherType with what follows.
     like = replace(FOUR, src=("8.0.69.1", 40000)).ip()
-    assert headers(engine, wrapped.MAC + b"\x88\x47" + wrapped.mpls(like))[0] == Count.PACKETS
+    assert headers(engine, tunnels.MAC + b"\x88\x47" + tunnels.mpls(like))[0] == Count.PACKETS
 
 
 def test_any_bytes_behind_any_header_are_counted_as_something(engine: Engine) -> None:
     some = random.Random(5)
-    starts = [wrapped.ethernet(wrap(PACKET_4)) for wrap in wrapped.TUNNELS.values()]
-    starts += [wrap(PACKET_4) for wrap in wrapped.FRAMES.values()]
-    for kind, data in [(ETHERNET, one) for one in starts] + [(n, wrap(PACKET_4)) for n, wrap in wrapped.LINKS.values()]:
+    starts = [tunnels.ethernet(wrap(PACKET_4)) for wrap in tunnels.TUNNELS.values()]
+    starts += [wrap(PACKET_4) for wrap in tunnels.FRAMES.values()]
+    for kind, data in [(ETHERNET, one) for one in starts] + [(n, wrap(PACKET_4)) for n, wrap in tunnels.LINKS.values()]:
         for _ in range(20):
             changed = bytearray(data)
             for _ in range(some.randrange(1, 6)):

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from clusters import MOST, chosen, longest_run, old_hash_of_names
+from hash_clusters import MOST, chosen, longest_run, old_hash_of_names
 from packets import buffer
 
 from kwire.kernels.engine import Engine

@@ -7,12 +7,12 @@ import struct
 from typing import Any
 
 import numpy as np
-from joined import connection, scratch, window
 from packets import response, sized
+from placed_streams import connection, scratch, window
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.hashing import fresh_key
-from kwire.kernels.layouts import ROOM, WAITING, joined
+from kwire.kernels.layouts import FOLLOWS, LEADS, ROOM, WAITING, joined
 from kwire.kernels.pairing import (
     MOST_OVERTAKEN,
     MOST_UNANSWERED,
@@ -96,9 +96,10 @@ class Lists:
                 one, last = first, -1
                 while one >= 0:
                     rows.append(one)
-                    assert self.table["fore"][one] == last
+                    assert self.table["entered"][one] == (LEADS if one == first else FOLLOWS)
+                    assert one == first or self.table["back"][one] == last
                     last, one = one, int(self.table["same"][one])
-                assert self.table["last"][first] == last
+                assert self.table["back"][first] == last
                 first = int(self.table["chain"][first])
             found.append(length)
         waits = []

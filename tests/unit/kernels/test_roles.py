@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joined import Run, connection, directions, scratch, window
 from packets import buffer, metadata, metadata_answer, request, response, sized
+from placed_streams import Run, connection, directions, scratch, window
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import Role

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from work import lines
+from counted_work import lines
 
 from kwire.kernels.engine import PYTHON, Engine
 from kwire.kernels.layouts import ABSENT, ACKNOWLEDGED, AT_THE_END, CONNECTION, SEGMENT, STREAM, Role

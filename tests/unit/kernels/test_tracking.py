@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import MOST, chosen, longest_run, old_hash_of_connections
+from hash_clusters import MOST, chosen, longest_run, old_hash_of_connections
 from packets import ACK, FIN, RST, SYN, Connection, Packet, link
-from wrapped import checksum
+from tunnels import checksum
 
 from kwire.kernels.engine import Engine
 from kwire.kernels.layouts import ACKNOWLEDGED, AT_THE_END, CONNECTION, PACKET, SEGMENT, STREAM, Role

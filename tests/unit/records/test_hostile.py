@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from counted_work import decompression
 from record_sets import GZIP, LZ4, SNAPPY, ZSTD, batch, bomb, gzipped, message, record
-from work import decompression
 
 from kwire.errors import DecodeError, LimitError
 from kwire.limits import DEFAULT_LIMITS
@@ -23,7 +23,7 @@ MEASURE = """
 import json, pathlib, resource, sys
 from kwire.errors import DecodeError
 from kwire.records import decode, to_arrow
-from work import lines
+from counted_work import lines
 folder, reader, counting = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "lines"
 def read(data):
     try:

@@ -7,7 +7,7 @@ import pytest
 from record_sets import batch, record
 
 from kwire.errors import LimitError
-from kwire.records import columnar, to_arrow
+from kwire.records import columnar, columns, to_arrow
 from kwire.records.portions import portions
 
 
@@ -53,9 +53,9 @@ def test_rows_are_counted_where_each_thing_is_one() -> None:
 
 def test_one_batch_has_as_many_records_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     data = batch(b"".join(record(offset=n) for n in range(3)), 3)
-    monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 3)
+    monkeypatch.setattr(columns, "MOST_ROWS_TOGETHER", 3)
     assert to_arrow(data).num_rows == 3
-    monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 2)
+    monkeypatch.setattr(columns, "MOST_ROWS_TOGETHER", 2)
     with pytest.raises(LimitError, match="3 records are beyond the limit of one Arrow batch"):
         to_arrow(data)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -145,6 +147,47 @@ def cut(count: int, api: str = "Produce", version: int = 2, **more: Any) -> list
     ]
 
 
+def waited(*requests: tuple[float, float, int], api: str = "Produce") -> list[Row]:
+    """Responses of a broker: when each was asked for, when it came, and on which connection."""
+    made = [
+        {"api_name": api, "direction": "response", "at": then, "latency_ms": (then - asked) * 1000, "connection": of}
+        for asked, then, of in requests
+    ]
+    return sorted(made, key=lambda row: row["at"])
+
+
+def quick(*times: float, connection: int = 9) -> list[tuple[float, float, int]]:
+    return [(at - 0.001, at, connection) for at in times]
+
+
+def out_of_range(*asked: Row) -> list[Row]:
+    """Fetch of an offset that the log does not have, and what is asked for then."""
+    first = [fetch_from(5), {**fetch_from(None), "direction": "response", "error": "OFFSET_OUT_OF_RANGE"}]
+    return [{**row, "at": k} for k, row in enumerate([*first, *asked])]
+
+
+def fetch_from(offset: int | None, **more: Any) -> Row:
+    return {"api_name": "Fetch", "offset": offset, **more}
+
+
+def ended(client_id: str, aborted: int, committed: int) -> list[Row]:
+    return [{"api_name": "EndTxn", "committed": k >= aborted, "at": k, "client_id": client_id}
+            for k in range(aborted + committed)]  # fmt: skip
+
+
+def resent(*sends: tuple[float, float, int], answered: float | None = None) -> Case:
+    """Batches without a producer id: when each was sent, the time of its first record, on which connection; the first
+    connection ends without answers to what was sent after ``answered``."""
+    batches = [
+        {"at": at, "connection": of, "frame": k, "timestamp": BEGIN + timedelta(seconds=made)}
+        for k, (at, made, of) in enumerate(sends)
+    ]
+    told = [{"api_name": "Produce", "direction": "response", "at": answered + 0.1, "connection": 1, "latency_ms": 100.0}
+            for _ in range(answered is not None)]  # fmt: skip
+    ends = [{"connection": 1, "unanswered": 1}, {"connection": 2, "unanswered": 0}]
+    return [("records", batches), ("frames", told or answers(1, "Metadata")), ("connections", ends)]
+
+
 Case = list[tuple[str, list[Row]]]
 CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
     "tiny-batches": (
@@ -202,9 +245,35 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
         lambda: [("partitions", commits(5, 9, 7))],
         lambda: [("partitions", [*commits(5, 9, 9), *({**row, "partition": 1} for row in commits(2, 3))])],
     ),
+    "offset-resets": (
+        lambda: [("partitions", out_of_range({"api_name": "ListOffsets", "offset_spec": "earliest"}, fetch_from(90)))],
+        # A follower that does not have it yet: the leader does. And a follower itself.
+        lambda: [("partitions", [*out_of_range(fetch_from(5, broker_port=9093)),
+                                 *({**row, "client_id": "broker-1-fetcher-0"} for row in out_of_range())])],
+    ),
+    "stalled-brokers": (
+        lambda: [("frames", waited(*quick(0, 5), (0.1, 4, 1), (0.5, 4.1, 2)))],
+        lambda: [("frames", [
+            # One client alone; somebody gets an answer meanwhile; two wait for what takes long on purpose.
+            *waited(*quick(0, 5), (0.1, 4, 1), (0.2, 4.1, 1)),
+            *waited(*quick(10, 11.5, 12.5, 13, 15), (10.1, 14, 1), (10.5, 14.1, 2)),
+            *waited(*quick(20, 25), (20.1, 24, 1), (20.2, 24.1, 2), api="Fetch"),
+        ])],
+    ),
+    "aborted-transactions": (
+        lambda: [("calls", ended("one", 10, 10))],
+        lambda: [("calls", [*ended("one", 10, 11), *ended("two", 9, 0)])],
+    ),
     "throttled": (
         lambda: [("calls", answers(3, "Produce", throttle_ms=20))],
         lambda: [("calls", answers(300, "Produce", throttle_ms=0))],
+    ),
+    "duplicate-produces": (
+        lambda: resent((0, 0, 1), (1, 1, 1), (4, 1, 2), answered=0),
+        # The first was answered; others with the same id send at once; another record; it has a producer id.
+        lambda: [*resent((0, 0, 1), (1, 1, 1), (4, 1, 2), answered=1),
+                 *resent((20, 20, 1), (20.015, 20, 2), (24, 23, 2))[:1],
+                 ("records", [{**row, "producer_id": 5} for row in resent((30, 30, 1), (33, 30, 2))[0][1]])],
     ),
     "retried-batches": (
         lambda: [("records", sent(0, 1, 2, 1))],
@@ -274,6 +343,21 @@ CASES: dict[str, tuple[Callable[[], Case], Callable[[], Case]]] = {
 
 def test_every_rule_has_its_cases() -> None:
     assert set(CASES) == set(RULES)
+
+
+def test_the_page_lists_every_rule_and_threshold() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "answers.md").read_text()
+    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    listed = {line[0].strip("| `"): (line[1], line[-1]) for line in lines}
+    usual = Thresholds()
+    told: set[str] = set()
+    for name, rule in RULES.items():
+        severity, thresholds = listed[name]
+        assert severity == ("by error" if name == "fatal-errors" else rule.severity)
+        for threshold, value in re.findall(r"`(\w+)` \(([\d.,]*\d)", thresholds):
+            assert float(value.replace(",", "")) == getattr(usual, threshold)
+            told.add(threshold)
+    assert told == {one.name for one in fields(usual)}
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -396,6 +480,74 @@ def test_the_end_of_a_log_is_known_from_what_is_written() -> None:
     assert end(latest, {**latest, "offset": -1}, {**watermark(40), **unnamed}) == {("t", 0): 50, ("id", 0): 40}
 
 
+def behind(*lags: int, partition: int = 0, every: float = 10, **more: Any) -> list[Row]:
+    """A group that commits every ten seconds, so many records behind the end of the log, which grows by 5,000."""
+    made: list[Row] = []
+    for k, lag in enumerate(lags):
+        end, at = 5000 * (k + 1), every * k
+        made.append({**watermark(end), "at": at, "partition": partition, **more})
+        made.append({**commits(end - lag)[0], "at": at + 1, "partition": partition, **more})
+    return made
+
+
+def in_time(*parts: list[Row]) -> list[Row]:
+    return sorted((row for part in parts for row in part), key=lambda row: row["at"])
+
+
+def test_a_group_is_behind_in_all_partitions_together() -> None:
+    parts = [behind(3000, partition=k, client_id=f"c{k % 2}") for k in range(4)]
+    (one,) = found("lag", rows("partitions", in_time(*parts)))
+    assert (one.count, one.group_id, one.topic, one.partition) == (12_000, "g", "t", None)
+    assert (one.client_host, one.client_id) == (None, None)
+    assert one.summary == "12000 records behind in 4 partitions, 3000 at most in one"
+    assert len(one.evidence) == 4
+    assert found("lag", rows("partitions", in_time(*parts[:3]))) == []
+
+
+def test_lag_that_only_grows_is_found_before_it_is_large() -> None:
+    (one,) = found("lag", rows("partitions", behind(100, 500, 900, 1300)))
+    assert one.summary.endswith("that grew by 1200 in 30 s, although the group works")
+    # Now the one partition, now the other is read: both together fall behind.
+    turns = in_time(behind(0, 600, 300, 900, 600, 1200), behind(600, 300, 900, 600, 1200, 900, partition=1))
+    (one,) = found("lag", rows("partitions", turns))
+    assert (one.count, one.partition) == (2100, None)
+    assert "grew by 1500 in 50 s" in one.summary
+    for nearly in (
+        # By less; in less time; it fell; it grew at once and stays; nobody has committed for long.
+        behind(100, 400, 700, 1000),
+        behind(0, 900, 1800),
+        behind(0, 1000, 2000, 400, 1400, 2400),
+        behind(100, 2100, 2100, 2100, 2100),
+        [*behind(100), *({**watermark(5000 * k), "at": 10.0 * k} for k in range(2, 3)), {**watermark(9000), "at": 90}],
+        # One more partition is known.
+        in_time(
+            behind(100, 100, 100, 100, 100), [{**row, "at": row["at"] + 30} for row in behind(4000, 4000, partition=1)]
+        ),
+    ):
+        assert found("lag", rows("partitions", nearly)) == []
+    # However long it takes.
+    (one,) = found("lag", rows("partitions", behind(*range(0, 9000, 10), every=10)))
+    assert "in 8960 s" in one.summary or "in 89" in one.summary
+
+
+def test_a_group_is_compared_with_logs_of_its_own_cluster() -> None:
+    other = {"broker_port": 9093}
+    both = in_time(behind(10, 10), behind(10, 10, **other), [{**watermark(90_000), "at": 30, **other}])
+    told = [
+        {"api_name": "Metadata", "direction": "response", "cluster_id": name, "broker_port": port}
+        for name, port in (("A", 9092), ("B", 9093))
+    ]
+    (one,) = found("lag", rows("partitions", both), rows("calls", told))
+    assert one.count == 90_000 - 9_990
+    assert found("lag", rows("partitions", both[:-1]), rows("calls", told)) == []
+    # Nobody says that there are two; and both brokers are of the same one.
+    for calls in ([], [told[0]], [{**one, "cluster_id": "A"} for one in told]):
+        assert [each.count for each in found("lag", rows("partitions", both), rows("calls", calls))] == [80_010]
+    # A group of the same name commits less in the other cluster.
+    back = in_time(commits(50, 60, 70), [{**row, **other} for row in commits(20, 30, 40)])
+    assert found("offsets-back", rows("partitions", back), rows("calls", told)) == []
+
+
 def test_members_that_come_back_by_heartbeats_were_late_too() -> None:
     beats_ = [of_group("ConsumerGroupHeartbeat", generation=one) for one in (0, 1, 1, -1, 0, 2, -1, 0, -2, 0)]
     (one,) = found("late-polls", rows("calls", beats_))
@@ -505,6 +657,102 @@ def test_an_id_that_many_share_is_told_by_host_port_and_software() -> None:
     # An idle consumer asks each of several brokers for itself.
     idle = [row for k in range(5) for row in answers(100, "Fetch", **one_of_many(k, broker_port=9092 + k))]
     assert found("empty-fetches", rows("frames", sorted(idle, key=lambda row: row["at"]))) == []
+
+
+def test_what_may_have_been_written_and_comes_again_is_a_duplicate() -> None:
+    def of(error: str, *sends: tuple[float, float, int]) -> list[Finding]:
+        told = [{**answers(1, "Produce", [error])[0], "connection": 2, "at": 3, "latency_ms": 2000.0}]
+        return found("duplicate-produces", rows(*resent(*sends)[0]), rows("frames", told))
+
+    again = ((1, 1, 2), (4, 1, 2))
+    (one,) = of("REQUEST_TIMED_OUT", *again)
+    assert (one.count, one.client_id, one.topic, one.evidence) == (1, "one", "t", [("x", 2, 1)])
+    assert of("NOT_LEADER_OR_FOLLOWER", *again) == []
+    assert of("REQUEST_TIMED_OUT", (1, 1, 2), (2, 1, 2)) == []
+    # However far apart they are in batches: each is found once.
+    many = [(k / 10, k / 10, 1) for k in range(30)]
+    (one,) = found("duplicate-produces", *(rows(*each) for each in resent(*many, (9, 2, 2), (9, 2.5, 2), answered=1.9)))
+    assert one.count == 2
+
+
+def test_what_a_broker_refused_is_sent_again_in_ordinary_life() -> None:
+    again = [{**row, "at": at} for row, at in zip(sent(0, 1, 1, 1), (0, 1, 3, 5), strict=True)]
+
+    def left(error: str, at: float, **more: Any) -> list[int]:
+        told = {"api_name": "Produce", "direction": "response", "error": error, "at": at, **more}
+        made = found("retried-batches", rows("records", again), rows("partitions", [told]))
+        assert [one.count for one in found("retried-batches", rows("partitions", [told]), rows("records", again))] == [
+            one.count for one in made
+        ]
+        return [one.count for one in made]
+
+    # The leader has moved; of the second time nothing is known.
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1) == [1]
+    # It says nothing of this batch, or it may be written.
+    for nothing in (("NONE", 1.1), ("NOT_LEADER_OR_FOLLOWER", 0.5), ("REQUEST_TIMED_OUT", 1.1)):
+        assert left(*nothing) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, partition=1) == [2]
+    assert left("NOT_LEADER_OR_FOLLOWER", 1.1, connection=4) == [2]
+
+
+def test_batches_are_tiny_where_waiting_would_fill_them() -> None:
+    def spread_over(partitions: int, each: int) -> Case:
+        return [("partitions", in_time(*(produce(each, partition=k) for k in range(partitions))))]
+
+    # To each partition too seldom for a producer to wait; to one of them often; so many that it does not matter.
+    assert found("tiny-batches", *(rows(*one) for one in spread_over(4, 400))) == []
+    (name, some), (_, often) = spread_over(4, 200)[0], spread_over(1, 1100)[0]
+    (one,) = found("tiny-batches", rows(name, in_time(some, often)))
+    assert (one.count, one.topic, one.partition) == (1900, "t", None)
+    (one,) = found("tiny-batches", *(rows(*one) for one in spread_over(5, 400)), tiny_batches=200)
+    assert one.summary == "2000 batches with 1.0 records each, 2000 in a minute"
+
+
+def test_a_reset_says_where_the_consumer_goes_on() -> None:
+    both = [
+        {**row, "partition": k} for k in range(2)
+        for row in out_of_range({"api_name": "ListOffsets", "offset_spec": "earliest"}, fetch_from(90))
+    ]  # fmt: skip
+    (one,) = found("offset-resets", rows("partitions", both))
+    assert (one.count, one.client_id, one.topic, one.partition) == (2, "one", "t", None)
+    assert one.summary == (
+        "2 Fetch responses said that the log does not have the offset, of 2 partitions; then it asked for the earliest "
+        "one"
+    )
+    # Without a policy it does not go on.
+    (one,) = found("offset-resets", rows("partitions", out_of_range()))
+    assert one.partition == 0
+
+
+def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:
+    made = [*quick(0, 20, 40), *((0.1 + k / 10, 6.0, k) for k in range(5)), *((21.0, 25.0, k) for k in range(2))]
+    (one,) = found("stalled-brokers", rows("frames", waited(*made)))
+    assert (one.count, one.client_host, one.first_seen) == (2, None, int((BEGIN.timestamp() + 0.1) * 1e6))
+    assert one.summary == (
+        "10.0.0.9:9092: 2 times it answered nobody, for 5.8 s at most, while 5 connections waited: Produce (7)"
+    )
+    # Another broker answers all the while, and it is another one that does not.
+    other = [{**row, "broker_port": 9093} for row in waited(*quick(*range(40)))]
+    mixed = sorted([*waited(*made), *other], key=lambda row: row["at"])
+    assert [each.count for each in found("stalled-brokers", rows("frames", mixed))] == [2]
+
+
+def test_what_follows_from_one_cause_is_not_found_again() -> None:
+    churn = [{**one, "at": one["at"] / 3} for one in cut(300)]
+    asks = [{"api_name": "Metadata", "at": k * 0.5} for k in range(150)]
+    more = [*churn, *({"at": k / 3} for k in range(300))]
+    batches = [rows("connections", sorted(more, key=lambda row: row["at"])), rows("frames", asks)]
+    for rules, kept in (
+        (["metadata-storm", "connection-churn"], ["connection-churn", "metadata-storm"]),
+        (list(RULES), ["cut-off-clients"]),
+    ):
+        finder = Finder(rules)
+        for name, batch in batches:
+            finder.add(name, batch)
+        assert sorted(one.rule for one in finder.result()) == kept
+    # What goes on for long after it has another cause.
+    finder.add(*rows("frames", [{**row, "at": row["at"] + 600} for row in asks]))
+    assert sorted(one.rule for one in finder.result()) == ["cut-off-clients", "metadata-storm"]
 
 
 def test_denials_have_principals_where_connections_do() -> None:

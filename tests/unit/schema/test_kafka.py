@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from work import lines
+from counted_work import lines
 
 from kwire import schema
 from kwire.errors import SchemaError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from packets import Connection, metadata, metadata_answer, pcap, produce, request
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture, encode_request, messages, schema
 from kwire.capture.reading import Reading

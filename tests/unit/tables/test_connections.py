@@ -21,7 +21,7 @@ from packets import (
     produce,
     produce_answer,
 )
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture
 from kwire.capture.tracker import Tracker

@@ -10,7 +10,7 @@ import pytest
 from made_captures import exchange
 from made_captures import read as rows_of
 from packets import pcap, request, response
-from valid import valid
+from valid_batches import valid
 
 import kwire
 from kwire import capture, messages

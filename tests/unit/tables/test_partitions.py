@@ -15,7 +15,7 @@ from made_captures import Row
 from made_captures import read as rows_of
 from packets import Connection, pcap
 from partition_walk import NOTHING, partitions
-from valid import valid
+from valid_batches import valid
 
 import kwire
 from kwire import capture, messages, schema

@@ -23,7 +23,7 @@ from packets import (
     produce_answer,
     sized,
 )
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture, log, records, tables
 from kwire.capture.frames import Frames

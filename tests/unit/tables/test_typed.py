@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from made_captures import exchange
 from packets import pcap, request
-from valid import valid
+from valid_batches import valid
 
 import kwire
 from kwire import capture, messages, schema

@@ -21,12 +21,12 @@ import pytest
 import zstandard
 from packets import Connection, pcap, produce, request
 from record_sets import batch, gzipped, message
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture, encode_request, encode_response, log, messages
 from kwire.errors import LimitError
 from kwire.events.hono import KINDS, TELEMETRY
-from kwire.records import columnar, portions, to_arrow
+from kwire.records import columns, portions, to_arrow
 from kwire.records.columnar import decode_groups, decode_pieces, decode_sets
 from kwire.records.portions import MOST_BYTES, MOST_ROWS
 from kwire.tables import client_metrics
@@ -164,7 +164,7 @@ def test_eight_record_sets_of_three_kilobytes_take_no_more_than_one(tmp_path: Pa
 
 
 def test_more_records_than_one_batch_can_hold_are_a_limit_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "MOST_ROWS_TOGETHER", 10)
+    monkeypatch.setattr(columns, "MOST_ROWS_TOGETHER", 10)
     assert to_arrow(batch(SMALL * 10, 10)).num_rows == 10
     with pytest.raises(LimitError, match="11 records are beyond the limit of one Arrow batch"):
         to_arrow(batch(SMALL * 11, 11))
@@ -199,8 +199,8 @@ def cut(monkeypatch: pytest.MonkeyPatch, most: int, rows: int) -> None:
     for name in [one for one in sys.modules if one.startswith("kwire.")]:
         if getattr(sys.modules[name], "portions", None) is whole:
             monkeypatch.setattr(sys.modules[name], "portions", smaller)
-    monkeypatch.setattr(columnar, "MOST_ROWS", rows)
-    monkeypatch.setattr(columnar, "MOST_BYTES", most)
+    monkeypatch.setattr(columns, "MOST_ROWS", rows)
+    monkeypatch.setattr(columns, "MOST_BYTES", most)
 
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -292,7 +292,7 @@ def test_pieces_and_groups_are_the_records_of_all_sets(rows: int, monkeypatch: p
 
 
 def test_pieces_that_are_read_in_turn_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "MOST_ROWS", 4)
+    monkeypatch.setattr(columns, "MOST_ROWS", 4)
     data = packed(3) + batch(zstandard.ZstdCompressor().compress(b"\x0e\0\0\0\1\2x\0" * 3), 3, attributes=4)
     buffer = np.frombuffer(data, np.uint8)
     sets = (buffer, np.zeros(1, np.int64), np.array([len(data)], np.int64))

@@ -11,12 +11,15 @@ import pytest
 
 from kwire import records
 from kwire.kernels.engine import PYTHON, using
-from kwire.testing.impair import KINDS, Grade, impair
+from kwire.testing.impair import KINDS, VALUES, Grade, impair
 from kwire.testing.judge import rows
 from kwire.testing.packets import (
+    ACK,
     ETHERNET,
+    FIN,
     RAW,
     RST,
+    SYN,
     End,
     Flows,
     Packet,
@@ -133,6 +136,12 @@ def test_the_account_says_what_is_missing(kind: str, name: str) -> None:
             if source in account.cut:
                 assert packet.data == original.data[: account.cut[source]]
                 assert len(packet.data) < len(original.data)
+            elif source in account.jumped:
+                now, then = segment(packet), segment(original)
+                assert now is not None
+                assert then is not None
+                assert now.payload == then.payload
+                assert (now.seq - then.seq) % (1 << 32) == account.jumped[source] % (1 << 32)
             elif source in account.altered:
                 assert packet.data != original.data
             else:
@@ -203,21 +212,75 @@ def test_what_is_rebuilt_has_right_lengths_and_checksums(hosts: tuple[str, str])
     assert (total & 0xFFFF) + (total >> 16) in (0xFFFF, 0x1FFFE)
 
 
-def test_values_are_frames() -> None:
+@pytest.mark.parametrize("kind", [kind for kind in VALUES if kind != "values-acknowledged"])
+def test_values_are_frames(kind: str) -> None:
     capture = (GOLDEN / "kafka-4-telemetry" / "none.pcap").read_bytes()
     with using(PYTHON):
-        made = impair(capture, "values-are-frames", seed=1).data
+        made = impair(capture, kind, seed=1).data
         before, after = rows(capture), rows(made)
     assert [row.status for row in after] == ["ok"] * len(after)
     assert len(after) == sum(row.status == "ok" for row in before)
     assert {row.digest for row in before} != {row.digest for row in after}
 
 
+@pytest.mark.parametrize("kind", ["values-at-borders", "values-acknowledged"])
+def test_segments_begin_with_the_frames_that_are_values(kind: str) -> None:
+    capture = (GOLDEN / "kafka-4-telemetry" / "none.pcap").read_bytes()
+    with using(PYTHON):
+        before = rows(capture)
+        made = {name: impair(capture, name, seed=1).data for name in ("values-go-on", kind)}
+    # Of frames of this capture, few are larger than a segment.
+    segments = {
+        name: sum(part is not None and part.length > 0 for part in map(segment, read(made[name]))) for name in made
+    }
+    assert segments["values-go-on"] < len(before) * 1.5
+    assert segments[kind] > segments["values-go-on"] * 1.2
+
+
+def test_both_ends_send_at_once_and_acknowledge_within_frames() -> None:
+    capture = (GOLDEN / "kafka-4-telemetry" / "none.pcap").read_bytes()
+    with using(PYTHON):
+        made = impair(capture, "values-acknowledged", seed=1).data
+        parts = [part for part in map(segment, read(made)) if part is not None]
+    pure = sum(not part.length and part.flags == ACK for part in parts)
+    assert pure > len(parts) / 10
+    # Each end acknowledges only what has been sent, and no byte is sent twice.
+    sent: dict[tuple[End, End], int] = {}
+    for part in parts:
+        way, back = (part.source, part.target), (part.target, part.source)
+        assert part.seq == sent.get(way, part.seq)
+        sent[way] = (part.seq + part.length + bool(part.flags & (SYN | FIN))) % (1 << 32)
+        if part.flags & ACK:
+            assert part.ack == sent[back]
+
+
+def test_numbers_jump_ahead_and_are_acknowledged() -> None:
+    """What an acknowledgement was behind the latest byte of the other end before, it is behind it still."""
+    for seed in range(5):
+        impaired = impair(REFUSALS, "lost-stretches", seed=seed)
+        assert any(impaired.account.jumped.values())
+        behind: list[list[int | None]] = []
+        for capture in (REFUSALS, impaired.data):
+            latest: dict[tuple[End, End], int] = {}
+            behind.append([])
+            for part in map(segment, read(capture)):
+                assert part is not None
+                latest[part.source, part.target] = part.seq + part.length + bool(part.flags & (SYN | FIN))
+                heard = latest.get((part.target, part.source))
+                known = heard is not None and part.flags & ACK
+                behind[-1].append((heard - part.ack) % (1 << 32) if known and heard is not None else None)
+        # A jump is between two packets of an end: it shows before the next one of that.
+        same = sum(before == after for before, after in zip(*behind, strict=True))
+        assert same > len(behind[0]) * 0.9
+
+
 def test_values_in_batches_are_frames_of_the_capture() -> None:
-    from kwire.testing.values import _records
+    from kwire.testing.values import Level, _Values
 
     frame = struct.pack(">ihhih", 10, 3, 0, 1, -1)
-    made = _records(records.encode([records.Record(b"k", b"v")], compression="gzip"), [frame], random.Random(1))
+    values = _Values([], random.Random(1), Level.OTHER_IDS)
+    values._any = [frame]
+    made = values.record_set(records.encode([records.Record(b"k", b"v")], compression="gzip"))
     (batch,) = records.decode(made, verify_crc=True)
     assert batch.compression == "none"
     assert batch.records[0].key == b"k"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from made_captures import Row, read
 from packets import ACK, Connection, Packet, metadata, metadata_answer, pcap, sized
-from tls_talks import End, Talk, heard, hello13, made13, message
+from tls_connections import End, Talk, heard, hello13, made13, message
 
 from kwire import capture
 from kwire.tls import Decryptor, KeyLog, Verdict, handshake, protection

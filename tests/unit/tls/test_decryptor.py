@@ -7,7 +7,7 @@ import random
 import ssl
 
 import pytest
-from tls_talks import VECTORS, Talk, between, heard, made13, vector
+from tls_connections import VECTORS, Talk, between, heard, made13, vector
 
 from kwire.tls import Decryptor, KeyLog, Verdict
 from kwire.tls.decryptor import Plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tls_talks import hello13
+from tls_connections import hello13
 
 from kwire.errors import DecodeError
 from kwire.tls.hellos import accepts_early_data, client_hello, server_hello

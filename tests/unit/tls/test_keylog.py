@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tls_talks import Talk, heard, vector
+from tls_connections import Talk, heard, vector
 
 from kwire.tls import KeyLog, keylog
 

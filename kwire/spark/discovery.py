@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,15 +38,10 @@ import numpy as np
 from kwire import stored
 from kwire.capture.compressed import Around, DamagedError, decompressed
 from kwire.errors import CaptureError, KwireError
-from kwire.spark.across import sensor_of
 from kwire.spark.files import File, pairs_of
+from kwire.spark.sensors import sensor_of
 
-__all__ = ["OPTIONS", "Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset", "names_of"]
-
-MAX_FILES, MAX_BYTES, IDLE, SERIES, REMEMBER, STATE, TIMEOUT = OPTIONS = (
-    *("maxFilesPerTrigger", "maxBytesPerTrigger", "idle", "series", "remember", "stateLocation", "stateTimeout"),
-)
-"""Options of streams. The first two have the names that they have in Spark's own file sources."""
+__all__ = ["Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset", "names_of"]
 
 FORM: Final = 1
 """The form of an offset."""
@@ -61,15 +55,6 @@ PIECE: Final = 1 << 20
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_SIZE: Final = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|min|h|d|)", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"\d{1,10}")
-_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def level_or_pattern(text: str) -> int | str:
-    """What ``sensor`` and ``series`` say: a level of folders, or a pattern."""
-    return int(text) if _NUMBER.fullmatch(text) else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,41 +72,22 @@ class Terms:
     remember: int = 10_000
     """Files of which the names are remembered."""
     state: str | None = field(default=None, repr=False)
-    """The folder in which connections are kept from batch to batch (``kwire.spark.carried``)."""
+    """The folder in which connections are kept from batch to batch (``kwire.spark.checkpoint``)."""
     timeout: float = 900.0
     """Seconds without a packet after which a connection is not kept any more."""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Terms:
-        """From options by their names in small letters. Raises ``KwireError`` for a value that is none."""
-        found = {name: options[name.lower()] for name in OPTIONS if name.lower() in options}
-        terms: dict[str, Any] = {}
-        for name, into in ((MAX_FILES, "files"), (REMEMBER, "remember")):
-            if name in found:
-                text = found[name].strip()
-                if _NUMBER.fullmatch(text) is None or not 0 < int(text) < 1 << 31:
-                    raise KwireError(f"not {found[name]!r}: the option {name!r} is a number of files")
-                terms[into] = int(text)
-        if MAX_BYTES in found:
-            read = _SIZE.fullmatch(found[MAX_BYTES].strip())
-            if read is None or not int(read[1]):
-                raise KwireError(f"not {found[MAX_BYTES]!r}: the option {MAX_BYTES!r} is bytes, such as 1000000 or 2g")
-            terms["size"] = int(read[1]) << 10 * " kmgt".index(read[2].lower() or " ")
-        for name, into in ((IDLE, "idle"), (TIMEOUT, "timeout")):
-            if name in found:
-                read = _TIME.fullmatch(found[name].strip())
-                if read is None:
-                    raise KwireError(f"not {found[name]!r}: the option {name!r} is a time, such as 90s, 5m or 1h")
-                terms[into] = float(read[1]) * _SECONDS[read[2].lower()]
-        if STATE in found:
-            terms["state"] = found[STATE]
-        if (series := found.get(SERIES)) is not None:
-            terms["series"] = level_or_pattern(series)
-            try:
-                re.compile(series)
-            except re.error as error:
-                raise KwireError(f"the option {SERIES!r} is no pattern: {error}") from None
-        return cls(**terms)
+    def of(cls, values: Mapping[str, Any]) -> Terms:
+        """From the values of options (``kwire.options.values``)."""
+        return cls(
+            files=values["maxFilesPerTrigger"],
+            size=values["maxBytesPerTrigger"],
+            idle=values["idle"],
+            series=values["series"],
+            remember=values["remember"],
+            state=values["stateLocation"],
+            timeout=values["stateTimeout"],
+        )
 
 
 # --- what was taken ---------------------------------------------------------------------------------------------------
@@ -259,7 +225,7 @@ class Waiting:
         of = {}
         if self._series is not None:
             for one in files:
-                of[one.name] = series = sensor_of(one.name, self._series, SERIES)
+                of[one.name] = series = sensor_of(one.name, self._series, "series")
                 latest[series] = max(latest.get(series, NEVER), written(one))
         found = []
         seen: dict[str, tuple[int, int | None, float]] = {}

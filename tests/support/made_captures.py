@@ -10,7 +10,7 @@ from packets import (
     metadata,
     metadata_answer,
 )
-from valid import valid
+from valid_batches import valid
 
 from kwire import capture
 

@@ -23,11 +23,13 @@ from telemetry_seeds import seeded, too_many_bytes
 import kwire.spark
 from kwire import capture
 from kwire.errors import KwireError
-from kwire.spark import carried as carried_
-from kwire.spark.across import packed, wholes
-from kwire.spark.carried import Carried, batch_of
+from kwire.spark import checkpoint as carried_
+from kwire.spark.arrow import packed
+from kwire.spark.checkpoint import Carried, batch_of
 from kwire.spark.files import File
-from kwire.spark.source import FileReader, Options, table_schema
+from kwire.spark.options import Options, table_schema
+from kwire.spark.reader import FileReader
+from kwire.spark.sensors import wholes
 from kwire.testing import packets
 
 pytestmark = pytest.mark.wide

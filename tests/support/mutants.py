@@ -1,4 +1,4 @@
-"""Changes of the code that a test must notice, as data: ``python tests/unit/mutants.py [words]``.
+"""Changes of the code that a test must notice, as data: ``python tests/support/mutants.py [words]``.
 
 Each mutant once survived all tests, or is the same mistake in another of the implementations. Every one is applied to a
 copy of the package, alone, and its tests are run there (without compiled kernels: it is the source that is changed).
@@ -41,6 +41,10 @@ _BITS: Final = _EDGES + "test_bits_of_a_varint_beyond_32_are_lost"
 _TAG_BITS: Final = _EDGES + "test_bits_of_a_tag_beyond_32_are_lost"
 _COUNT: Final = _EDGES + "test_a_count_that_a_tagged_field_cannot_hold_is_refused_there"
 _ORDER: Final = _EDGES + "test_unknown_tags_are_written_in_ascending_order"
+_AT_ONCE: Final = _EDGES + "test_tags_that_end_with_their_struct_are_read_at_once"
+_ONE_SIZE: Final = _EDGES + "test_tags_in_elements_of_one_size_are_read_at_once"
+_LONG_TAG: Final = _EDGES + "test_tags_longer_than_what_holds_them_are_not_counted_as_objects"
+_ONE_TEXT: Final = "report/test_sums.py::test_equal_texts_of_a_table_are_one_object_however_they_are_stored"
 _NULL: Final = _EDGES + "test_a_tagged_struct_may_be_null"
 _BAD_BLOCK: Final = "capture/test_containers.py::test_a_damaged_pcapng_block_is_an_error_after_what_is_before"
 _GOOD_BLOCK: Final = "capture/test_containers.py::test_a_pcapng_block_that_is_just_long_enough_is_none_of_these"
@@ -68,14 +72,29 @@ MUTANTS: Final = [
     Mutant("codec/tracked.py", "if count * element.min_size > self.limit - self.pos:",
            "if count * element.min_size > len(self.data) - self.pos:", _COUNT),
     Mutant("codec/reference.py", "stream.limit = content + size", "pass", _COUNT),
-    Mutant("codec/emit.py", "outer, self.end = self.end, end", "outer = self.end",
+    Mutant("codec/decoder.py", "outer, self.end = self.end, end", "outer = self.end",
            "codec/test_edges.py::test_a_count_that_a_tagged_field_cannot_hold_is_not_counted_as_objects"),
-    Mutant("codec/emit.py", 'self.add(f"if pos != {end}: retry()")', "pass",
+    Mutant("codec/decoder.py", 'self.add(f"if pos != {end}: retry()")', "pass",
            "codec/test_edges.py::test_a_tagged_field_takes_all_of_its_bytes_and_no_more"),
     # Unknown tags given unordered.
-    Mutant("codec/emit.py", "known = sorted([*known, *unknown.items()])", "known = [*known, *unknown.items()]", _ORDER),
+    Mutant("codec/generated.py", "known = sorted([*known, *unknown.items()])", "known = [*known, *unknown.items()]",
+           _ORDER),
     Mutant("codec/tracked.py", "for tag in sorted(contents):", "for tag in contents:", _ORDER),
     Mutant("codec/reference.py", "in sorted(contents.items()):", "in contents.items():", _ORDER),
+    # Tags that nobody knows, and where they may end.
+    Mutant("codec/generated.py", "        if end > last:\n", "        if end >= last:\n", _AT_ONCE),
+    Mutant("codec/generated.py", "        if end > last:\n", "        if False:\n", _LONG_TAG),
+    Mutant("codec/generated.py", "        if end > last:\n", "        if end > len(data):\n", _LONG_TAG),
+    Mutant("codec/decoder.py", "f\"if {end} > {self.end if self.counted else 'len(data)'}: retry()\"",
+           "f\"if {end} >= {self.end if self.counted else 'len(data)'}: retry()\"", _AT_ONCE),
+    Mutant("codec/decoder.py", '        with self.block("else:"):\n            with self.rounds(element, one, items):',
+           '        self.add("else: retry()")\n        with self.block("if 0:"):\n            with self.rounds('
+           "element, one, items):", _ONE_SIZE),
+    # Texts of a table, which are kept.
+    Mutant("report/sums.py", "if pa.types.is_dictionary(column.type):", "if False:", _ONE_TEXT),
+    Mutant("report/sums.py", "sys.intern(one) for one in values", "one for one in values", _ONE_TEXT),
+    Mutant("report/sums.py", "column.cast(column.type.value_type)", "column.cast(pa.string())",
+           "report/test_sums.py::test_values_of_a_dictionary_stay_what_they_are"),
     # Error 35 of another API than ApiVersions.
     Mutant(
         "protocol/headers.py",
@@ -135,28 +154,28 @@ MUTANTS: Final = [
            _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
     Mutant("records/reader.py", "if depth > self.limits.nesting:", "if depth > self.limits.nesting + 1:",
            _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    Mutant("records/columnar.py", "if len(tables) > self.limits.nesting and",
+    Mutant("records/window.py", "if len(tables) > self.limits.nesting and",
            "if len(tables) >= self.limits.nesting and", _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
-    Mutant("records/columnar.py", "if len(tables) > self.limits.nesting and",
+    Mutant("records/window.py", "if len(tables) > self.limits.nesting and",
            "if len(tables) > self.limits.nesting + 1 and", _RECORDS + "test_as_many_wrappers_as_the_limit_are_opened"),
     # The base offset where the last message of a wrapper is bad.
     Mutant("records/reader.py", "                if not own_attributes & 7:\n                    last = own\n", "",
            _RECORDS + "test_the_base_offset_counts_from_the_last_message_although_it_is_bad"),
-    Mutant("records/columnar.py", 'own[which[last]] - inner["last"][last]',
+    Mutant("records/window.py", 'own[which[last]] - inner["last"][last]',
            'own[which[last]] - inner["last"][last] + 5',
            _RECORDS + "test_the_base_offset_counts_from_the_last_message_although_it_is_bad"),
-    Mutant("records/columnar.py", "bases[(bases < 0) | ", "bases[",
+    Mutant("records/window.py", "bases[(bases < 0) | ", "bases[",
            _RECORDS + "test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base"),
     Mutant("records/reader.py", "max(wrapped64(offset - last), 0) if magic", "wrapped64(offset - last) if magic",
            _RECORDS + "test_a_wrapper_whose_offset_the_broker_has_not_set_has_no_base"),
     # Offsets inside of a magic 1 wrapper that is written with a base above 0, and codec bits of inner messages.
     Mutant("records/writer.py", "            number - base,\n", "            number,\n",
            _RECORDS + "test_offsets_inside_of_a_wrapper_are_relative_to_its_base"),
-    Mutant("records/writer.py", "record.attributes & ~CODEC_MASK,\n            number",
+    Mutant("records/writer.py", "record.attributes & ~CODEC,\n            number",
            "record.attributes,\n            number",
            _RECORDS + "test_messages_inside_of_a_wrapper_have_no_codec_of_their_own"),
     # Null in a tagged nullable struct.
-    Mutant("codec/emit.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
+    Mutant("codec/decoder.py", 'f"if 0 < n <= {wire.MOST_POSITIVE}:"', 'f"if 0 <= n <= {wire.MOST_POSITIVE}:"', _NULL),
     Mutant("codec/tracked.py", "if not 0 < self.uvarint(self.pos) <= wire.MOST_POSITIVE:",
            "if not 0 <= self.uvarint(self.pos) <= wire.MOST_POSITIVE:", _NULL),
     Mutant("codec/tracked.py", 'null = b"\\xff" if field.tag is None else b"\\x00"', 'null = b"\\xff"', _NULL),
@@ -171,7 +190,7 @@ MUTANTS: Final = [
     Mutant("records/portions.py", 'before[1] + most_rows, "right"', 'before[1] + 2 * most_rows, "right"', _ROWS),
     Mutant("records/portions.py", "last = max(last, first + 1)", "last = max(last, first + 2)", _COST),
     Mutant("records/portions.py", "and costs.sum() <= most:", "and costs.sum() <= 2 * most:", _COST),
-    Mutant("records/columnar.py", "        return portions(costs)\n", "        return iter([(0, rows)])\n", _CUT),
+    Mutant("records/columns.py", "        return portions(costs)\n", "        return iter([(0, rows)])\n", _CUT),
     Mutant("records/columnar.py", "list(portions(*totals)) or [(0, 0)]", "[(0, sets)]", _CUT),
     # Damaged pcapng blocks.
     Mutant("kernels/packets.py", "if total < _ENHANCED_FRAME:", "if False:",

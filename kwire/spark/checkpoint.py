@@ -36,8 +36,9 @@ from kwire.capture.parts import Part
 from kwire.capture.tracker import STATE
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
-from kwire.spark.across import Whole, begin_of, packed
+from kwire.spark.arrow import packed
 from kwire.spark.files import filesystem_of, opened, put
+from kwire.spark.sensors import Whole, begin_of
 from kwire.spark.stores import NONE, Stores
 from kwire.spark.workers import LackError
 from kwire.tables.subscribed import Judge

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from valid import valid
+from valid_batches import valid
 
 from kwire.capture.across import SCAN_WINDOW, Chain, Scan, scan, together
 from kwire.capture.parts import Part

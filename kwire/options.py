@@ -1,0 +1,814 @@
+"""Options of reading: each is declared once, here, with its type, its text form, its default and its help.
+
+An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Everything else is made from that:
+
+- ``kwire.capture.read(source, **options: Unpack[CaptureOptions])`` and what it calls: ``settled`` checks the names and
+  fills in the defaults;
+- Spark: ``texts`` turns keywords into texts, ``values`` turns texts into values;
+- the command line: ``kwire.cli.reading.add_options`` makes a flag of each option that has one;
+- docs/options.md (``python -m kwire.options``).
+
+Rules kept here:
+
+- ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name, because
+  an option that is accepted and does nothing is a wrong answer.
+- An option for captures alone is refused where ``format`` is ``log``, and the other way round (``Option.form``).
+- Nothing here imports numpy, pyarrow, numba or pyspark.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, cast
+
+from kwire.errors import KwireError
+from kwire.limits import DEFAULT_LIMITS, Limits, size_of
+
+if TYPE_CHECKING:
+    from kwire.tls import KeyLog
+
+__all__ = [
+    "CHUNKS",
+    "EXPORT",
+    "LOAD",
+    "OPTIONS",
+    "PLACES",
+    "PYTHON",
+    "READ",
+    "STREAM",
+    "CaptureOptions",
+    "ContentOptions",
+    "FilterOptions",
+    "Kind",
+    "Option",
+    "SegmentOptions",
+    "TrafficOptions",
+    "check_form",
+    "check_place",
+    "chosen",
+    "documented",
+    "of_segments",
+    "settled",
+    "texts",
+    "values",
+]
+
+CAPTURE, LOG = "capture", "log"
+"""The values of the option ``format``: what tables are made from."""
+
+
+# --- kinds: how text becomes a value ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What text an option takes.
+
+    ``read`` makes the value of a text and raises ``ValueError``. ``such`` says what the text must be, for errors; where
+    it is empty, the ``ValueError`` says it. ``metavar`` stands for the value in the help of the command line.
+    """
+
+    read: Callable[[str], Any]
+    such: str = ""
+    metavar: str = ""
+    words: Sequence[str] = ()
+
+
+def _ports(text: str) -> tuple[int, ...] | None:
+    ports = []
+    for part in text.replace(",", " ").split():
+        if not part.isdecimal() or len(part) > 5 or not 0 < int(part) < 65536:
+            raise ValueError(f"no port {part!r}: ports are numbers from 1 to 65535, separated by commas")
+        ports.append(int(part))
+    return tuple(ports) or None
+
+
+def _names(text: str) -> tuple[str, ...] | None:
+    return tuple(one.strip() for one in text.split(",") if one.strip()) or None
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _path(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty, and a path must not be: an empty one stands for nothing")
+    return text
+
+
+def _instant(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    try:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except OverflowError as beyond:
+        raise ValueError(f"{text} is no time in UTC: {beyond}") from None
+
+
+def _word(*words: str) -> Kind:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(text)
+        return text.lower()
+
+    return Kind(read=read, such=" or ".join(words), words=words)
+
+
+def _bytes(such: str, least: int = 0) -> Kind:
+    def read(text: str) -> int:
+        found = size_of(text)
+        if found < least:
+            raise ValueError(text)
+        return found
+
+    return Kind(read=read, such=f"a number of bytes, such as {such}")
+
+
+_SIZE: Final = re.compile(r"(\d{1,18})\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m|min|h|d|)", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"\d{1,10}")
+_SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _spark_bytes(text: str) -> int:
+    read = _SIZE.fullmatch(text.strip())
+    if read is None or not int(read[1]):
+        raise ValueError(text)
+    return int(read[1]) << 10 * " kmgt".index(read[2].lower() or " ")
+
+
+def _files(text: str) -> int:
+    if _NUMBER.fullmatch(text.strip()) is None or not 0 < int(text) < 1 << 31:
+        raise ValueError(text)
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    read = _TIME.fullmatch(text.strip())
+    if read is None:
+        raise ValueError(text)
+    return float(read[1]) * _SECONDS[read[2].lower()]
+
+
+def _level(text: str) -> int | str:
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"it is no pattern: {error}") from None
+    return text
+
+
+PORTS: Final = Kind(read=_ports, metavar="N")
+NAMES: Final = Kind(read=_names, metavar="NAMES")
+SWITCH: Final = Kind(read=_flag, such="true or false")
+PATH: Final = Kind(read=_path, metavar="PATH")
+PATHS: Final = Kind(read=_path, metavar="FILE")
+"""Several paths on the command line; in Spark one path or pattern."""
+TEXT: Final = Kind(read=str)
+TEXTS: Final = Kind(read=_names, metavar="ID")
+"""Texts that may hold commas on the command line, where each is given by itself."""
+TIME: Final = Kind(read=str, metavar="TIME")
+"""A time in ISO 8601, which ``kwire.tables.filters`` reads."""
+INSTANT: Final = Kind(read=_instant, such="a time such as 2026-11-22T09:30:00 (UTC)")
+LIMITS: Final = Kind(read=Limits.parse, metavar="NAME=N,...")
+SECRETS: Final = Kind(
+    read=lambda text: _word("redact", "show").read(text) == "show", such="redact or show", words=("redact", "show")
+)
+DIRECTION: Final = _word("request", "response")
+FILES: Final = Kind(read=_files, such="a number of files")
+DURATION: Final = Kind(read=_seconds, such="a time, such as 90s, 5m or 1h")
+LEVEL: Final = Kind(read=_level)
+"""A level of folders (1: the folder that a file is in), or a pattern."""
+
+
+# --- the declarations -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option.
+
+    ``help``: one sentence, for docs and the command line. ``kind``: how text becomes its value; None for what is
+    given in Python alone. ``default``: the value where it is not given; ``unset`` says in words what happens then.
+    ``flag``: its name on the command line. ``form``: the ``format`` that it is for; empty: for both.
+    """
+
+    help: str
+    kind: Kind | None = None
+    default: Any = None
+    unset: str = ""
+    flag: str = ""
+    form: str = ""
+
+
+class FilterOptions(TypedDict, total=False):
+    """Which rows are wanted (``kwire.tables.filters``). What they leave out is not decoded."""
+
+    apis: Annotated[
+        Iterable[str | int] | None,
+        Option(
+            help="only what belongs to these APIs (names or keys)",
+            kind=NAMES,
+            unset="all",
+            flag="--api",
+            form=CAPTURE,
+        ),
+    ]
+    topics: Annotated[
+        Iterable[str] | None,
+        Option(
+            help="only what speaks of these topics (with kwire decode SEGMENT: the topic of a lone segment)",
+            kind=NAMES,
+            unset="all",
+            flag="--topic",
+            form=CAPTURE,
+        ),
+    ]
+    client_ids: Annotated[
+        Iterable[str] | None,
+        Option(
+            help="only of these clients (their client ids)", kind=TEXTS, unset="all", flag="--client-id", form=CAPTURE
+        ),
+    ]
+    start: Annotated[
+        datetime | str | None,
+        Option(
+            help="only frames from this time on, such as 2026-11-22T10:30:00Z (UTC unless it says)",
+            kind=TIME,
+            unset="all",
+            flag="--since",
+            form=CAPTURE,
+        ),
+    ]
+    end: Annotated[
+        datetime | str | None,
+        Option(help="only frames before this time", kind=TIME, unset="all", flag="--until", form=CAPTURE),
+    ]
+    status: Annotated[
+        Iterable[str] | None,
+        Option(help="only rows with these words of status", kind=NAMES, unset="all", flag="--status", form=CAPTURE),
+    ]
+
+
+class SegmentOptions(TypedDict, total=False):
+    """What holds for log segments too: the options of ``kwire.log.read``."""
+
+    limits: Annotated[
+        Limits,
+        Option(
+            help="what reading may use, such as decompressed=64MiB",
+            kind=LIMITS,
+            default=DEFAULT_LIMITS,
+            unset="the usual limits",
+            flag="--limits",
+        ),
+    ]
+    secrets: Annotated[
+        bool,
+        Option(
+            help="passwords, tokens and keys: their size alone, or as they are (redact or show)",
+            kind=SECRETS,
+            default=False,
+            unset="redact",
+            flag="--secrets",
+        ),
+    ]
+    read_committed: Annotated[
+        bool,
+        Option(
+            help="of tables of records: leave out what a consumer with isolation.level=read_committed does not get",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            flag="--read-committed",
+        ),
+    ]
+
+
+class ContentOptions(FilterOptions, SegmentOptions, total=False):
+    """What is made of frames, wherever they come from."""
+
+    payloads: Annotated[
+        bool,
+        Option(
+            help="keep the record sets in bodies of messages, in base64; otherwise their size stands there",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            flag="--payloads",
+            form=CAPTURE,
+        ),
+    ]
+    api: Annotated[
+        str | None,
+        Option(help="messages of one API, whose bodies are structs", kind=TEXT, unset="all, as text", form=CAPTURE),
+    ]
+    direction: Annotated[
+        str | None,
+        Option(
+            help="with api: which of the two, request or response",
+            kind=DIRECTION,
+            unset="request, where api is given",
+            flag="--direction",
+            form=CAPTURE,
+        ),
+    ]
+    keylog: Annotated[
+        "KeyLog | str | Path | Sequence[str | Path] | None",
+        Option(
+            help="key logs (SSLKEYLOGFILE) with the secrets of connections that speak TLS",
+            kind=PATHS,
+            unset="such connections are encrypted",
+            flag="--keylog",
+            form=CAPTURE,
+        ),
+    ]
+    topic_ids: Annotated[
+        "Mapping[str, str] | Mapping[bytes, str] | None",
+        Option(
+            help="names of topics by their ids: a table (.csv, .json with topic_id and name), or the data folder of a "
+            "broker (partition.metadata, __cluster_metadata)",
+            kind=PATHS,
+            unset="the capture alone",
+            flag="--topic-ids",
+            form=CAPTURE,
+        ),
+    ]
+
+
+class TrafficOptions(TypedDict, total=False):
+    """How packets are read."""
+
+    ports: Annotated[
+        Iterable[int] | None,
+        Option(
+            help="ports of the brokers", kind=PORTS, unset="found out from the traffic", flag="--port", form=CAPTURE
+        ),
+    ]
+    vxlan_ports: Annotated[
+        Iterable[int] | None,
+        Option(
+            help="ports of UDP where VXLAN is spoken, besides 4789 and 8472",
+            kind=PORTS,
+            unset="none",
+            flag="--vxlan-port",
+            form=CAPTURE,
+        ),
+    ]
+
+
+class StreamedOptions(TrafficOptions, total=False):
+    """How a source of bytes is read, in Python."""
+
+    window: Annotated[
+        int | None, Option(help="bytes that are read at once", unset="2 to 8 MiB, as is fastest for what was read")
+    ]
+    live: Annotated[
+        bool,
+        Option(
+            help="what each read of the source gives is dealt with at once, and only no bytes are its end",
+            default=False,
+            unset="False",
+        ),
+    ]
+    progress: Annotated[
+        Callable[[int], None] | None, Option(help="is called with the number of bytes read so far", unset="nothing")
+    ]
+
+
+class CaptureOptions(StreamedOptions, ContentOptions, total=False):
+    """The options of ``kwire.capture.read``."""
+
+    on_note: Annotated[
+        Callable[[str], None] | None,
+        Option(help="is called after the last batch with sentences about what was left out", unset="nothing"),
+    ]
+    dictionaries: Annotated[
+        bool,
+        Option(
+            help="texts of frames, partitions and calls are Arrow dictionaries, which each batch has of its own",
+            default=False,
+            unset="False",
+        ),
+    ]
+
+
+LEAST_SPLIT: Final = 1 << 20
+"""Bytes of splits (``maxSplitBytes``), at least."""
+PARTITION: Final = 4 << 20
+"""Bytes of small files that are read by one task (``maxPartitionBytes``): so many take as long as a task costs."""
+
+
+class FileOptions(TypedDict, total=False):
+    """Which files Spark reads."""
+
+    badFiles: Annotated[
+        str,
+        Option(
+            help="fail makes a damaged file fail the query; else it is a row",
+            kind=_word("row", "fail"),
+            default="row",
+            unset="row",
+        ),
+    ]
+    pathGlobFilter: Annotated[
+        str, Option(help="a pattern of the files' names, as of Spark's own sources", kind=TEXT, unset="every name")
+    ]
+    recursiveFileLookup: Annotated[
+        bool | None,
+        Option(
+            help="false: a folder's own files only; true: also those in its folders, without partition columns",
+            kind=SWITCH,
+            unset="those in its folders too",
+        ),
+    ]
+    basePath: Annotated[
+        str,
+        Option(
+            help="the folder below which names of folders are partition columns",
+            kind=PATH,
+            unset="the folder that is named, or that a pattern matches",
+        ),
+    ]
+    partitionColumnTypeInference: Annotated[
+        bool, Option(help="false: partition columns are strings", kind=SWITCH, default=True, unset="true")
+    ]
+    timeZone: Annotated[
+        str,
+        Option(
+            help="the time zone of timestamps in names of folders, such as Europe/Berlin",
+            kind=TEXT,
+            default="UTC",
+            unset="UTC",
+        ),
+    ]
+    modifiedAfter: Annotated[
+        datetime,
+        Option(
+            help="files that were written later, such as 2026-11-22T09:30:00 (UTC)", kind=INSTANT, unset="every time"
+        ),
+    ]
+    modifiedBefore: Annotated[
+        datetime,
+        Option(
+            help="files that were written earlier, such as 2026-11-22T09:30:00 (UTC)", kind=INSTANT, unset="every time"
+        ),
+    ]
+
+
+class TableOptions(TypedDict, total=False):
+    """Which table Spark makes, and by how many tasks."""
+
+    format: Annotated[str, Option(help="capture, or log for log segments", kind=TEXT, default=CAPTURE, unset="capture")]
+    deep: Annotated[
+        bool, Option(help="decode the records of Kafka's own topics", kind=SWITCH, default=False, unset="false")
+    ]
+    columns: Annotated[
+        tuple[str, ...],
+        Option(
+            help="only these columns, separated by commas; what they do not need is not worked out",
+            kind=NAMES,
+            unset="all",
+        ),
+    ]
+    across: Annotated[
+        bool,
+        Option(
+            help="read all captures of a sensor as one, one after the other", kind=SWITCH, default=False, unset="false"
+        ),
+    ]
+    sensor: Annotated[
+        int | str,
+        Option(
+            help="with across: which captures are of one sensor, by a level of folders or a pattern",
+            kind=LEVEL,
+            unset="all are",
+        ),
+    ]
+    maxPartitionBytes: Annotated[
+        int,
+        Option(
+            help="up to how many bytes small files that follow each other are read by one task, where each counts "
+            "64 KiB more than it has; 0: each by its own",
+            kind=_bytes("4MiB; 0 reads each file alone"),
+            default=PARTITION,
+            unset="4MiB",
+        ),
+    ]
+
+
+class LoadOptions(TypedDict, total=False):
+    """What is read by which table, where that is no argument of its own."""
+
+    table: Annotated[str, Option(help="the table, one of those in tables.md", kind=TEXT, unset="frames; records")]
+    path: Annotated[str, Option(help="a file, a folder or a pattern, which load() takes too", kind=PATH)]
+
+
+class PushOptions(TypedDict, total=False):
+    """What a batch query alone can do."""
+
+    pushFilters: Annotated[
+        bool,
+        Option(
+            help="WHERE leaves rows out before they are decoded; needs spark.sql.python.filterPushdown.enabled",
+            kind=SWITCH,
+            default=False,
+            unset="false",
+            form=CAPTURE,
+        ),
+    ]
+
+
+class SplitOptions(TypedDict, total=False):
+    """What reading across all files at once can do."""
+
+    maxSplitBytes: Annotated[
+        int,
+        Option(
+            help="up to how many bytes of a large file are read by one task",
+            kind=_bytes("256MiB, and at least 1MiB", LEAST_SPLIT),
+            unset="by the size of all and the tasks that run at once",
+        ),
+    ]
+
+
+class StreamOptions(TypedDict, total=False):
+    """How a stream takes files (``kwire.spark.discovery``)."""
+
+    maxFilesPerTrigger: Annotated[
+        int, Option(help="files of one batch, at most", kind=FILES, default=1000, unset="1000")
+    ]
+    maxBytesPerTrigger: Annotated[
+        int,
+        Option(
+            help="bytes of the files of one batch, as they are stored; a batch has one file at least",
+            kind=Kind(read=_spark_bytes, such="bytes, such as 1000000 or 2g"),
+            unset="any number",
+        ),
+    ]
+    idle: Annotated[
+        float,
+        Option(
+            help="after how long without a write a file is closed, and taken", kind=DURATION, default=60.0, unset="60s"
+        ),
+    ]
+    series: Annotated[
+        int | str,
+        Option(
+            help="which files one writer has written, one after the other, by a level of folders or a pattern",
+            kind=LEVEL,
+            unset="none",
+        ),
+    ]
+    remember: Annotated[
+        int, Option(help="files of which the names are remembered", kind=FILES, default=10000, unset="10000")
+    ]
+    stateLocation: Annotated[
+        str,
+        Option(
+            help="with across: the folder in which connections are kept from batch to batch", kind=PATH, unset="none"
+        ),
+    ]
+    stateTimeout: Annotated[
+        float,
+        Option(
+            help="with across: after how long without a packet a connection is not kept any more",
+            kind=DURATION,
+            default=900.0,
+            unset="15m",
+        ),
+    ]
+
+
+WITH_ACROSS: Final = ("sensor", "stateLocation", "stateTimeout")
+"""Options that act with ``across`` alone."""
+
+
+# --- where each acts --------------------------------------------------------------------------------------------------
+
+PYTHON, LOAD, STREAM = "kwire.capture.read", "spark.read", "streams: spark.readStream"
+READ, EXPORT, CHUNKS = "kwire.spark.read", "kwire.spark.export", "kwire.spark.decode_frames"
+
+_FILES: Final = (ContentOptions, TrafficOptions, FileOptions)
+PLACES: Final[Mapping[str, tuple[Any, ...]]] = {
+    PYTHON: (CaptureOptions,),
+    LOAD: (*_FILES, TableOptions, LoadOptions, PushOptions),
+    STREAM: (*_FILES, TableOptions, LoadOptions, StreamOptions),
+    READ: (*_FILES, SplitOptions),
+    EXPORT: (*_FILES, TableOptions),
+    CHUNKS: (ContentOptions,),
+}
+"""The entry points, and the groups of options that each takes. In Spark those of object stores
+(``kwire.spark.stores.NAMES``) act everywhere besides."""
+
+
+def _declared(group: Any) -> dict[str, Option]:
+    return {name: hint.__metadata__[0] for name, hint in group.__annotations__.items()}
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    name: option
+    for group in (TableOptions, LoadOptions, *_FILES, PushOptions, SplitOptions, StreamOptions, CaptureOptions)
+    for name, option in _declared(group).items()
+}
+"""All options by name, in the order of the docs."""
+ACTS: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(place for place, groups in PLACES.items() if any(name in one.__annotations__ for one in groups))
+    for name in OPTIONS
+}
+"""Each option, and the entry points where it acts."""
+_NAMED: Final = {name.lower(): name for name in OPTIONS}
+FILTERS: Final = tuple(FilterOptions.__annotations__)
+OF_SEGMENTS: Final = tuple(SegmentOptions.__annotations__)
+"""Options of what is made of frames that hold for log segments too (``kwire.log.read``)."""
+
+
+# --- keywords ---------------------------------------------------------------------------------------------------------
+
+
+def settled(options: Mapping[str, Any], place: str = PYTHON) -> CaptureOptions:
+    """Options given as keywords, with the defaults of those that were not given.
+
+    Raises ``TypeError`` for a name that the entry point ``place`` does not have, as Python does.
+    """
+    known = {name: option.default for group in PLACES[place] for name, option in _declared(group).items()}
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f": did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{place}() got an unexpected keyword argument {name!r}{meant}")
+    return cast(CaptureOptions, known | dict(options))
+
+
+def of_segments(options: Mapping[str, Any]) -> SegmentOptions:
+    """Options of ``kwire.log.read`` given as keywords, with the defaults of those that were not given.
+
+    Raises ``TypeError`` for a name that it does not have, as Python does.
+    """
+    known = {name: OPTIONS[name].default for name in OF_SEGMENTS}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"kwire.log.read() got an unexpected keyword argument {name!r}")
+    return cast(SegmentOptions, known | dict(options))
+
+
+def chosen(options: Mapping[str, Any], group: Any) -> dict[str, Any]:
+    """Those of ``options`` that a group declares."""
+    return {name: options[name] for name in group.__annotations__ if name in options}
+
+
+def documented(place: str) -> str:
+    """The options of an entry point as lines of a docstring, for ``help()``."""
+    lines = []
+    for group in PLACES[place]:
+        for name, option in _declared(group).items():
+            lines.append(f"    {name}: {option.help} (default: {option.unset})")
+    return "\n".join(lines)
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def texts(options: Mapping[str, Any], place: str, more: Iterable[str] = ()) -> dict[str, str]:
+    """Options as texts, as Spark gives them to a data source. None is an option that was not given.
+
+    Raises ``KwireError`` for one that does not act at the entry point ``place``; ``more`` act there too.
+    """
+    found = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        several = isinstance(value, list | tuple | set | frozenset)
+        text = ",".join(map(str, value)) if several else str(value)
+        found[name] = text.lower() if isinstance(value, bool) else text
+    check_place(found, place, more)
+    return found
+
+
+def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = ()) -> None:
+    """Raises ``KwireError`` for an option that is not known, or does not act at the entry point ``place`` (None: any).
+
+    ``more`` are options that act there and are not declared here: those of object stores.
+    """
+    beside = {one.lower() for one in more}
+    for one in names:
+        if one.lower() in beside:
+            continue
+        name = _NAMED.get(one.lower())
+        # Options for Python alone have no text.
+        if name is None or OPTIONS[name].kind is None:
+            near = get_close_matches(
+                one.lower(), [name for name in _NAMED if OPTIONS[_NAMED[name]].kind is not None], 1
+            )
+            meant = f"did you mean {_NAMED[near[0]]!r}? " if near else ""
+            raise KwireError(
+                f"no option {one!r}: {meant}docs/options.md lists all, docs/spark.md those of object stores"
+            )
+        where = [entry for entry in ACTS[name] if entry != PYTHON]
+        if place is not None and place not in where:
+            raise KwireError(f"the option {name!r} is for {', '.join(where)}: {place} has no use for it")
+
+
+def check_form(names: Iterable[str], form: str) -> None:
+    """Raises ``KwireError`` for an option, whose name may be in small letters, that is for another ``format``."""
+    for one in names:
+        name = _NAMED.get(one.lower(), one)
+        option = OPTIONS.get(name)
+        if option is not None and option.form not in ("", form):
+            raise KwireError(f"the option {name!r} is for {'captures' if option.form == CAPTURE else 'log segments'}")
+
+
+def values(given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of options given as texts, by their names in small letters; defaults for the rest.
+
+    Raises ``KwireError`` for a text that is no value.
+    """
+    found = {}
+    for name, option in OPTIONS.items():
+        if option.kind is None:
+            continue
+        text = given.get(name.lower())
+        try:
+            found[name] = option.default if text is None else option.kind.read(text)
+        except ValueError as wrong:
+            if option.kind.such:
+                raise KwireError(f"not {text!r}: the option {name!r} is {option.kind.such}") from None
+            raise KwireError(f"the option {name!r}: {wrong}") from None
+    return found
+
+
+# --- docs -------------------------------------------------------------------------------------------------------------
+
+_HEAD: Final = """\
+# Options of reading
+
+Each option is declared in `kwire/options.py`; this page is made of that (`python -m kwire.options > docs/options.md`).
+In Python it is a keyword, in Spark an option, on the command line a flag:
+
+```python
+kwire.capture.read("broker.pcap", "messages", ports=[9092], topics=["orders"])
+spark.read.format("kwire").options(table="messages", ports="9092", topics="orders").load("broker.pcap")
+```
+
+```sh
+kwire decode broker.pcap --table messages --port 9092 --topic orders
+```
+
+In Spark, several values are separated by commas. An option is refused by name at an entry point that cannot honour it.
+Options of object stores (`s3.access_key` and others, [spark.md](spark.md#object-stores)) act everywhere in Spark.
+"""
+
+_TITLES: Final = {
+    ContentOptions: "What is made of frames",
+    FilterOptions: "Which rows",
+    TrafficOptions: "How packets are read",
+    CaptureOptions: "In Python alone",
+    TableOptions: "Spark: which table",
+    LoadOptions: "Spark: what is read",
+    FileOptions: "Spark: which files",
+    PushOptions: "Spark: conditions",
+    SplitOptions: "Spark: large files",
+    StreamOptions: "Spark: streams",
+}
+_COLUMNS: Final = {
+    PYTHON: "`capture.read`",
+    LOAD: "`spark.read`",
+    STREAM: "`readStream`",
+    READ: "`kwire.spark.read`",
+    EXPORT: "`export`",
+    CHUNKS: "`decode_frames`",
+}
+
+
+def page() -> str:
+    """docs/options.md."""
+    parts = [_HEAD]
+    shown: set[str] = set()
+    for group in (FilterOptions, ContentOptions, TrafficOptions, CaptureOptions, TableOptions, LoadOptions, FileOptions,
+                  PushOptions, SplitOptions, StreamOptions):  # fmt: skip
+        rows = {name: option for name, option in _declared(group).items() if name not in shown}
+        shown.update(rows)
+        places = [
+            place for place, groups in PLACES.items() if any(set(rows) <= set(one.__annotations__) for one in groups)
+        ]
+        acts = ", ".join(_COLUMNS[place] for place in places)
+        with_flags = any(option.flag for option in rows.values())
+        parts.append(f"\n## {_TITLES[group]}\n\nFor {acts}.\n")
+        parts.append(f"| option |{' flag |' if with_flags else ''} meaning | default |")
+        parts.append(f"|---|{'---|' if with_flags else ''}---|---|")
+        for name, option in rows.items():
+            flag = f" `{option.flag}` |" if option.flag else " |" if with_flags else ""
+            only = " (segments)" if option.form == LOG else ""
+            parts.append(f"| `{name}` |{flag} {option.help}{only} | {option.unset} |")
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,174 @@
+"""Which captures belong together: the files of one sensor, in order of time.
+
+A *sensor* is whoever wrote captures of one place in a network, one file after the other. Connections go on from one of
+its files to the next.
+
+Rules kept here:
+
+- Captures are put in order by the time of their first packet, then by their name.
+- Captures of several sensors that see the same connection are kept apart: ``sensor`` says which file is whose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
+
+import pyarrow as pa
+
+from kwire.errors import KwireError
+from kwire.spark.workers import of_file
+
+if TYPE_CHECKING:
+    from kwire.spark.files import Broken, File
+
+__all__ = ["Sensor", "Whole", "begin_of", "one_by_one", "parts_of", "sensor_of", "wholes"]
+
+Sensor = int | str | Callable[[str], str] | None
+"""Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
+first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+
+HEAD: Final = 64 << 10
+"""Bytes of a file that the driver reads to know when it begins."""
+OPENED_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The captures of one sensor, in order of time."""
+
+    files: tuple[File, ...]
+    places: tuple[int, ...]
+    """Their places in the data set."""
+
+
+def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
+    """The captures of each sensor, in order of the time of their first packets; files of none come first.
+
+    ``most``: files of more bytes are given as several splits. Opens the files. Raises ``KwireError`` for a ``sensor``
+    that says nothing of a file.
+    """
+    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+        begun = list(pool.map(begin_of, files))
+        files = [replace(file, broken=broken) for file, (_, broken) in zip(files, begun, strict=True)]
+        splits = list(pool.map(lambda file: [file] if most is None else file.splits(most), files))
+    begins = [begin for begin, _ in begun]
+    of: dict[str, list[tuple[int, str, list[File]]]] = {}
+    for file, begin, parts in zip(files, begins, splits, strict=True):
+        of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, parts))
+    _warn_of_dates(of, files, sensor)
+    found = []
+    place = 0
+    for _, some in sorted(of.items()):
+        some.sort(key=lambda one: one[:2])
+        whole = tuple(one for *_, parts in some for one in parts)
+        found.append(Whole(whole, tuple(range(place, place + len(whole)))))
+        place += len(whole)
+    return found
+
+
+_DATED: Final = re.compile(
+    r"(?:date|day|dt|ds|hour|hr|month|year|time)=.*"
+    r"|.*(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:\d\d){0,3}(?!\d).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names that say a time: ``date=2026-11-22``, ``20261122``."""
+_CALENDAR: Final = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/\d{1,2}){0,2})?", re.DOTALL)
+"""Folders that do, one in the other: ``2026/11/22``."""
+
+
+def _warn_of_dates(of: Iterable[str], files: Sequence[File], sensor: Sensor) -> None:
+    """Warns where all sensors that were found are dates: connections end with the folder of a day then, and sensors
+    that share it are taken for one."""
+    if sensor is None or callable(sensor) or not files:
+        return
+    names = list(of)
+
+    def dated(file: File, level: int) -> bool:
+        folders = PurePosixPath(file.name).parts[:-1]
+        return 0 < level < len(folders) and bool(
+            _DATED.fullmatch(folders[-level]) or _CALENDAR.fullmatch("/".join(folders[: len(folders) - level + 1]))
+        )
+
+    if isinstance(sensor, str):
+        if all(map(_DATED.fullmatch, names)):
+            warn(f"{_such(names)}: give a pattern that finds the name of the sensor", stacklevel=2)
+    elif all(dated(file, sensor) for file in files):
+        level = sensor
+        while dated(files[0], level):
+            level += 1
+        folders = PurePosixPath(files[0].name).parts[:-1]
+        better = f": sensor={level} is {folders[-level]!r}" if level < len(folders) else ""
+        warn(f"{_such(names)}: the option is a level of folders, counted from the file{better}", stacklevel=2)
+
+
+def _such(names: Sequence[str]) -> str:
+    shown = ", ".join(sorted(names)[:3])
+    return f"the option 'sensor' finds dates ({shown}), so connections are cut where a folder ends"
+
+
+def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
+    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each."""
+    from kwire.spark.files import in_groups
+
+    return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
+
+
+def begin_of(file: File) -> tuple[int, Broken | None]:
+    """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
+    wrong with a file that is damaged from its beginning on: where it belongs is not known then. Raises ``KwireError``
+    where it cannot be read for another reason."""
+    from kwire.capture.compressed import DamagedError
+    from kwire.capture.containers import first_time
+    from kwire.spark.files import Broken
+
+    head, broken = b"", None
+    try:
+        with of_file(file.name), file.open() as stream:
+            # A stream may give less than it is asked for.
+            while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+                head += more
+    except DamagedError as error:
+        if not head:
+            broken = Broken(0, str(error))
+    begin = first_time(head)
+    return -(1 << 63) if begin is None else begin, broken
+
+
+def sensor_of(name: str, sensor: Sensor, option: str = "sensor") -> str:
+    """Whose file this is. Raises ``KwireError`` where ``sensor``, the value of ``option``, does not say it."""
+    if sensor is None:
+        return ""
+    if callable(sensor):
+        return str(sensor(name))
+    if isinstance(sensor, int):
+        folders = PurePosixPath(name).parts[:-1]
+        if not 0 < sensor <= len(folders):
+            raise KwireError(f"{name} has no folder {sensor} levels up: the option {option!r}")
+        return folders[-sensor]
+    try:
+        found = re.search(sensor, name)
+    except re.error as error:
+        raise KwireError(f"the option {option!r} is no pattern: {error}") from None
+    of: str | None = None if found is None else found.group(1) if found.re.groups else found.group()
+    if of is None:
+        raise KwireError(f"the option {option!r}: nothing in {name} matches {sensor!r}")
+    return of
+
+
+Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
+
+
+def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
+    """The rows of the captures of one sensor, read in order, each from where the one before it was.
+
+    ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
+    from kwire.capture.across import in_order
+
+    for file, (part, ended) in zip(whole.files, in_order(whole.places), strict=True):
+        yield from decode(file, part, ended)

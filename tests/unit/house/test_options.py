@@ -1,0 +1,86 @@
+"""Options of reading are declared once: what is made of the declarations is whole and current."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+from kwire import capture, options
+from kwire.cli import reading
+from kwire.errors import KwireError
+from kwire.options import ACTS, CAPTURE, LOG, OPTIONS, PLACES, PYTHON, CaptureOptions
+
+ROOT = Path(__file__).resolve().parents[3]
+MOST_ARGUMENTS = 8
+FIELDS = {
+    "kwire/protocol/bodies.py:add": "the columns of an instruction",
+    "kwire/records/objects.py:__init__": "the fields of a record batch",
+    "kwire/records/writer.py:encode": "the fields of a record batch",
+    "kwire/spark/chunks.py:decode_frames": "a column for each role",
+    "kwire/spark/exports.py:export": "where from, where to, and how it is laid out",
+}
+"""Functions whose arguments are the fields of one thing, each with a name that its users know."""
+
+
+def test_the_page_is_made_of_the_declarations() -> None:
+    assert (ROOT / "docs" / "options.md").read_text() == options.page(), "python -m kwire.options > docs/options.md"
+    for name in OPTIONS:
+        assert f"| `{name}` |" in options.page()
+
+
+def test_each_option_acts_somewhere_and_says_what_it_does() -> None:
+    for name, option in OPTIONS.items():
+        assert ACTS[name], name
+        assert option.help, name
+        assert len(option.help.split()) <= 30, name
+        assert option.form in ("", CAPTURE, LOG), name
+        # What is text anywhere has a kind; what has a flag can be read from it.
+        assert option.kind is not None or ACTS[name] == (PYTHON,), name
+
+
+def test_help_lists_every_option() -> None:
+    said = inspect.getdoc(capture.read) or ""
+    for name in CaptureOptions.__annotations__:
+        assert f"{name}: {OPTIONS[name].help}" in said
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_unknown_option_is_refused_with_what_was_meant(place: str) -> None:
+    if place == PYTHON:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'port': did you mean 'ports'"):
+            next(capture.read("x.pcap", port=[9092]))  # type: ignore[call-overload]
+        return
+    with pytest.raises(KwireError, match="no option 'prots'"):
+        options.texts({"prots": "1"}, place)
+
+
+def test_a_flag_for_each_option_that_has_one() -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    reading.add_options(parser)
+    flags = {one.dest: one.option_strings for one in parser._actions if one.dest != "help"}
+    assert flags == {name: [option.flag] for name, option in OPTIONS.items() if option.flag}
+    given = reading.given(parser.parse_args(["--port", "1", "2", "--topic", "a,b", "--secrets", "show", "--payloads"]))
+    assert given["ports"] == [1, 2]
+    assert given["topics"] == ["a", "b"]
+    assert given["secrets"]
+    assert given["payloads"]
+
+
+def test_no_function_takes_more_than_eight_arguments() -> None:
+    """Kernels apart: their arrays are arguments, since a compiled function has no objects."""
+    found = []
+    for file in sorted((ROOT / "kwire").rglob("*.py")):
+        if "kernels" in file.parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = len([one for one in named if one.arg not in ("self", "cls")])
+                if count > MOST_ARGUMENTS:
+                    found.append(f"{file.relative_to(ROOT)}:{node.name}")
+    assert sorted(found) == sorted(FIELDS)
