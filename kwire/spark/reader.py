@@ -241,7 +241,7 @@ class PushingReader(FileReader):
         names = [one.name.lower() for one in self.shape.beside]
         if not names or options.values["across"]:
             return filters
-        self.conditions = [*partitioned.on_columns(filters, names)]
+        self.conditions: list[Condition] = [*partitioned.on_columns(filters, names)]
         if self._files is None:
             self._files = options.files()
         values = [self.values(pairs) for pairs in dict.fromkeys(file.pairs for file in self._files)]
