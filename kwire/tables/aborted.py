@@ -1,16 +1,19 @@
 """``read_committed`` for captures: the records of Fetch responses without those of aborted transactions.
 
-A Fetch response lists the aborted transactions of each partition, where the client asked for ``read_committed``; the
-list of others is null. ``Isolation`` finds the lists and leaves out what Kafka's consumer leaves out:
-``kwire.records.isolation`` has the rule. Control records are left out with it.
+A Fetch response lists the aborted transactions of each partition if the client asked for ``read_committed``. For other
+clients the list is null. ``Isolation`` finds the lists and leaves out what Kafka's consumer leaves out
+(``kwire.records.isolation`` has the rule). Control records are left out too.
 
 Rules kept here:
 
-- Where there is no list, nothing can be known: all rows stay, and a note counts the transactional ones. That holds for
-  followers, for clients that read uncommitted, for Fetch before version 4, for ShareFetch (the broker has chosen
-  already) and for Produce requests (their transaction is not over).
+- Without a list nothing can be known: all rows stay, and a note counts the transactional ones. This holds for:
+    - followers
+    - clients that read uncommitted
+    - Fetch before version 4
+    - ShareFetch (the broker has chosen already)
+    - Produce requests (their transaction is not over)
 - ``__cluster_metadata`` is replicated, with lists that are empty: all its rows stay.
-- What no list and no marker speak of stays: rows of damaged bytes, records of other producers.
+- Rows that no list and no marker names stay: rows of damaged bytes, records of other producers.
 """
 
 from __future__ import annotations

@@ -1,15 +1,21 @@
 """The table ``batches`` of captures: one row for each batch, or message of magic 0 and 1, that is sent in a record set.
 
-Record sets are found as for the table ``records``. What is said of a batch stands in its header, so no record is read;
-what it holds is decompressed only for ``uncompressed_size`` and for what could not be (``status``, ``error``, ``count``
-of a compressed message). ``batch``, the byte of the frame at which it begins, joins ``records`` to it.
+Record sets are found as for the table ``records``. The columns come from the header of the batch, so no record is read.
+The batch is decompressed only for these columns:
+
+- ``uncompressed_size``
+- ``status`` and ``error``, which say what could not be decompressed
+- ``count`` of a compressed message
+
+``batch`` is the byte of the frame at which the batch begins. It joins ``records`` to the batch.
 
 Rules kept here:
 
-- The rows are those that ``records`` would be made of: what a broker has cut off at the end of a set is no row.
-- What is no batch, and what could not be decompressed, is a row with a sentence, as in ``records``. Rows do not depend
-  on the columns that were chosen.
-- Limits are those of ``records``: what is decompressed counts for the whole capture, names of topics are counted before
+- The rows are those that ``records`` would be made of. A batch that the broker has cut off at the end of a set has no
+  row.
+- Bytes that are no batch, or that could not be decompressed, are a row with a sentence, as in ``records``.
+- Rows do not depend on the columns that were chosen.
+- Limits are those of ``records``. Decompressed bytes count for the whole capture. Names of topics are counted before
   they are written.
 """
 

@@ -2,12 +2,12 @@
 
 Rules kept here:
 
-- What is the same for many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how
-  many rows each value is spread; without it each is one row.
-- What is the same for all rows is a part of an array that is there already (``kwire.records.constants``).
-- Text of which there is little is a ``Text``: the few, and the number of each row among them. ``filled`` makes text of
-  it, or a dictionary where the schema has them: whoever counts rows wants numbers, and there is nothing to copy.
-- Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
+- A value of many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how many rows
+  each value is spread. Without it each value is one row.
+- A value of all rows is a part of an array that exists already (``kwire.records.constants``).
+- A column with few different texts is a ``Text``: these texts, and the number of each row among them. ``filled`` makes
+  text of it, or a dictionary if the schema has them. Whoever counts rows wants numbers, and nothing has to be copied.
+- Spread text is counted first (``Texts.sizes``). The tables make batches of a size that Arrow can hold
   (``kwire.records.portions``).
 """
 
@@ -54,10 +54,10 @@ Array = Any
 _FEW = 256
 """Texts that are made whether they occur or not."""
 _SMALL_TEXTS: Final = 64 << 10
-"""Bytes of texts that a kernel spreads over rows, which has a copy of them: of a few short ones it takes a third of the
-time of Arrow's ``take``."""
+"""Bytes of texts that a kernel spreads over rows. The kernel has a copy of them. For a few short texts it takes a third
+of the time of Arrow's ``take``."""
 _SMALL_SPREAD: Final = 1 << 20
-"""Bytes of a column for which there may be room that it does not need: then they are not counted before."""
+"""Bytes of a column that may be reserved without need. Up to this size they are not counted first."""
 _MOST_SPREAD: Final = (1 << 31) - 1
 """Bytes of one column."""
 _TEXT: Final = pa.string()
@@ -113,7 +113,7 @@ class Words:
 
 
 class Text:
-    """A column of text of which there is little, not made yet: ``in_type`` does that, and what takes columns by Arrow's
+    """A column with few different texts, not made yet. ``in_type`` makes it, and so does a reader of columns by Arrow's
     protocol."""
 
     def __len__(self) -> int:
@@ -324,8 +324,8 @@ class Texts:
 
 
 def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None = None) -> pa.Array:
-    """Numbers of a few things as a column of many rows: ``which`` is the thing of each, -1 for none; ABSENT is null.
-    They are in the range of the type."""
+    """Numbers of a few things as a column of many rows. ``which`` is the thing of each row, -1 for none. ABSENT is
+    null. The numbers are in the range of the type."""
     made = np.append(values, ABSENT)[which]
     absent = made == ABSENT
     kind = dtype_of(type_)

@@ -1,22 +1,21 @@
 """Where a broker has put the records of a Produce request: the column ``committed_offset`` of ``records`` and
 ``batches``.
 
-A producer counts from 0, and the response says which offset the first record of each record set got. It comes later
-than the request, so a row that has this column waits for it: rows are made when their request is there, as they always
-are, and held back until its response is, or until it is known that there is none.
+A producer counts from 0. The response says which offset the first record of each record set got. It comes later than
+the request, so a row that has this column waits for it. Rows are made when their request arrives, as always. They are
+held back until its response arrives, or until it is certain that there is none.
 
 Rules kept here:
 
-- A response is that of the request on the same connection with its correlation id and, since ids repeat, its time,
-  which is when the response came less its latency. Where one of them has no time, the response is that of no request:
-  ids alone repeat.
+- A response belongs to the request on the same connection with its correlation id and its time. Ids repeat, so the time
+  is needed: that of the response less its latency. If one of the two has no time, the response belongs to no request.
 - A broker answers the requests of a connection in order: rows of a request before one that was answered wait no longer.
-  Requests with acks=0 are not waited for.
-- Rows that wait have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half
-  of the record sets is given up.
+  Rows of requests with acks=0 do not wait.
+- Waiting rows have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half of
+  the record sets is given up.
 - What is not known is null: no response, an error, an offset of -1.
-- Where a capture is a part of a whole, rows wait for the next part that is read behind it; or what later parts answer
-  is known before (``Answered`` finds it out, ``Run.answers`` has it).
+- If a capture is a part of a whole, rows wait for the next part that is read after it. Or the answers in later parts
+  are known before: ``Answered`` finds them, ``Run.answers`` has them.
 """
 
 from __future__ import annotations
@@ -321,7 +320,8 @@ def _parted(batch: pa.RecordBatch, waits: Array, counts: Array) -> tuple[pa.Reco
         return batch, batch.slice(0, 0)
     rows = np.repeat(waits, counts)
     first = int(counts[: int(np.argmax(waits))].sum())
-    # Copied, since a part of the batch would keep all of it; what is given is not, as far as it stands in front.
+    # Copied, since a part of the batch would keep all of it. Rows that are given out are not copied, if they come
+    # first.
     held = batch.filter(pa.array(rows))
     return held, batch.slice(0, first) if rows[first:].all() else batch.filter(pa.array(~rows))
 
@@ -340,8 +340,8 @@ def _offsets(within: pa.Array, base: Array, counts: Array) -> pa.Array:
 class Within:
     """Which record of its set each record is, from piece to piece of what is read of some sets.
 
-    A set of batches has one, and its records are numbered. Messages are counted, as the broker does, and not beyond
-    what could not be read: nobody knows how many there were.
+    The records of a batch are numbered. Messages are counted, as the broker does. The count ends at bytes that could
+    not be read: nobody knows how many messages there were.
     """
 
     COLUMNS: Final = ("offset", "base_offset", "magic", "position")
@@ -406,7 +406,7 @@ class Answered:
             self._heard.append(said)
 
     def of(self, link: Link) -> Mapping[int, pa.Table]:
-        """What was heard of the part of this link, by the place of the part that has asked: tables of ``ANSWERS``."""
+        """What was heard of the part of this link: tables of ``ANSWERS`` by the place of the part that asked."""
         numbers = link.state.column("connection").combine_chunks().field("number").to_pylist()
         waiting = link.state.column("waiting").to_pylist()
         for number, last, requests in zip(numbers, link.gone_on.values(), waiting, strict=True):

@@ -1,15 +1,15 @@
 """The table ``connections``: one row per TCP connection of a capture, whatever it carries.
 
-Strategy: what packets say (bytes, repeats, holes, times) is counted where packets are read (``kernels/tracking.py``),
-for every connection. What frames say is added up here by the column, window by window: a number for each connection, or
-for each pair of a connection and something else (``_Pairs``). Only the few frames that say who a client is (ApiVersions
-and those of SASL) are decoded one by one. The rows come at the end of the capture, in the order of ``connection``.
+Strategy: ``kernels/tracking.py`` reads packets and counts for every connection what they say (bytes, repeats, holes,
+times). Facts of frames are added up here by the column, window by window. There is one number for each connection, or
+for each pair of a connection and something else (``_Pairs``). Only frames that say who a client is (ApiVersions and
+those of SASL) are decoded one by one. The rows come at the end of the capture, in the order of ``connection``.
 
 Rules kept here:
 
-- A connection that is not Kafka is a row too, and ``status`` says so: what was not read is to be seen.
-- Bytes are those of segments, as their headers say, encrypted or not: they do not depend on what could be read.
-- What a client says of itself is its own word. Passwords and tokens are never here, and who authenticated only where
+- A connection that is not Kafka is a row too, and ``status`` says so. Users can see what was not read.
+- Bytes are those of segments, as their headers say, encrypted or not. They do not depend on what could be read.
+- What a client says of itself is its own word. Passwords and tokens are never here. Who authenticated is here only if
   secrets are shown.
 """
 
@@ -84,8 +84,8 @@ BROKER_APIS: Final = pa.field(
         )
     ),
 )
-"""What the broker said that it serves (the latest answer to ApiVersions that lists something), where it is asked for by
-name; null where it said nothing."""
+"""What the broker said that it serves, if the column is asked for by name. The latest answer to ApiVersions that lists
+something counts. Null if the broker said nothing."""
 _TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
 _NUMBER: Final = pa.int64()
 
@@ -138,11 +138,11 @@ SCHEMA: Final = pa.schema(
 )
 """One row per TCP connection.
 
-The client is the end that sends requests; of a connection that is not read as Kafka, the end that opened it, or else
-the one whose packet was captured first. ``client_...`` of packets and bytes is what the client sent. ``wire_bytes``
-counts packets with all their headers, ``bytes`` what segments hold, repeats included; ``repeated_bytes`` were captured
-before, ``missing_bytes`` never. ``most_in_flight`` counts requests that were answered. ``handshake_ms`` is from the SYN
-to the acknowledgement of its answer.
+The client is the end that sends requests. If a connection is not read as Kafka, it is the end that opened the
+connection, or else the end whose packet was captured first. ``client_...`` of packets and bytes is what the client
+sent. ``wire_bytes`` counts packets with all their headers. ``bytes`` counts what segments hold, repeats included.
+``repeated_bytes`` were captured before, ``missing_bytes`` never. ``most_in_flight`` counts requests that were answered.
+``handshake_ms`` is from the SYN to the acknowledgement of its answer.
 """
 
 STATUSES: Final = {
@@ -154,7 +154,7 @@ STATUSES: Final = {
 """What each ``status`` means."""
 
 ENDED: Final = ("open", "fin", "half_closed", "rst", "reused")
-"""Both ends said that they were done, one did, an RST, other packets on the same ports; or none of these was seen."""
+"""Both ends said that they were done, one did, an RST, or other packets on the same ports. Null if none was seen."""
 SIDES: Final = ("client", "broker")
 _ROLES: Final = {
     Role.A_REQUESTS: "ok",
@@ -259,7 +259,7 @@ class _InFlight:
     """How many requests of each connection were in flight at most, of those that were answered.
 
     A broker answers the requests of a connection in order. So the k-th answered request found in flight those of the
-    k - 1 before it whose responses had not come: of these only the latest have to be remembered.
+    k - 1 before it that had no response yet. Only the latest of these have to be remembered.
     """
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ class _InFlight:
         running = np.cumsum(step[order])
         first = np.flatnonzero(np.diff(both[order], prepend=-1))
         self.most.raise_to(both[order][first], np.maximum.reduceat(running, first))
-        # Which may still be out when a request that comes later is sent: none is sent before the latest so far.
+        # Which may still be in flight when a later request is sent: none is sent before the latest so far.
         used, where = np.unique(number, return_inverse=True)
         latest = np.full(len(used), -(1 << 62))
         np.maximum.at(latest, where, begin)
@@ -310,7 +310,7 @@ class _Sasl:
 
 
 def _pairs(one: Array, other: Array) -> Iterator[tuple[int, int]]:
-    """The numbers of two arrays side by side, as Python has them: of some rows at a time, since each takes 32 bytes."""
+    """The numbers of two arrays side by side, as Python has them. Some rows at a time, since each takes 32 bytes."""
     for begin in range(0, len(one), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
         yield from zip(one[part].tolist(), other[part].tolist(), strict=True)
@@ -428,7 +428,7 @@ class _Maker(Maker):
 
 
 class _Columns:
-    """The columns of the rows, each made when it is asked for: by a method of the same name, or of its second half."""
+    """The columns of the rows. Each is made on request, by a method of the same name or of its second half."""
 
     def __init__(self, maker: _Maker, known: Connections) -> None:
         self._maker = maker

@@ -115,8 +115,8 @@ class Table:
 class CaptureTable(Table):
     """A table that is made from the frames of a capture.
 
-    ``maker(schema, run)`` makes a ``Maker`` for one capture: ``schema`` is what ``chosen`` gave; what is not in it is
-    not worked out.
+    ``maker(schema, run)`` makes a ``Maker`` for one capture. ``schema`` is what ``chosen`` gave. Columns that are not
+    in it are not worked out.
     """
 
     maker: Callable[[pa.Schema, Run], Maker]
@@ -132,9 +132,9 @@ class CaptureTable(Table):
 class LogTable(Table):
     """A table that is made from a log segment.
 
-    ``read(source, columns=, limits=, secrets=, name=, metadata=, progress=, on_note=)`` gives its batches, none of them
-    empty; arguments and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's
-    own topics decoded, where there is such a thing.
+    ``read(source, columns=, limits=, secrets=, name=, metadata=, progress=, on_note=)`` gives its batches. None of them
+    is empty. Arguments and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's
+    own topics decoded, if there is one.
     """
 
     read: Callable[..., Iterator[pa.RecordBatch]]

@@ -1,18 +1,19 @@
 """The table ``partitions``: one row for each topic and partition that a message speaks of.
 
-What a message says of a partition is found by programs (``kwire.kernels.programs``), made from its layout by the names
-of fields, so that every API with such arrays is there, in every version, those of schemas that somebody has loaded too.
-``_found`` says what counts: an array whose elements say a partition, within (or with) a topic's name or id. There are
-no message objects.
+Strategy: programs (``kwire.kernels.programs``) find what a message says of a partition. They are made from its layout
+by the names of fields. So every API with such arrays is there, in every version, also those of schemas that a user has
+loaded. ``_found`` says what counts: an array whose elements say a partition, within (or with) a topic's name or id.
+There are no message objects.
 
 Rules kept here:
 
-- A row has what the message says of this partition. What stands around the array (the group) is in each of its rows.
-- Numbers are those of the wire: an offset or epoch of -1 is -1. Times that are no time (-1: none; ListOffsets asks for
-  the latest offset with -1, which is a word in ``offset_spec``) are null.
+- A row has what the message says of this partition. Fields around the array (the group) are in each of its rows.
+- Numbers are those of the wire: an offset or epoch of -1 is -1.
+- Times that are no time are null: -1 means none. ListOffsets asks for the latest offset with -1, which is a word in
+  ``offset_spec``.
 - Record sets are counted by the headers of their batches: nothing is decompressed, no checksum computed. Of a
-  ShareFetch response ``records`` are those that were acquired; the batches are there whole.
-- A frame that cannot be read to its end has the rows before that, and behind them one that says why.
+  ShareFetch response ``records`` are those that were acquired. The batches are there whole.
+- A frame that cannot be read to its end has the rows before that, and after them a row that says why.
 - Rows are made some 30,000 at a time, within a frame too: four bytes of a frame may be a row.
 """
 
@@ -80,11 +81,11 @@ SCHEMA: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row for each topic and partition in a frame; null where the API, or this version of it, does not say it.
+"""One row for each topic and partition in a frame. A column is null if the API, or this version of it, does not say it.
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` what the message says. ``path`` is the
-array of the message that the row stands for. ``error`` is the name of the error code of the partition; a topic that
-lists no partition (Metadata) is a row with its own. Where ``status`` is not ``ok``, ``error`` is a sentence.
+array of the message that the row stands for. ``error`` is the name of the error code of the partition. A topic that
+lists no partition (Metadata) is a row with its own error code. If ``status`` is not ``ok``, ``error`` is a sentence.
 """
 
 
@@ -265,8 +266,8 @@ def _topic(struct: StructLayout, path: str) -> dict[str, int]:
 
 
 def _types(fields: Iterable[FieldLayout], path: str = "") -> dict[str, str]:
-    """The types of the primitive fields, and of those in structs within, by their paths; not in arrays, and not in a
-    struct that may be null."""
+    """The types of the primitive fields by their paths, also of those in structs within. Fields in arrays and in a
+    struct that may be null do not count."""
     found: dict[str, str] = {}
     for one in fields:
         if isinstance(one.type, StructLayout):

@@ -1,18 +1,22 @@
 """The table ``records``: one row for each record in a Produce request, or in a Fetch or ShareFetch response.
 
-Record sets are found by programs (one for each API and version that turns up), all of a window in one call, and decoded
-by ``kwire.records`` in one more. Names of topics that a frame knows by id only are learnt from every message that has
-both (Metadata, CreateTopics and so on), by such programs too.
+Programs find record sets (one program for each API and version that appears), all of a window in one call.
+``kwire.records`` decodes them in one more. Some frames know a topic by its id only. Its name is learnt from every
+message that has both (Metadata, CreateTopics and so on), by such programs too.
 
 Rules kept here:
 
-- Names of topics, of up to 32 kB each, stand in every row: their bytes are counted before they are written, and batches
-  are cut by them. Of names that are longer than Kafka's may be, a capture has as much text as ``Limits.text``; rows
-  behind that are without the name, and say so.
-- Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
-- Values that hold secrets are replaced where the topic is ``__cluster_metadata``, by its name or its id.
-- What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
-  topics not learnt, responses to Produce requests not waited for.
+- Names of topics, of up to 32 kB each, stand in every row. Their bytes are counted before they are written, and batches
+  are cut by them.
+- Of names that are longer than Kafka allows, a capture has as much text as ``Limits.text``. Rows after that have no
+  name, and say so.
+- Rows for errors come after the records of the same set. Those for a whole frame come after all of its sets.
+- Values that hold secrets are replaced if the topic is ``__cluster_metadata``, by its name or its id.
+- Work that no chosen column needs is not done:
+    - keys, values and headers are not copied
+    - checksums are not looked at
+    - names of topics are not learnt
+    - rows do not wait for responses to Produce requests
 """
 
 from __future__ import annotations
@@ -92,10 +96,10 @@ SCHEMA: Final = pa.schema(
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
-uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that the last message before
-this frame gave to it, or null. ``batch`` is the byte of the frame at which the record's batch begins: with the key of
-the frame it is the key of the table ``batches``. Bytes that are no record become one row with a status other than
-``ok`` and the record columns null.
+uuid in Kafka's URL-safe base64 form if the frame has one. ``topic`` is then the name that the last message before this
+frame gave to it, or null. ``batch`` is the byte of the frame at which the record's batch begins. With the key of the
+frame it is the key of the table ``batches``. Bytes that are no record become one row with a status other than ``ok``.
+Its record columns are null.
 """
 
 
@@ -176,7 +180,7 @@ DELIVERY: Final = pa.field("delivery_count", pa.int16())
 
 
 class Records(Maker):
-    """Makes the rows; ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
+    """Makes the rows. ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
     has. ``names``: all names of topics are wanted, whatever they cost."""
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
@@ -445,7 +449,7 @@ class Place:
             self._costs += one.sizes()
         named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
         self.long_names: Array = np.where(named > LONGEST_NAME, named, 0)
-        """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
+        """Bytes of the name of each set's topic, if it is too long to be one. 0 at the end, for no set."""
         self.has_long_names: bool = bool(self.long_names.any())
         self.most: int = int(self._costs.max())
         """The most bytes of text that a row has."""
@@ -496,7 +500,7 @@ class Place:
     def columns(
         self, of_set: Array, row: Array, unnamed: Array | None = None, counts: Array | None = None
     ) -> dict[str, pa.Array]:
-        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``; ``unnamed`` are
+        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``. ``unnamed``:
         those without the name of their topic. ``counts``: how many rows each thing is (None: one)."""
         named = of_set if unnamed is None else np.where(unnamed, -1, of_set)
         frames, texts = self._frames, self._texts
@@ -516,8 +520,8 @@ class Place:
 
 @lru_cache(maxsize=64)
 def _before_ranges(generation: int, version: int) -> int | None:
-    """Bytes between a record set and its ranges of acquired offsets in a ShareFetch response; None where this version
-    has no such array, or another form of it."""
+    """Bytes between a record set and its ranges of acquired offsets in a ShareFetch response. None if this version has
+    no such array, or another form of it."""
     both = layouts(ApiKey.SHARE_FETCH, 1, version)
     found = None if both is None else _struct(both[-1], ("responses", "partitions"))
     if found is None:

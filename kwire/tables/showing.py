@@ -2,8 +2,10 @@
 
 Rules kept here:
 
-- Nothing from a capture reaches the terminal as it is: control characters, escape sequences and characters that write
-  from right to left are shown as ``\\x1b`` and the like.
+- Nothing from a capture reaches the terminal as it is. These are shown as ``\\x1b`` and the like:
+    - control characters
+    - escape sequences
+    - characters that write from right to left
 - Bytes that are text are shown as text, others in hexadecimal after ``0x``. Null is ``null`` where a null means
   something (keys, values), else ``-``.
 
@@ -54,8 +56,9 @@ SAID: Final = 4_000
 class Column:
     """A column of the table in a terminal: its title, its text for a row, and how it is laid out.
 
-    ``shrink`` is the width down to which it may be cut, or wrapped (``None``: it may not), ``right``: numbers stand
-    right, ``least``: how wide it is even where the first rows need less.
+    - ``shrink``: the width down to which it may be cut, or wrapped (``None``: it may not).
+    - ``right``: numbers are aligned right.
+    - ``least``: how wide it is even if the first rows need less.
     """
 
     title: str
