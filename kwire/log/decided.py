@@ -7,10 +7,10 @@ before the segment began, and have no record in it, are known from the ``.snapsh
 
 Rules kept here:
 
-- A consumer gets nothing behind the first record of a transaction that is still open (the last stable offset). The end
-  of the log is the end of the last segment in the folder. What is behind is left out and counted.
+- A consumer gets nothing after the first record of a transaction that is still open (the last stable offset). The end
+  of the log is the end of the last segment in the folder. Records after that are left out and counted.
 - Control records are left out, as Kafka's consumer does.
-- Only markers whose checksum is right count. Where a later file is damaged, what is open stays open.
+- Only markers whose checksum is right count. If a later file is damaged, open transactions stay open.
 
 Source: Kafka's LogSegment.collectAbortedTxns, ProducerStateManager, Records of KIP-98.
 """
@@ -188,7 +188,7 @@ class Decided:
             chosen = pa.array(some)
             producers = pc.fill_null(rows.column("producer_id").take(chosen), -1).to_numpy(False)
             found = self._markers.after(producers, rows.column("offset").take(chosen).to_numpy(False))
-            # What has no marker although nothing is open is of a batch whose checksum is wrong: its row says so.
+            # A record without a marker although nothing is open: the checksum of its batch is wrong. Its row says so.
             gone[some] = self._aborts[found]
         return ~gone if gone.any() else None
 

@@ -2,7 +2,7 @@
 
     entries("00000000000000000042.index")     # Entries(kind="offset index", rows=[{"offset": 42, "position": 0}, ...])
 
-Indexes are held against the segment beside them, where there is one: what is wrong with an entry stands at its number.
+Indexes are compared with the segment beside them, if there is one. An error of an entry stands at its number.
 
 Source: those of ``kwire.log.folders`` and ``kwire.log.indexes``.
 """
@@ -55,8 +55,8 @@ def has_entries(name: str) -> bool:
 def entries(path: str | Path) -> Entries:
     """The entries of a file beside segments, by its name.
 
-    Raises ``CaptureError`` for a name that is none of theirs and for content that is not what the name says,
-    ``OSError`` where the file cannot be read.
+    Raises ``CaptureError`` for a name that is none of theirs and for content that does not match the name. Raises
+    ``OSError`` if the file cannot be read.
     """
     path = Path(path)
     found = _kind(path.name)

@@ -1,22 +1,28 @@
 """The records of Kafka's own topics, decoded: ``__consumer_offsets``, ``__transaction_state``, ``__share_group_state``
 and ``__cluster_metadata``, and control records of any topic.
 
-``decode_record(topic, key, value)`` gives what one record says; ``decoded(batch)`` adds it to a table of records as
-three columns: ``record_type`` (the name of the schema, ``OffsetCommit``), ``decoded_key`` and ``decoded_value`` (JSON
-text; bytes in it are base64). ``of_metadata`` leaves secrets out of the columns of records.
+``decode_record(topic, key, value)`` gives what one record says. ``decoded(batch)`` adds it to a table of records as
+three columns:
+
+- ``record_type``: the name of the schema, ``OffsetCommit``
+- ``decoded_key`` and ``decoded_value``: JSON text, with bytes in base64
+
+``of_metadata`` leaves secrets out of the columns of records.
 
 How these topics say what a record is:
 
 - The coordinators' topics: the key starts with an int16. In ``__consumer_offsets`` and ``__share_group_state`` it is
-  the type of the record, in ``__transaction_state`` a version. The value is an int16 version and a message; no value
+  the type of the record, in ``__transaction_state`` a version. The value is an int16 version and a message. No value
   means that the thing is gone.
 - ``__cluster_metadata`` has no keys. A value is a frame version, the type and the version as unsigned varints, then the
   message (KIP-631).
 - Control records: the key is a version and a type, the value a message whose schema goes by the type.
 
-Rules kept here: a type or version that no schema has, or bytes that are not what their type says, are null columns,
-never an error: a newer broker's log stays readable. A version newer than the newest known is read as that one where
-it has an int16 version, as Kafka does for group data.
+Rules kept here:
+
+- A type or version that no schema has gives null columns, never an error. So do bytes that do not match their type. A
+  newer broker's log stays readable.
+- A version newer than the newest known is read as that one if it has an int16 version, as Kafka does for group data.
 - Secrets of ``__cluster_metadata`` are left out of what is decoded, and a value that holds some is replaced as a whole,
   unless ``secrets`` are wanted (``kwire.protocol.secrets``). The topic must be known for that.
 """
@@ -90,9 +96,8 @@ assert set(_CONTROL_VALUES) == set(CONTROL_TYPES)
 def decode_record(
     topic: str, key: bytes | None, value: bytes | None, *, secrets: bool = False, limits: Limits | None = None
 ) -> Decoded | None:
-    """What a record of one of Kafka's own topics says; None where it cannot be told. Raises ``DecodeError`` for bytes
-    that are not what their type says, ``LimitError`` for those that would be more than ``limits`` allow (None:
-    ``DEFAULT_LIMITS``)."""
+    """What a record of one of Kafka's own topics says, None if that is not known. Raises ``DecodeError`` for bytes that
+    do not match their type. Raises ``LimitError`` for more than ``limits`` allow (None: ``DEFAULT_LIMITS``)."""
     if topic == METADATA_TOPIC:
         return _metadata(value, secrets, limits)
     read = _COORDINATORS.get(topic)
@@ -246,8 +251,8 @@ def redacted_columns(
 ) -> dict[str, pa.Array]:
     """``columns`` of the records of one segment (by name) without their secrets.
 
-    A segment is of ``__cluster_metadata`` by its topic. Where that is not known (a file that was copied elsewhere, or
-    has another name) or contradicts the id, each value tells for itself.
+    The topic says whether a segment is of ``__cluster_metadata``. If the topic is not known (a file that was copied
+    elsewhere, or has another name) or contradicts the id, each value is checked by itself.
     """
     import numpy as np
 
@@ -263,10 +268,10 @@ def of_metadata(columns: Mapping[str, pa.Array], rows: Any, is_control: Any) -> 
     """``columns`` of records (by name) without the secrets of those that are of ``__cluster_metadata``: ``rows``, a
     mask, as ``is_control`` is.
 
-    Values are hidden that hold secrets or may (``with_redacted``). That a record is one for control is said by a bit of
-    its batch, so the value of such a one tells for itself. Kafka writes no headers there, and keys to control records
-    only, of four bytes (KIP-631): whatever else stands in a key or in headers is hidden, the headers of a record as one
-    header ``redacted``.
+    Values are hidden that hold secrets or may (``with_redacted``). A bit of the batch says that a record is a control
+    record, so its value is checked by itself. Kafka writes no headers there, and keys only to control records, of four
+    bytes (KIP-631). All other bytes in a key or in headers are hidden. The headers of a record become one header
+    ``redacted``.
     """
     import numpy as np
     import pyarrow as pa
@@ -334,10 +339,10 @@ def _said(sizes: Any) -> pa.Array:
 def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DEFAULT_LIMITS) -> pa.RecordBatch:
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
-    It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
-    are control records. It needs values as they are (``log.read(..., secrets=True)``), and leaves out what is secret
-    itself. A record that would become more than ``limits`` allow is not decoded, and where there are
-    ``status`` and ``error``, they say so.
+    It needs the columns ``topic``, ``key``, ``value`` and ``is_control``. Rows of other topics get nulls unless they
+    are control records. It needs values as they are (``log.read(..., secrets=True)``), and leaves out secrets itself. A
+    record that would become more than ``limits`` allow is not decoded. ``status`` and ``error``, if they are there, say
+    so.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
