@@ -1,8 +1,8 @@
 """``kwire decode``: captures and log segments as tables, in the terminal, as JSON lines, CSV, Arrow or Parquet.
 
-Files are read one after the other and batches are written as they come, so a capture of any size needs little memory.
-A file that cannot be read, or not to its end, is reported in one line; the rows before it, and the other files, are
-written all the same, and the exit code is 2.
+Files are read one after the other and batches are written as they come. So a capture of any size needs little memory.
+If a file cannot be read, or not to its end, one line says so and the exit code is 2. The rows before the error, and the
+other files, are written all the same.
 """
 
 from __future__ import annotations
@@ -499,7 +499,7 @@ def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:
-    """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
+    """Whether a capture without a row has frames. There may be no records or metrics in them."""
     from kwire.capture.reading import Reading
 
     if not {"frames", "messages"}.isdisjoint(outputs):

@@ -2,10 +2,10 @@
 
 A line of a dump has an offset, bytes, and perhaps the same bytes as characters. Rules kept here:
 
-- The offsets must go on as the bytes do: text that is no dump is not taken for one, and a dump with a hole is refused.
-- Characters are told by being those of the bytes: ``abcd`` behind ``6162 6364`` is no hex.
+- The offsets must go on as the bytes do. Text that is no dump is not taken for one, and a dump with a hole is refused.
+- Characters are recognised by their bytes: ``abcd`` after ``6162 6364`` is no hex.
 - A line ``*`` stands for lines like the one before, up to the next offset.
-- Words of two bytes, which ``hexdump`` prints in the order of the machine, are refused: nobody knows which it was.
+- Words of two bytes, which ``hexdump`` prints in the order of the machine, are refused: nobody knows the order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ESCAPES: Final = re.compile(r"""b?["']?(?:\\x[0-9a-fA-F]{2})++["']?$""")
 
 
 def bytes_of(text: str, most: int) -> bytes | None:
-    """The bytes that ``text`` shows; None where it shows none.
+    """The bytes that ``text`` shows. None if it shows none.
 
     Raises ``DecodeError`` for a dump with a hole or of words of two bytes, and for more than ``most`` bytes.
     """

@@ -1,12 +1,16 @@
 """``kwire explain``: one frame as an annotated tree, with the bytes of every field.
 
-A frame comes as text (hex, base64, a dump of xxd or ``hexdump -C``, an array of C: ``kwire.cli.dumps``), as a file that
-holds such text or the raw bytes, or out of a capture (``--frame N``). The tree is drawn from the reference codec
-(``kwire.codec.reference``), which knows where each field stands; a frame that cannot be read to its end is drawn as far
-as it goes, followed by the error, and the exit code is 2.
+A frame comes in one of these forms:
 
-Of a password, a token and the like the size is drawn, and dots in place of its bytes, unless ``--secrets show``. The
-request in an ``Envelope`` is drawn as fields of its own where it can be read.
+- as text: hex, base64, a dump of xxd or ``hexdump -C``, an array of C (``kwire.cli.dumps``)
+- as a file that holds such text or the raw bytes
+- out of a capture (``--frame N``)
+
+The tree is drawn from the reference codec (``kwire.codec.reference``), which knows where each field stands. If a frame
+cannot be read to its end, the tree ends there. The error follows it, and the exit code is 2.
+
+A password, a token and the like are drawn as their size, with dots in place of their bytes, unless ``--secrets show``.
+The request in an ``Envelope`` is drawn as fields of its own if it can be read.
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ MOST_FIELDS: Final = 1000
 """A line costs as much as decoding a hundred fields."""
 
 LARGEST: Final = DEFAULT_LIMIT * 6 + 4096
-"""Bytes that are read of a file: the largest frame as an array of C, which takes six characters for a byte."""
+"""Bytes that are read of a file: the largest frame as an array of C. It takes six characters for a byte."""
 
 
 def register(subparsers: Any) -> None:
@@ -130,7 +134,7 @@ def _read(text: str) -> bytes:
     if not is_file:
         found = bytes_of(text, DEFAULT_LIMIT)
         if found is None:
-            # A frame that was not copied right is not for others to read; a name is, and has a dot in general.
+            # Others must not read a frame that was not copied right. They may read a name, which mostly has a dot.
             shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
             raise DecodeError(f"{shown} is neither a file nor hex nor base64, nor a dump")
         return found
@@ -236,7 +240,7 @@ def _draw(
 
 
 def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, DecodeError | EnoughError | None, int]:
-    """What is drawn of a part, what stopped its reading, and where it ends; what follows it is not looked at."""
+    """What is drawn of a part, what stopped its reading, and where it ends. Bytes after it are not looked at."""
     from rich.text import Text
     from rich.tree import Tree
 
@@ -284,7 +288,7 @@ def _add_trailing(tree: Tree, part: Part, data: bytes, end: int, secrets: bool) 
 
 
 def _parts(data: bytes, start: int, response: str | None, version: int | None, message: str | None) -> Any:
-    """The parts of the frame, one after the other: where the body starts is known once the header was read."""
+    """The parts of the frame, one after the other. Where the body starts is known once the header was read."""
     from kwire import schema
     from kwire.cli.schema import messages_of
     from kwire.codec import registry

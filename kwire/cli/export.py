@@ -191,8 +191,8 @@ def _is_within(time: int | None, only: Filter) -> bool:
 
 
 def _connections(args: argparse.Namespace, name: str, keys: Any, wanted: set[int], notes: list[str]) -> None:
-    """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found, and what was
-    left out to ``notes``."""
+    """Finds the connections with a frame that is wanted. Adds their numbers to ``wanted`` as they are found. Adds what
+    was left out to ``notes``."""
     from kwire.capture.parts import Part
     from kwire.tables.reading import read
 

@@ -1,13 +1,13 @@
 """Arrow batches as text, a line for each row: JSON or CSV, by the column (``kwire.kernels.lines``).
 
 ``json_lines(batch)`` and ``csv_lines(batch)`` give the same text, character for character, as ``kwire.cli.output``
-writes row by row in Python, which small captures and outputs that are not UTF-8 still take.
+writes row by row in Python. Small captures and outputs that are not UTF-8 still take that way.
 
 Rules kept here:
 
-- A batch is written some thousand rows at a time, whose columns are brought together in one array: little memory,
-  whatever the batch is a slice of.
-- What the kernel does not write (floats, maps, lists of such) is made into JSON text in Python, by the value.
+- A batch is written some thousand rows at a time. Their columns are brought together in one array. This takes little
+  memory, whatever the batch is a slice of.
+- Values that the kernel does not write (floats, maps, lists of such) are made into JSON text in Python, one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["BODY", "csv_lines", "json_encode", "json_lines"]
 Array = Any
 
 BODY: Final = "body"
-"""The column that is JSON already where it is text: it goes in as it is, as the last member."""
+"""The column that is JSON already if it is text. It goes in as it is, as the last member."""
 
 _ROWS: Final = 1 << 13
 """Rows that are written at once."""

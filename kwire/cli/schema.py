@@ -1,8 +1,13 @@
 """``kwire schema``: what the schemas say, and how they compare with Kafka's own definitions.
 
-Without a name it is a table of all APIs; with one, the grammar of a version as the protocol guide writes it, or the
-generated Python (``--source``), or JSON. ``import`` turns one of Kafka's JSON definitions into the format of
-``schemas/``, ``compare`` holds the definitions in a folder or a jar against it.
+Without a name it prints a table of all APIs. With a name it prints one of these:
+
+- the grammar of a version as the protocol guide writes it
+- the generated Python (``--source``)
+- JSON
+
+``import`` turns one of Kafka's JSON definitions into the format of ``schemas/``. ``compare`` compares the definitions
+in a folder or a jar with it.
 """
 
 from __future__ import annotations

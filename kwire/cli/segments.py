@@ -1,8 +1,7 @@
 """Log segments for ``kwire decode``: which paths are segments, and what is said beside the rows.
 
-``kwire decode`` hands a path over when ``holds_segments`` says so: a directory, or a file that begins as a segment
-does. ``--check-indexes`` compares the index files beside each segment and reports what is wrong with them, one line
-each, after the rows.
+``kwire decode`` hands a path over if ``holds_segments`` says so: a directory, or a file that begins as a segment does.
+``--check-indexes`` compares the index files beside each segment. It reports each error in one line, after the rows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _HEAD: Final = 17
 
 
 def holds_segments(path: str) -> bool:
-    """Whether ``path`` is a log segment or a directory of them; False for what cannot be read: the reader says why."""
+    """Whether ``path`` is a log segment or a directory of them. False if it cannot be read: the reader says why."""
     try:
         if Path(path).is_dir():
             return bool(log.find(path))
@@ -79,7 +78,7 @@ class _Decompressed(InFolder):
 
 
 def what_else(path: str) -> str | None:
-    """What ``path`` is if it is another file of a data directory, and neither a segment nor a capture; a sentence."""
+    """What ``path`` is, if it is another file of a data directory: no segment and no capture. A sentence."""
     said = what_else_by_name(Path(path).name)
     if said is None or not is_regular(path):
         return None

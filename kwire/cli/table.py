@@ -1,9 +1,9 @@
 """Rows as a table that fits the terminal.
 
-The first rows decide how wide each column is; from then on rows are written as they come, and what does not fit ends
-in an ellipsis. Where the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
-(``Column.wrap``) go on in further lines; where there is no room for them beside each other, each row is a paragraph.
-What a column is and what it shows of a value stands in ``kwire.tables.showing``.
+The first rows decide how wide each column is. After that, rows are written as they come, and text that does not fit
+ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
+(``Column.wrap``) continue in further lines. If there is no room for them beside each other, each row is a paragraph.
+``kwire.tables.showing`` says what a column is and what it shows of a value.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
-    """How wide each column is, so that all of them and the two spaces between take ``total`` cells where possible."""
+    """How wide each column is. All of them and the two spaces between take ``total`` cells if possible."""
     found = [
         max([column.least, _width(column.title), *map(_width, texts)])
         for column, texts in zip(columns, cells, strict=True)
@@ -130,7 +130,7 @@ def render(columns: Sequence[Column], rows: Iterable[Row], total: int) -> list[s
 class TableWriter:
     """Writes rows to a file as they come, with those columns that have something in them.
 
-    ``live``: the first row does not wait for others, so all columns are there, and wide enough for what usually comes.
+    ``live``: the first row does not wait for others. So all columns are there, wide enough for usual values.
     """
 
     def __init__(self, file: IO[str], columns: Sequence[Column], *, live: bool = False) -> None:
