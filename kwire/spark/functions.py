@@ -1,20 +1,20 @@
 """Column functions: parse raw Kafka payloads that are already in a table.
 
-A payload is a frame without its 4-byte size: it begins with the header. Where a table kept the size, ``sized=True``
-says so. It is not guessed, because a response begins with its correlation id, and a small one looks like a size.
+A payload is a frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``.
+The size is not guessed: a response begins with its correlation id, and a small one looks like a size.
 
-Each function is an Arrow UDF (no pandas) that decodes a column batch by batch with the codec of ``kwire``, and returns
-a struct, or an array of structs for records. Rules kept here:
+Each function is an Arrow UDF (no pandas). It decodes a column batch by batch with the codec of ``kwire``, and returns a
+struct, or an array of structs for records. Rules kept here:
 
 - Secrets (passwords, tokens, keys) are left out unless ``secrets=True``, as in the tables.
-- Null in, null out. Bad input is a struct with ``status`` and ``error`` and whatever could be read before the error,
-  never a failed job.
-- ``status`` has the words of the data source: ``ok``, ``trailing``, ``malformed``, ``unsupported``; for records ``ok``,
-  ``corrupt`` and ``malformed``.
-- ``body`` is JSON text, as in the table ``messages``: bytes are base64, fields in the order of the schema, and only
+- Null in, null out.
+- Bad input never fails a job. It is a struct with ``status``, ``error`` and whatever could be read before the error.
+- ``status`` has the words of the data source: ``ok``, ``trailing``, ``malformed``, ``unsupported``. For records it has
+  ``ok``, ``corrupt`` and ``malformed``.
+- ``body`` is JSON text, as in the table ``messages``. Bytes are base64. Fields are in the order of the schema, and only
   those of the version. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
-- The functions that Spark pickles are at the module's top level, so that they travel by name; kwire must be installed
-  where the workers run.
+- The functions that Spark pickles are at the module's top level, so that they travel by name. kwire must be installed
+  on the workers.
 - numba and the kernels are imported by ``decode_records``, not by this module: Spark imports it for every query.
 """
 
@@ -101,9 +101,10 @@ def decode_request(
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
     body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
-    Without ``body`` the struct has none, bodies are not looked at, and ``status`` speaks of the header: many times as
-    fast, for questions that the header answers. With ``api``, such as ``"OffsetCommit"``, ``body`` is the struct
-    ``kwire.spark.schema_of(api, "request", payloads=payloads)``, null in requests of other APIs.
+
+    Without ``body`` the struct has none, and ``status`` speaks of the header. Bodies are not looked at: for questions
+    that the header answers, this is many times as fast. With ``api``, such as ``"OffsetCommit"``, ``body`` is the
+    struct ``kwire.spark.schema_of(api, "request", payloads=payloads)``. It is null in requests of other APIs.
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
@@ -129,11 +130,10 @@ def decode_response(
 ) -> Column:
     """Decodes a binary column of response frames.
 
-    A response does not say what it answers: ``api_key`` and ``api_version`` of its request are columns, or numbers
-    where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id
-    int, body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0
-    because it does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of
-    ``decode_request``.
+    A response does not say what it answers. ``api_key`` and ``api_version`` of its request are columns, or numbers if
+    all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int,
+    body string, status string, error string>``. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it
+    does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of ``decode_request``.
     """
     if api is not None:
         given = (_column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"))
@@ -157,13 +157,13 @@ def decode_records(
     Returns ``array<struct<offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, headers
     array<struct<key string, value binary>>, magic tinyint, compression string, crc_ok boolean, base_offset bigint,
     producer_id bigint, producer_epoch smallint, sequence int, partition_leader_epoch int, is_transactional boolean,
-    is_control boolean, control_type string, status string, error string>>``, to be exploded. What cannot be read is an
-    element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. Bytes that are left over
-    are such an element too: ``cut_off``, since a broker cuts the last entry of a Fetch response where its size ends, or
-    with ``strict``, for what must be whole, ``malformed``.
+    is_control boolean, control_type string, status string, error string>>``, to be exploded. Records before an error
+    stay. The bytes that cannot be read are an element at the end, with only a ``status`` and an ``error``. So are bytes
+    that are left over. Their ``status`` is ``cut_off``: a broker cuts the last entry of a Fetch response at its size.
+    With ``strict``, for record sets that must be whole, it is ``malformed``.
 
-    A record set does not say of which topic it is: where ``topic`` does, secrets are left out of the values of
-    ``__cluster_metadata`` (there stands text such as ``{"redacted": 212}``) unless ``secrets`` are wanted.
+    A record set does not say of which topic it is. If ``topic`` does, secrets are left out of the values of
+    ``__cluster_metadata``, unless ``secrets`` are wanted. Text such as ``{"redacted": 212}`` stands there.
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """

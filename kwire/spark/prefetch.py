@@ -1,15 +1,16 @@
 """Files of object stores, fetched ahead of their reader: ``Ahead``.
 
-Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So while one piece
-is worked on, the next ones are being fetched.
+Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So the next pieces
+are fetched while one piece is processed.
 
 Rules kept here:
 
 - Memory is bounded: the piece that is read, and ``AT_ONCE`` more.
-- A file of which the beginning alone is read, to see what it is, is asked for ``FIRST`` bytes and no more.
-- What fails, fails in the read that it belongs to, as a ``StoreError``: that of a store says nothing of the bytes that
-  it has. Arrow asks again by itself where a store refuses. It does not where a connection ends within an answer: a
-  piece is asked for ``ATTEMPTS`` times.
+- If only the beginning of a file is read, to see what it is, ``FIRST`` bytes are requested and no more.
+- A failure is raised by the read that it belongs to, as a ``StoreError``. A failure of a store says nothing of the
+  bytes that it has.
+- Arrow asks again by itself if a store refuses. It does not if a connection ends within an answer. So a piece is
+  requested ``ATTEMPTS`` times.
 """
 
 from __future__ import annotations

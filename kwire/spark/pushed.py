@@ -2,10 +2,11 @@
 
 Rules kept here:
 
-- Spark checks every condition itself as well. What is worked out here may leave too many rows, never too few: a
-  condition that does not fit exactly (another column, a value that a table may show of other bytes) is left to Spark.
-- A row that stands for a bad file has none of the columns by which a filter chooses but ``status``, and ``status`` is
-  used for the words of the table alone; so it is there whenever the query wants it.
+- Spark checks every condition itself as well. So a filter may leave too many rows, never too few.
+- Spark alone checks a condition that does not fit exactly: of another column, or of a value that a table may show for
+  other bytes.
+- Filters choose by columns that a row for a bad file does not have, except ``status``. ``status`` is used only for the
+  words of the table. So such a row is there whenever the query wants it.
 """
 
 from __future__ import annotations

@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["Sensor", "Whole", "begin_of", "one_by_one", "parts_of", "sensor_of", "wholes"]
 
 Sensor = int | str | Callable[[str], str] | None
-"""Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
-first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+"""Which sensor a file is of. One of these:
+
+- a level of its folders from the file upwards (1: the folder it is in)
+- a pattern: its first group, or all that it finds, is the sensor's name
+- a function of the file's name
+- None: all are of one sensor
+"""
 
 HEAD: Final = 64 << 10
 """Bytes of a file that the driver reads to know when it begins."""
@@ -71,16 +76,17 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
 
 
 def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
-    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each."""
+    """The files of all sensors in parts of about ``most`` bytes, in order. Each with the number of its sensor."""
     from kwire.spark.files import in_groups
 
     return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
 
 
 def begin_of(file: File) -> tuple[int, Broken | None]:
-    """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
-    wrong with a file that is damaged from its beginning on: where it belongs is not known then. Raises ``KwireError``
-    where it cannot be read for another reason."""
+    """The time of a capture's first packet in nanoseconds since 1970, and what is wrong with a damaged file.
+
+    A file that is no capture comes before all times. If a file is damaged from its beginning on, its place is not
+    known. Raises ``KwireError`` if it cannot be read for another reason."""
     from kwire.capture.compressed import DamagedError
     from kwire.capture.containers import first_time
     from kwire.spark.files import Broken
@@ -123,7 +129,7 @@ Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
 
 
 def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
-    """The rows of the captures of one sensor, read in order, each from where the one before it was.
+    """The rows of the captures of one sensor, read in order. Each continues where the one before it ended.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
     from kwire.capture.across import in_order
