@@ -24,7 +24,7 @@ _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*+)++$")
 _LINE: Final = re.compile(r"\s*+(?:0x)?([0-9a-fA-F]{4,16})(:?)(?:[ \t]++(.*))?$")
 _GROUP: Final = re.compile(r"[ \t]*+((?:[0-9a-fA-F]{2})++)(?=[ \t]|$)")
 _MOST_IN_LINE: Final = 256
-"""Bytes of a line: ``xxd -c`` takes so many."""
+"""The most bytes of a line that ``xxd -c`` takes."""
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*+", re.DOTALL)
 _ARRAY: Final = re.compile(r"(?:(?:\(byte\)\s*+)?0[xX][0-9a-fA-F]{1,2}(?:\s*+,\s*+|\s++|$))++$")
 _ELEMENT: Final = re.compile(r"0[xX]([0-9a-fA-F]{1,2})")
@@ -73,7 +73,7 @@ class _Line(NamedTuple):
     digits: int
     """How many digits the offset has."""
     sure: bool
-    """Whether something else than its digits says that it is an offset: a colon, or characters behind the bytes."""
+    """Whether something else than its digits says that it is an offset: a colon, or characters after the bytes."""
     data: bytes
     width: int
     """Bytes of the largest group."""

@@ -104,7 +104,7 @@ class Part:
     version: int
     start: int
     whole: bool
-    """Whether it goes on to the end."""
+    """Whether it reaches to the end of the frame."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -208,7 +208,7 @@ def _draw(
     console = _console()
     failed: KwireError | None = None
     position = 0
-    # A frame that was cut out of a stream often still has its size in front.
+    # A frame that was cut out of a stream often still begins with its size.
     if not message and len(data) >= 8 and int.from_bytes(data[:4], "big") == len(data) - 4:
         console.print(Text.assemble(("size", "bold"), f" = {len(data) - 4}", (f"  {_range(0, 4)}", "dim")))
         position = 4
@@ -224,7 +224,7 @@ def _draw(
                 raise DecodeError(f"{left} bytes after the end of the message", layout=label, offset=end)
             if isinstance(error, reference.EnoughError):
                 console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
-                # What is wrong behind them is said all the same.
+                # An error after them is still reported.
                 codec = registry.codec(part.message, part.version)
                 (codec.decode if part.whole else codec.decode_prefix)(data, part.start, limits)
             elif error is not None:
@@ -396,7 +396,7 @@ def _range(start: int, end: int) -> str:
 
 
 def _dots(size: int) -> str:
-    """What stands in place of so many bytes in hexadecimal."""
+    """The text in place of a number of hidden bytes in hexadecimal."""
     shown = " ".join([".."] * min(size, MAX_HEX))
     return shown if size <= MAX_HEX else f"{shown} ..."
 

@@ -55,7 +55,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exports captures. Returns 0, or 2 where one could not be read to its end."""
+    """Exports captures. Returns 0, or 2 if one could not be read to its end."""
     args.files = [*args.files, *args.more]
     if not args.files:
         args.parser.error("the following arguments are required: CAPTURE")
@@ -174,7 +174,7 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
                         if _is_within(packet.time, only):
                             writer.write(packet)
                 if args.otlp is None:
-                    # Else it has been said with the spans.
+                    # Else it was reported with the spans.
                     _say(name, notes, bool(wanted), only)
             except (KwireError, OSError) as error:
                 print_error(error, name)

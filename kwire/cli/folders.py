@@ -1,4 +1,4 @@
-"""``kwire segments``: what stands in a broker's data directory. The exit code is 1 where something in it is wrong."""
+"""``kwire segments``: what stands in a broker's data directory. The exit code is 1 if something in it is wrong."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Describes the folders. Returns 0, 1 where something is wrong, or 2 where a folder could not be read."""
+    """Describes the folders. Returns 0, 1 if something is wrong, or 2 if a folder could not be read."""
     from kwire import log
     from kwire.cli.stderr import BAD_INPUT, print_error
     from kwire.log.entries import Entries, entries, has_entries

@@ -206,7 +206,7 @@ class _Program:
         self._string(Show.FIELD, column, prefix, quoted=int(guarded))
 
     def run(self, rows: int, engine: Engine) -> Iterator[bytes]:
-        """The text of so many rows."""
+        """The text of ``rows`` rows."""
         code = np.zeros(len(self._code), CELL)
         for name in CELL.names:
             code[name] = [row.get(name, 0) for row in self._code]
@@ -226,7 +226,7 @@ class _Program:
 
 
 FORMULA: Final = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
-"""Spreadsheets take text for a formula that begins with one of these, or has some of them behind blanks. The last are
+"""Spreadsheets take text for a formula that begins with one of these, or has some of them after blanks. The last are
 the first in full width, which some spreadsheets read as the plain ones."""
 
 

@@ -86,7 +86,7 @@ class TableOutput(Output):
         self._writer.write(rows_of(batch))
 
     def flush(self) -> None:
-        """Writes what waits for the widths of the columns to be known."""
+        """Writes the rows that wait for the widths of the columns."""
         self._writer.flush()
 
 

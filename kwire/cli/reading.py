@@ -84,7 +84,7 @@ class Names(argparse.Action):
 class Ports(argparse.Action):
     """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them; ``--vxlan-port`` likewise.
 
-    A capture may stand behind the ports: what is no number is taken as one more file.
+    A capture may follow the ports: a word that is no number is one more file.
     """
 
     def __call__(

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def since(api_key: int) -> str:
-    """The Kafka release that brought an API key; empty where it is not known."""
+    """The Kafka release that brought an API key; empty if it is not known."""
     return next((release for last, release in SINCE if api_key <= last), "")
 
 

@@ -1,4 +1,4 @@
-"""Log segments for ``kwire decode``: which paths are segments, and what is said beside the rows.
+"""Log segments for ``kwire decode``: which paths are segments, and what is printed beside the rows.
 
 ``kwire decode`` hands a path over if ``holds_segments`` says so: a directory, or a file that begins as a segment does.
 ``--check-indexes`` compares the index files beside each segment. It reports each error in one line, after the rows.
@@ -39,7 +39,7 @@ def holds_segments(path: str) -> bool:
             return bool(log.find(path))
         with open_file(path) as file, decompressed(file) as stream:
             head = _head(stream)
-            # No offset begins like a capture, but what is behind that may look like the rest of an entry.
+            # No offset begins like a capture, but the bytes after that may look like the rest of an entry.
             return not is_capture(head) and compression(head) is None and log.is_segment(head, str(_plain(path)))
     except (KwireError, OSError, EOFError):
         return False
@@ -154,7 +154,7 @@ def _read(table: LogTable, segment: log.Segment, how: Mapping[str, Any]) -> Iter
 
 
 def segments(path: str) -> Sequence[log.Segment | str]:
-    """The segments in ``path``; itself where that cannot be said: ``decode`` says why."""
+    """The segments in ``path``. If that is not known, ``path`` itself: ``decode`` says why."""
     try:
         if _compressed(Path(path)):
             return [named(Path(path))] if holds_segments(path) else [path]

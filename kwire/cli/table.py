@@ -114,7 +114,7 @@ def _paragraph(columns: Sequence[Column], texts: Sequence[str], total: int) -> s
         if column.wrap and text != column.empty:
             first, *rest = _wrapped(f"{column.title}: {text}", max(total - 2, 1))
             lines.append(f"  {first}")
-            # What goes on is told from what begins.
+            # Continued lines are distinguished from first lines.
             lines += [f"    {one}" for one in _wrapped(" ".join(rest), max(total - 4, 1)) if rest]
     return "\n".join(lines)
 
@@ -155,7 +155,7 @@ class TableWriter:
     def flush(self) -> None:
         """Writes the rows that wait."""
         if self._waiting and not self._wide:
-            # Too narrow a terminal gets one line per row all the same, and wraps it.
+            # Too narrow a terminal gets one line per row too, and wraps it.
             if self._file.isatty():
                 self._total = shutil.get_terminal_size((UNBOUND, 0)).columns
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]

@@ -226,20 +226,20 @@ def decided(beside: Beside | None, stream: BinaryIO | None, base_offset: int | N
             break
         with contextlib.suppress(FileNotFoundError), beside.open(name) as other:
             log.read(other, frozenset(log.open))
-        # Behind the markers of the log: a transaction that it commits may be followed by one that is aborted.
+        # After the markers of the log: a transaction that it commits may be followed by one that is aborted.
         _index(log, beside, f"{name[:20]}.txnindex", names)
     return Decided(log)
 
 
 def _later(names: list[str], base_offset: int) -> Iterator[str]:
-    """The segments behind one, in order."""
+    """The segments after one, in order."""
     for name in sorted(names):
         if has_segment_name(name) and name.endswith(".log") and int(name[:20]) > base_offset:
             yield name
 
 
 def _small(beside: Beside, name: str, names: list[str]) -> bytes | None:
-    """What a file holds; None where there is none, or none that brokers write."""
+    """What a file holds; None if there is none, or none that brokers write."""
     if name not in names:
         return None
     with contextlib.suppress(FileNotFoundError), beside.open(name) as file:

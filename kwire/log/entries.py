@@ -38,7 +38,7 @@ class Entries:
     """What a file holds.
 
     ``kind``: what it is. ``rows``: its entries, in order. ``problems``: what is wrong with some of them, by their
-    numbers; a number may be one behind the last. ``is_checked``: it was held against its segment.
+    numbers; a number may be one after the last. ``is_checked``: it was compared with its segment.
     """
 
     kind: str

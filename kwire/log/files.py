@@ -54,7 +54,7 @@ class Segment:
     """A segment file. What its name, its directory and ``partition.metadata`` do not say is ``None``.
 
     ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name. ``is_told``: a user says which
-    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for all the same.
+    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for anyway.
     """
 
     path: Path

@@ -86,7 +86,7 @@ _ABORTED: Final = struct.Struct(">hqqqq")
 _SNAPSHOT: Final = struct.Struct(">hIi")
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
 _SUMMED: Final = 6
-"""Bytes in front of what the checksum of a snapshot covers."""
+"""Bytes before those that the checksum of a snapshot covers."""
 
 _T = TypeVar("_T")
 
@@ -192,7 +192,7 @@ def _checkpoint(path: Path, entry: re.Pattern[bytes], what: str) -> Iterator[tup
 def read_offsets(path: str | Path) -> dict[tuple[str, int], int]:
     """The offsets of a checkpoint of a data directory, by topic and partition, in the order of the file.
 
-    Raises ``CaptureError`` for one that is none, or names a partition twice, ``OSError`` where it cannot be read.
+    Raises ``CaptureError`` for one that is none, or names a partition twice, ``OSError`` if it cannot be read.
     """
     path = Path(path)
     found: dict[tuple[str, int], int] = {}
@@ -207,7 +207,7 @@ def read_offsets(path: str | Path) -> dict[tuple[str, int], int]:
 def read_epochs(path: str | Path) -> list[Epoch]:
     """The leader epochs of ``leader-epoch-checkpoint``, in the order of the file, which is upwards in both numbers.
 
-    Raises ``CaptureError`` for a file that is none, ``OSError`` where it cannot be read.
+    Raises ``CaptureError`` for a file that is none, ``OSError`` if it cannot be read.
     """
     path = Path(path)
     found: list[Epoch] = []
@@ -345,7 +345,7 @@ class Partition:
 
 
 class Extent(NamedTuple):
-    """What a segment holds: offsets from ``first`` to ``last`` (None where it is empty), batches and bytes."""
+    """What a segment holds: offsets from ``first`` to ``last`` (None if it is empty), batches and bytes."""
 
     segment: Segment
     first: int | None

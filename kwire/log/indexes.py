@@ -95,7 +95,7 @@ def read_time_index(segment: Segment) -> list[TimeEntry]:
 def check_indexes(segment: Segment) -> list[IndexProblem]:
     """What is wrong with the index files of ``segment``; nothing where there are none.
 
-    A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` where a file cannot be read.
+    A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` if a file cannot be read.
     """
     base = _base(segment)
     if not segment.index.exists() and not segment.time_index.exists():

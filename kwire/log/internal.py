@@ -75,7 +75,7 @@ MAY_HIDE: Final = ("key", "value", "headers")
 """The columns of records in which something may be hidden."""
 
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
-"""The record's type, its key and its value; None where there is none."""
+"""The record's type, its key and its value; None if there is none."""
 
 _MEMBER: Final = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
 _OWN_VERSION: Final = frozenset(
@@ -224,7 +224,7 @@ def with_redacted(values: pa.Array, rows: Any, *, sure: bool = True) -> pa.Array
     """``values`` (binary) with text such as ``{"redacted": 212}`` in place of those that hold secrets.
 
     ``rows`` are the numbers, in order, of those that are values of records of ``__cluster_metadata``, not of control
-    records. Not ``sure``: of those that may be. Most others are told by their first bytes.
+    records. Not ``sure``: of those that may be. Most others are recognised by their first bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -382,7 +382,7 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DE
 
 
 def _too_large(batch: pa.RecordBatch, beyond: dict[int, str]) -> pa.RecordBatch:
-    """``batch`` with what is said of rows that were beyond a limit, where nothing is said of them."""
+    """``batch`` with status and error of rows that were beyond a limit, if they have none."""
     import pyarrow as pa
 
     from kwire.records.verdicts import OK, TOO_LARGE

@@ -232,7 +232,7 @@ def _opened(
         segment = name if isinstance(name, Segment) else named(Path(name or "segment"), metadata)
         name, opened = name if isinstance(name, str) else str(segment.path), nullcontext(source)
     # A path would not keep a URI as it is: the name does.
-    # It is any bytes, of which a column has what is UTF-8.
+    # It is any bytes. A column has those that are UTF-8.
     topic = None if segment.topic is None else printable(segment.topic)
     facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
     return facts, opened, segment

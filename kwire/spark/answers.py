@@ -215,7 +215,7 @@ def _by_topic(rows: DataFrame) -> DataFrame:
 
 
 def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
-    """What says how transactions end, for each topic of which they commit offsets."""
+    """The rows that say how transactions end, for each topic whose offsets they commit."""
     calls = calls.where(
         "direction = 'request' AND transactional_id IS NOT NULL "
         "AND api_name IN ('TxnOffsetCommit', 'EndTxn', 'InitProducerId')"
@@ -227,7 +227,7 @@ def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
-    """What says to which cluster a broker belongs, for each topic of which offsets are committed."""
+    """The rows that say to which cluster a broker belongs, for each topic whose offsets are committed."""
     told = calls.where("direction = 'response' AND cluster_id IS NOT NULL")
     told = told.dropDuplicates(["cluster_id", "broker_host", "broker_port"])
     return told.crossJoin(commits.select("key").distinct())

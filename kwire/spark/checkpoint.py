@@ -75,7 +75,7 @@ Decode = Callable[["File", Part | None, Callable[["Tracker"], None] | None], Ite
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a sensor behind a batch."""
+    """What is known of a sensor after a batch."""
 
     connections: pa.Table | None = None
     common: Mapping[str, Any] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Carried:
         return filesystem, f"{root.rstrip('/')}/sensor={quote(sensor, safe='')}"
 
     def check(self) -> None:
-        """Raises ``KwireError`` where there is no state at all, although batches have written some."""
+        """Raises ``KwireError`` if there is no state at all, although batches have written some."""
         filesystem, root, _ = filesystem_of(self.location, self.stores)
         for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             if info.type == fs.FileType.Directory and _batches(filesystem, info.path):
@@ -131,7 +131,7 @@ class Carried:
             raise _no_state(path, "" if not isinstance(error, CaptureError) else str(error)) from None
 
     def save(self, sensor: str, batch: int, state: _State) -> None:
-        """Writes the state behind a batch, in one step."""
+        """Writes the state after a batch, in one step."""
         filesystem, folder = self.folder(sensor)
         root, _, name = folder.rpartition("/")
         filesystem.create_dir(root, recursive=True)
@@ -258,11 +258,11 @@ def _batches(filesystem: Any, folder: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last(Part):
-    """The last capture of a batch: connections that were idle for too long do not go on."""
+    """The last capture of a batch: connections that were idle for too long end."""
 
     idle: int
     kept: list[tuple[pa.Table, dict[str, Any]]]
-    """Becomes what is known behind it."""
+    """Becomes what is known after it."""
 
     def going_on(self, tracker: Tracker) -> Iterator[int]:
         common = tracker.common()

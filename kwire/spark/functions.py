@@ -288,7 +288,7 @@ def _status(error: KwireError) -> Row:
 
 
 def _all_read(left: int) -> Row:
-    """What is said of a body that was read, where ``left`` bytes follow it."""
+    """The status and error of a body that was read, if ``left`` bytes follow it."""
     return {"status": "trailing", "error": f"bytes after the end of the body: {left}"} if left else {"status": "ok"}
 
 
@@ -326,7 +326,7 @@ class _Struct:
 def _of_api(
     type_: pa.StructType, direction: str, secrets: pa.Array, payloads: pa.Array, api: pa.Array
 ) -> tuple[pa.StructType, _Struct]:
-    """The type of the rows, and what makes their bodies, from literals, of which there is one at least."""
+    """The type of the rows, and what makes their bodies, from literals. There is at least one."""
     from kwire.tables.typed import message_of
 
     message = message_of(api[0].as_py(), direction)
@@ -462,11 +462,11 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
 
 
 _FIXED: Final = 8
-"""Bytes in front of the client id: API key, version, correlation id."""
+"""Bytes before the client id: API key, version, correlation id."""
 
 
 def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -> np.ndarray:
-    """Signed numbers of ``size`` bytes of ``buffer``, and 0 where they are not asked for."""
+    """Signed numbers of ``size`` bytes of ``buffer``, and 0 if they are not asked for."""
     import numpy as np
 
     found = np.zeros(len(at), np.int64)
@@ -479,7 +479,7 @@ def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -
 
 
 def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Array | None:
-    """Strings out of ``buffer``; None where one is not UTF-8."""
+    """Strings out of ``buffer``; None if one is not UTF-8."""
     import numpy as np
 
     view = memoryview(buffer.data)
@@ -605,7 +605,7 @@ def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns, strict: boo
         for word, (_, offset, said) in zip(words, problems, strict=True)
     ]
     wrong_sets = [index for index, _, _ in problems]
-    # A problem behind which the next entry cannot be found says of the rest that it is there.
+    # If no next entry can be found after a problem, the problem itself says that there is a rest.
     stopped = {index for index, offset, _ in problems if offset >= found.consumed[index]}
     sizes = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_numpy()
     for index in np.flatnonzero(found.consumed < sizes).tolist():

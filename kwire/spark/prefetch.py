@@ -56,7 +56,7 @@ class Ahead(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Up to so many bytes; none at the end only. Raises ``OSError``."""
+        """Reads at most as many bytes as ``buffer`` holds. No bytes only at the end. Raises ``OSError``."""
         into = memoryview(buffer).cast("B")
         if not self._here and len(into):
             self._here = memoryview(self._fetched())
@@ -71,7 +71,7 @@ class Ahead(io.RawIOBase):
             self._pool = ThreadPoolExecutor(AT_ONCE)
             begin, self._next = self._next, min(self._next + FIRST, self._size)
             return self._read_at(begin, self._next - begin)
-        # The one that is wanted, and those behind it.
+        # The piece that is wanted, and those after it.
         while len(self._out) <= AT_ONCE and self._next < self._size:
             count = min(PIECE, self._size - self._next)
             self._out.append(self._pool.submit(self._read_at, self._next, count))

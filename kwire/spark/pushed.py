@@ -94,7 +94,7 @@ def _since(found: Filter, one: Any) -> Filter:
     if isinstance(one, GreaterThan | GreaterThanOrEqual):
         return dataclasses.replace(found, start=time if found.start is None else max(found.start, time))
     if isinstance(one, LessThan | LessThanOrEqual):
-        # What stands behind the microsecond is in no column: "<=" means all of it.
+        # Digits after the microsecond are in no column: "<=" means all of them.
         end = time + 1000
         return dataclasses.replace(found, end=end if found.end is None else min(found.end, end))
     return found

@@ -95,7 +95,7 @@ def table(name: str, kind: Kind = CAPTURE) -> Table:
 
 
 def every() -> list[Table]:
-    """All tables, with the deep variants of those of log segments behind the plain ones."""
+    """All tables, with the deep variants of those of log segments after the plain ones."""
     found: list[Table] = [table(name, kind) for kind in (CAPTURE, EVENTS) for name in names(kind)]
     for name in names(LOG):
         one = table(name, LOG)

@@ -58,12 +58,12 @@ class Isolation:
         self._fetched = self._produced = 0
 
     def unknown(self, fetched: int, produced: int) -> None:
-        """So many transactional records have no list."""
+        """Counts transactional records that have no list."""
         self._fetched += fetched
         self._produced += produced
 
     def notes(self) -> list[str]:
-        """Sentences about the records of which nothing could be known."""
+        """Sentences about the records whose fate could not be known."""
         made = []
         if self._fetched:
             made.append(
@@ -94,7 +94,7 @@ class Listed:
         compact = versions >= _COMPACT
         has_list[has_list] = ~_nulls(frames.data, begins[has_list], compact[has_list])
         self.has_list: Array = has_list
-        """Of which record sets the aborted transactions are known."""
+        """For which record sets the aborted transactions are known."""
         counts = np.where(has_list, length_column(sets, at), 0)
         found = [
             np.stack([np.full(count, one), *_entries(frames.data, int(begins[one]), count, compact[one])])
@@ -150,7 +150,7 @@ class Listed:
 
 
 def _nulls(data: Array, at: Array, compact: Array) -> Array:
-    """Which lists are null. ``at``: the byte behind the count of each, which is a varint where it is ``compact``."""
+    """Which lists are null. ``at``: the byte after the count of each. A ``compact`` count is a varint."""
     made: Array = np.where(compact, data[at - 1] == 0, data[at - 4] >= 128)
     return made
 
@@ -169,7 +169,7 @@ def _entries(data: Array, at: int, count: int, compact: bool) -> tuple[Array, Ar
 
 
 def _walked(data: Array, at: int, count: int) -> Iterator[Array]:
-    """Entries with tagged fields behind them."""
+    """Entries with tagged fields after them."""
     skip = choose(0)(skip_tags)
     for _ in range(count):
         yield data[at : at + _ENTRY.itemsize]

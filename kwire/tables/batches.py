@@ -153,7 +153,7 @@ class _Rows(NamedTuple):
     at: Array
     """The byte of the set."""
     crc_ok: Array
-    """1 right, 0 wrong, -1 where there is none."""
+    """1 right, 0 wrong, -1 if there is none."""
     text: Array
     """Which of ``texts``; -1 for none."""
     texts: list[str]
@@ -201,7 +201,7 @@ def _rows(found: FoundBatches, starts: Array, of_job: Array, failures: list[tupl
     )
     if not len(more):
         return made
-    # What is wrong with a frame stands behind its sets.
+    # Errors of a frame come after its sets.
     order = np.lexsort((made.at, np.where(made.of_set < 0, len(of_job), made.of_set), made.frame))
     return made._replace(**{name: getattr(made, name)[order] for name in _Rows._fields if name != "texts"})
 
@@ -212,7 +212,7 @@ def _own(found: FoundBatches, rows: _Rows, place: Place, wanted: frozenset[str])
 
     headers = found.headers
     made = header_columns(headers)
-    # Of an entry that is not known nothing is said but where it is and how long.
+    # An unknown entry has only its place and its size.
     known = headers["crc_ok"] >= 0
     plain = known & (headers["magic"] < 2) & (headers["attributes"] & CODEC == 0)
     batch = known & (headers["magic"] == 2)

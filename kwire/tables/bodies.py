@@ -58,13 +58,13 @@ class Part:
 
 
 def untouched(frames: Frames, rows: Array) -> Part:
-    """All frames, none of which has a text yet; these ``rows`` are to have one."""
+    """All frames. None has a text yet. These ``rows`` will have one."""
     n = len(frames)
     return Part(0, n, np.zeros(0, np.uint8), np.zeros(n, np.int64), np.zeros(n, bool), rows)
 
 
 class Bodies:
-    """Programs by kind of message, made when one first turns up."""
+    """Programs by kind of message, made when one first appears."""
 
     def __init__(self, shown: Shown, limits: Limits) -> None:
         self._shown = shown

@@ -369,7 +369,7 @@ def _points_as_rows(row: _Row, found: Iterable[Point], limits: Limits) -> Iterat
 
 
 def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
-    """A column of lists, few of which are not the same object."""
+    """A column of lists. Most of them are the same object."""
     number: dict[int, int] = {}
     each = [None if one is None else number.setdefault(id(one), len(number)) for one in values]
     some = {id(one): one for one in values if one is not None}

@@ -64,7 +64,7 @@ _TEXT: Final = pa.string()
 
 
 class Words:
-    """Texts of which a column has one in each row; what it takes to spread them is found once. They may be null."""
+    """Texts, one in each row of a column. What it takes to spread them is found once. They may be null."""
 
     def __init__(self, texts: pa.Array | Sequence[str | None]) -> None:
         texts = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
@@ -83,7 +83,7 @@ class Words:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, int] | None:
-        """Where they end, their bytes and the size of the longest; None where it is Arrow that should spread them."""
+        """Where they end, their bytes and the size of the longest; None if it is Arrow that should spread them."""
         texts = self.texts
         _, ends, data = texts.buffers()
         size = 0 if data is None else len(data)
@@ -97,7 +97,7 @@ class Words:
         return ends, given, int(np.diff(ends).max(initial=0))
 
     def spread(self, index: Array) -> pa.Array | None:
-        """The text of each row, by an int32; None where it is Arrow that should do it."""
+        """The text of each row, by an int32; None if it is Arrow that should do it."""
         if self._parts is None or choose(0) is not MACHINE:
             return None
         ends, given, longest = self._parts
@@ -253,7 +253,7 @@ def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
 
 
 def nullable(values: Array, type_: pa.DataType) -> pa.Array:
-    """A column of integers that are in the range of the type, null where a value is ABSENT."""
+    """A column of integers that are in the range of the type, null if a value is ABSENT."""
     values, kind = np.ascontiguousarray(values), dtype_of(type_)
     absent = values == ABSENT
     if not absent.any():
@@ -281,7 +281,7 @@ def milliseconds(nanoseconds: Array) -> pa.Array:
 
 
 class Texts:
-    """Texts of which each of many things has one: ``numbers`` says which, -1 for none.
+    """Texts, one for each of many things: ``numbers`` says which, -1 for none.
 
     ``values`` and their ``sizes`` in bytes are by that number. Nothing is copied before ``column`` is called.
     """

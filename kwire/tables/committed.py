@@ -65,7 +65,7 @@ _KEY: Final = ("connection", "id", "asked", "topic", "partition")
 """What a record set and what a response says of it have in common. ``asked``: the time of the request; ``topic``: a
 number of its name or id."""
 _OF_REQUEST: Final = 3
-"""So many of these are the request."""
+"""How many of these, from the first on, are of the request."""
 _SET: Final = np.dtype([(one, np.int64) for one in (*_KEY, "frame", "number", "base")])
 """A record set that is waited for. ``base``: the offset that its first record got; ``_WAITS``, ``_NONE``."""
 _ANSWER: Final = np.dtype([(one, np.int64) for one in (*_KEY, "base")])
@@ -83,7 +83,7 @@ ANSWERS: Final = pa.schema(
         pa.field("base", pa.int64(), nullable=False),
     ]
 )
-"""What Produce responses say of record sets whose requests stand elsewhere; ``base`` is -1 where there is no offset."""
+"""What Produce responses say of record sets whose requests stand elsewhere; ``base`` is -1 if there is no offset."""
 
 _KINDS: Final = np.zeros(2, np.uint8)
 _KINDS[2 * ApiKey.PRODUCE + 1] = 1
@@ -96,7 +96,7 @@ _RESPONSE: Final = (
 )
 R_PARTITION, R_ERROR, R_BASE = range(2, 5)
 R_ACKS: Final = 4
-"""Behind the registers of record sets: ``acks`` of the request."""
+"""After the registers of record sets: ``acks`` of the request."""
 
 
 class _Responses:
@@ -171,7 +171,7 @@ def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
     if (each & ~differs).any():
         order = np.lexsort(both[::-1])
         differs = np.logical_or.reduce([_changes(one[order]) for one in both])
-    # Sorting is stable: what is known stands in front.
+    # Sorting is stable: known rows come first.
     first = order[np.flatnonzero(differs)][np.cumsum(differs) - 1]
     found = np.empty(len(order), np.int64)
     found[order] = np.where(first < len(known), first, -1)
@@ -189,7 +189,7 @@ def _changes(values: Array) -> Array:
 class Committed:
     """The rows of a table that wait for responses, from window to window of a capture.
 
-    ``schema_`` has what is given in the end. What is put in has ``COMMITTED`` and, behind all, ``SET_NUMBER``.
+    ``schema_`` is that of the rows given out. Rows put in have ``COMMITTED`` and, after all, ``SET_NUMBER``.
     """
 
     def __init__(self, schema_: pa.Schema) -> None:
@@ -259,7 +259,7 @@ class Committed:
         self._sets["base"][rows] = base
 
     def _pass_over(self) -> None:
-        """Nothing is to be expected for requests in front of one that was answered."""
+        """Expects nothing for requests before one that was answered."""
         known = self._sets["base"] != _WAITS
         if known.all() or not known.any():
             return
@@ -353,7 +353,7 @@ class Within:
         """The byte from which on something could not be read."""
 
     def column(self, found: RecordColumns) -> pa.Array:
-        """The number of each record of a piece, null where it is not known."""
+        """The number of each record of a piece, null if it is not known."""
         for one, offset, _ in found.problems:
             self._broken[one] = min(self._broken[one], offset)
         offset, base, magic, position = (found.batch.column(name).to_numpy() for name in self.COLUMNS)
@@ -371,7 +371,7 @@ class Within:
 
 
 def first_within(found: Batches) -> pa.Array:
-    """Which record of its set the first of each batch, or message, is; null where it is not known."""
+    """Which record of its set the first of each batch, or message, is; null if it is not known."""
     count, of_set = found.records, found.set_index
     magic, unknown = found.headers["magic"], count < 0
     begins = np.flatnonzero(_changes(of_set))

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["APIS", "BROKER_APIS", "SCHEMA", "STATUSES", "TABLE"]
 
 MOST_CLIENT_IDS: Final = 1000
-"""How many client_ids of one connection are told. Programs have one; a proxy may have as many as it has clients."""
+"""How many client_ids of one connection are listed. Programs have one; a proxy may have as many as it has clients."""
 _MOST_TEXT: Final = 1 << 10
-"""Characters that are told of what a client or broker says of itself."""
+"""How many characters are kept of what a client or broker says of itself."""
 _AT_ONCE: Final = 1 << 12
 _MOST_ROWS: Final = 1 << 13
 """Rows of a batch: each takes some 2 kB while it is made."""
@@ -216,7 +216,7 @@ class _Pairs:
         """Adds a pair for each row. ``frames``: the numbers of the frames that it is of."""
         if not len(numbers):
             return
-        # Within a window there are few, of which most occur often.
+        # Within a window there are few, and most of them occur often.
         self._parts.append(_joined(numbers, others, np.ones(len(numbers), np.int64), frames))
         self._size += len(self._parts[-1][0])
         if self._size > 2 * self._settled + 4096:
@@ -355,7 +355,7 @@ class _Maker(Maker):
     # -- who a client is
 
     def _introduce(self, frames: Frames, number: Array) -> None:
-        """Reads the frames in which clients say who they are, and what they are told."""
+        """Reads the frames in which clients say who they are, and the answers."""
         status, api, request = frames["status"], frames["api"], frames["response"] == 0
         good = status == Status.OK
         hello = good & request & (api == ApiKey.API_VERSIONS) & (frames["version"] >= _SOFTWARE)
@@ -395,7 +395,7 @@ class _Maker(Maker):
             self._announced[number] = self._announcements.setdefault(said, said)
 
     def _authenticate(self, number: int, frame: Frame) -> None:
-        """Takes a message of SASL. Raises ``KwireError`` where it cannot be read, and is no refusal."""
+        """Takes a message of SASL. Raises ``KwireError`` if it cannot be read, and is no refusal."""
         one = self._sasl.setdefault(number, _Sasl())
         if frame.is_response:
             assert frame.api_key is not None

@@ -71,10 +71,10 @@ class Table:
     """What there is to know about a table.
 
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
-    of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty where it has
+    of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty if it has
     no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
     ``schema``. ``asked``: further columns, which are there only where they are asked for by name. ``isolates``: its
-    rows are records, of which ``read_committed`` can leave some out.
+    rows are records, and ``read_committed`` can leave some out.
     """
 
     name: str

@@ -83,7 +83,7 @@ class Filter:
         return self != Filter()
 
     def check(self, table: CaptureTable) -> None:
-        """Raises ``ValueError`` where the table cannot be filtered so."""
+        """Raises ``ValueError`` if the table cannot be filtered so."""
         if self and not table.filters:
             raise ValueError(f"the table {table.name} has no filters: a row of it is not of one frame")
         unknown = sorted((self.status or frozenset()) - set(table.statuses))

@@ -155,7 +155,7 @@ class Capture:
 
     @cached_property
     def names_or_none(self) -> Words:
-        """The name of each API, by its key; null behind them."""
+        """The name of each API, by its key. Null after the last."""
         keys = schema.api_keys()
         return Words([keys.get(key) for key in range(max(keys) + 2)])
 
@@ -359,7 +359,7 @@ class FrameColumns:
         return self._unless(Told.NO_ID, "id", self._numbers.id)
 
     def _unless(self, which: int, name: str, made: Array) -> pa.Array:
-        """``made`` as a column, null where the frames have no ``name``."""
+        """``made`` as a column, null if the frames have no ``name``."""
         return pa.array(made, mask=self._of(name) == ABSENT if self._told[which] else None)
 
     def client_id(self) -> Text:

@@ -1,4 +1,4 @@
-"""What the tables of events have in common: they are made from the table ``records``, whose place stands in front."""
+"""What the tables of events have in common: they are made from the table ``records``, whose place comes first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def renamed(name: str) -> str:
 
 
 class OfRecords(Maker):
-    """Makes rows out of those of ``records``, of which it asks for ``needed`` and for the place that ``schema`` has."""
+    """Makes rows out of those of ``records``. Asks for the columns ``needed`` and for the place that ``schema`` has."""
 
     sees_all = True
 

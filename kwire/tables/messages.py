@@ -47,7 +47,7 @@ SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
 unless ``status`` is ok or trailing."""
 
 ASKED: Final = (pa.field("sasl_user", pa.string()),)
-"""The user in a SASL token of a client, where it can be told (``kwire.protocol.secrets.sasl_user``)."""
+"""The user in a SASL token of a client, if it is known (``kwire.protocol.secrets.sasl_user``)."""
 
 _CONTROL: Final = bytes(range(32))
 _ESCAPED: Final = 6

@@ -109,7 +109,7 @@ WORDS: Final = columns.status_words(PartitionStatus)
 MOST_ROWS: Final = 1 << 14
 """Rows that are found at once: each has some 750 bytes while it is looked at."""
 
-# Registers of the programs, behind R_TOPIC and R_TOPIC_ID.
+# Registers of the programs, after R_TOPIC and R_TOPIC_ID.
 (
     R_PARTITION,
     R_RECORDS,
@@ -260,7 +260,7 @@ def _of_name(struct: StructLayout, names: tuple[str, ...], type_: str) -> str | 
 
 
 def _topic(struct: StructLayout, path: str) -> dict[str, int]:
-    """The paths of a topic's name and id, by register; empty where the struct names no topic."""
+    """The paths of a topic's name and id, by register; empty if the struct names no topic."""
     found = {R_TOPIC: _of_name(struct, _TOPIC_NAMES, "string"), R_TOPIC_ID: _of_name(struct, ("topic_id",), "uuid")}
     return {f"{path}{name}": register for register, name in found.items() if name is not None}
 
@@ -411,7 +411,7 @@ class _Maker(Maker):
         if self._only is not None:
             candidates &= self._only.frames(frames)
         for rows, found, failures in self._programs.parts(frames, np.flatnonzero(candidates), MOST_ROWS):
-            # Bytes after the body are told by ``frames``: nothing of the partitions is missing.
+            # ``frames`` reports bytes after the body: nothing of the partitions is missing.
             wrong = [one for one in failures if not one.is_trailing]
             of_frame, rows_found = rows[job_column(found)], found
             if topics is not None:
@@ -569,7 +569,7 @@ def _number(rows: Array, register: int, type_: pa.DataType) -> pa.Array:
 
 
 def _times(values: Array) -> pa.Array:
-    """Milliseconds as times; null where they are none, or beyond what can be shown."""
+    """Milliseconds as times; null if they are none, or beyond what can be shown."""
     shown = (values >= 0) & (values <= LAST_MS)
     return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us")).cast(TIMESTAMP)
 

@@ -93,7 +93,7 @@ def read(
     if memory is None:
         memory = {} if part is None else part.memory
     run = Run(
-        # The name of a file is any bytes, of which a column has what is UTF-8.
+        # The name of a file is any bytes. A column has those that are UTF-8.
         name=printable(name),
         memory=memory,
         goes_on=part is not None,

@@ -160,7 +160,7 @@ R_ABORTED: Final = R_ACKS + 1
 SET_REGISTERS: Final = R_ABORTED + 1
 assert R_ACKS == 4
 _LAST: Final = int(np.iinfo(np.int64).max)
-"""Behind all record sets of a frame."""
+"""After all record sets of a frame."""
 
 LONGEST_NAME: Final = 249
 """Bytes of the longest name that a topic can have (``org.apache.kafka.common.internals.Topic``)."""
@@ -275,7 +275,7 @@ class Records(Maker):
                 kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
                 # What is wrong with a frame is not of one of its topics.
                 sets, of_job, failures = sets[kept], of_job[kept], []
-            # Bytes after the body are told by ``frames``: nothing of the records is missing.
+            # ``frames`` reports bytes after the body: nothing of the records is missing.
             yield sets, of_job, [one for one in failures if not one.is_trailing]
 
     def _made(
@@ -286,7 +286,7 @@ class Records(Maker):
         told: list[tuple[tuple[int, ...], Any]],
         hides: Array,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of some records and of what is told among them. ``hides``: sets whose records may be hidden."""
+        """The batches of some records and of the problems among them. ``hides``: sets whose records may be hidden."""
         from kwire.records.portions import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
@@ -350,7 +350,7 @@ class Records(Maker):
         return f"the name of the topic, {size} bytes: {self._limits.said('text')}"
 
     def _told(self, made: dict[str, pa.Array], unnamed: Array, sizes: Array) -> dict[str, pa.Array]:
-        """The status and error of records of which some are without the name of their topic."""
+        """The status and error of records. Some of them lack the name of their topic."""
         different, which = np.unique(sizes, return_inverse=True)
         of_name = pa.array(list(map(self._nameless, different.tolist())), pa.string()).take(pa.array(which))
         hidden, error = pa.array(unnamed), made["error"]
@@ -361,7 +361,7 @@ class Records(Maker):
         }
 
     def _unnamed(self, place: Place, of_set: Array) -> Array:
-        """Which rows are to be without the name of their topic: those behind what long names may be in all."""
+        """Which rows get no name of their topic: those after the limit of long names in all."""
         if not place.has_long_names:
             return np.zeros(len(of_set), bool)
         sizes = place.long_names[of_set]
@@ -482,7 +482,7 @@ class Place:
         made = {DELIVERY.name: columns.nullable(np.where(counts < 0, ABSENT, counts), DELIVERY.type)}
         if "status" in own:
             others = pa.array(counts == NOT_ACQUIRED)
-            # What is said of a checksum is more.
+            # The error of a checksum says more.
             others = pc.and_(others, pc.equal(own["status"], WORDS[RecordStatus.OK]))
             made["status"] = pc.if_else(others, WORDS[RecordStatus.NOT_ACQUIRED], own["status"])
             made["error"] = pc.if_else(others, _NOT_ACQUIRED, own["error"])

@@ -71,7 +71,7 @@ class Column:
     value: Callable[[Row], float | None] | None = None
     """The number that its text is made of, where it is one: what a page sorts by."""
     wrap: bool = False
-    """Whether its text is what was asked for: it goes on in further lines, and is never cut."""
+    """Whether its text is what was asked for: it continues in further lines, and is never cut."""
 
 
 def readable(value: bytes | str, most: int | None = SHOWN) -> str:

@@ -43,7 +43,7 @@ _SUBSCRIPTION: Final = (
     "telemetry_max_bytes",
     "delta_temporality",
 )
-"""The columns of what a client was told to push."""
+"""The columns of what a client was asked to push."""
 
 FILLED: Final = (
     *_SUBSCRIPTION,
@@ -227,12 +227,12 @@ class Judge:
     # --- from one capture to the next ---------------------------------------------------------------------------------
 
     def other_capture(self) -> None:
-        """What follows has connections of its own: clients may go on in it, and their connections do not."""
+        """The next capture has connections of its own. Clients may continue in it, their connections do not."""
         self._asked = Recent(MOST_PENDING)
         self._sessions.leave_connections()
 
     def save(self) -> dict[str, Any]:
-        """All that is known, as JSON has it, to go on elsewhere."""
+        """All that is known, as JSON has it, to continue elsewhere."""
         asked = [[*key, instance.hex, number] for key, (instance, number) in self._asked.items()]
         return {"asked": asked, **self._sessions.save()}
 

@@ -65,7 +65,7 @@ def api_key(name: str | int) -> int:
 
 
 def message_of(api: str | int, direction: str) -> model.Message:
-    """The request or response of an API. Raises ``ValueError`` where there is none."""
+    """The request or response of an API. Raises ``ValueError`` if there is none."""
     if direction not in DIRECTIONS:
         raise ValueError(f"no direction {direction!r}: there are {' and '.join(DIRECTIONS)}")
     key = api_key(api)
