@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     use_memory_of_the_system()
     if sys.stdout is None:
-        # Closed by whoever started the program.
+        # The program's parent has closed it.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets its escape.

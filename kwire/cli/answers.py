@@ -46,7 +46,7 @@ FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
 def add_formats(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
-    """Adds the captures, how they are read, and how the answer is written; ``more``: further formats."""
+    """Adds the captures, how they are read, and how the answer is written. ``more``: further formats."""
     parser.add_argument(
         "--format", choices=(*FORMATS, *more), default="table", help="how it is written (default: table)"
     )

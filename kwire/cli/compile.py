@@ -144,7 +144,7 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
     "bodies": _bodies,
     "lines": _lines,
 }
-"""By what they read; each takes a processor for some ten seconds."""
+"""By what they read. Each takes a processor for some ten seconds."""
 
 
 def compile_part(name: str) -> None:

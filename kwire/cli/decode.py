@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
-                # What was decoded comes first, then what is wrong with the rest.
+                # The decoded rows come first, then the error of the rest.
                 for output in outputs.values():
                     output.flush()
                 print_error(error, file)
@@ -349,7 +349,7 @@ def _segment(
     outputs: Mapping[str, Output],
     say: Callable[[str], None],
 ) -> bool:
-    """A segment that a process decodes; what is no segment is read for what is wrong with it."""
+    """A segment that a process decodes. A file that is none is read to report what is wrong with it."""
     from kwire.cli import segments as reading
 
     table = tables.table(name, tables.LOG)

@@ -52,7 +52,7 @@ examples:
 """
 
 MAX_HEX: Final = 16
-"""Bytes of a field that are shown; longer ones are cut."""
+"""Bytes of a field that are shown. Longer ones are cut."""
 MAX_TEXT: Final = 60
 MAX_QUOTED: Final = 16
 WHOLE: Final = ""
@@ -108,7 +108,7 @@ class Part:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command. Returns the exit code."""
     if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
     asked = (args.secrets, args.fields, args.limits)
@@ -178,7 +178,7 @@ def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
 def _console() -> Console:
     from rich.console import Console
 
-    # A terminal wraps lines; a pipe gets them whole, whatever their length.
+    # A terminal wraps lines. A pipe gets them whole, whatever their length.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
@@ -267,7 +267,7 @@ def _is_request(data: bytes) -> bool:
 
 
 def _doubt(header: Node) -> None:
-    """Takes for secret what stands as client_id in a request that is damaged."""
+    """Treats the client_id of a damaged request as a secret."""
     from kwire.protocol.secrets import is_doubtful
 
     for one in header.children:
@@ -364,7 +364,7 @@ def _add(tree: Tree, node: Node, data: bytes, secrets: bool, most: int, around: 
 def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
     if not child.value:
         return False
-    # What follows in the entry may say that it is secret, and could not be read.
+    # The next field of the entry may say that it is secret, and could not be read.
     entries = (one for one in around[-2:] if "value" in one)
     unknown = child.secret == "config" and not all(one[WHOLE] for one in entries)
     return unknown or is_secret(child.secret, child.value, around)

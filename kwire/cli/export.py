@@ -184,7 +184,7 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
 
 
 def _is_within(time: int | None, only: Filter) -> bool:
-    """Whether a packet is of the wanted time; of one without a time that is not known."""
+    """Whether a packet is of the wanted time. A packet without a time is, if all times are wanted."""
     if time is None:
         return only.start is None and only.end is None
     return (only.start is None or time >= only.start) and (only.end is None or time < only.end)

@@ -117,7 +117,7 @@ class _Program:
         return self._bytes(offsets.view(np.uint8)), int(offsets[0]), int(offsets[-1])
 
     def _add(self, op: Show, prefix: bytes = b"", **fields: int) -> dict[str, int]:
-        """One more instruction; a null leads to the next one."""
+        """One more instruction. A null leads to the next one."""
         made = {
             "op": int(op),
             "text": self._text(prefix),
@@ -142,7 +142,7 @@ class _Program:
         self._add(op, prefix, valid=self._valid(column), offsets=at, values=self._bytes(text) - first, **fields)
 
     def _plain(self, column: pa.Array, prefix: bytes) -> bool:
-        """Adds a column of numbers, times or truth values; whether it is one."""
+        """Adds a column of numbers, times or truth values. Returns whether it is one."""
         type_, first, count = column.type, column.offset, len(column)
         if pa.types.is_boolean(type_):
             bits = np.frombuffer(column.buffers()[1], np.uint8)[first >> 3 : (first + count + 7) >> 3]
@@ -158,7 +158,7 @@ class _Program:
         return True
 
     def value(self, column: pa.Array, prefix: bytes, *, raw: bool = False, inside: bool = False) -> None:
-        """Adds a column as JSON. ``raw``: it is JSON already; ``inside``: of a list or struct."""
+        """Adds a column as JSON. ``raw``: it is JSON already. ``inside``: of a list or struct."""
         type_ = column.type
         if pa.types.is_timestamp(type_) and inside:
             raise TypeError("times inside of lists are not written")
@@ -258,7 +258,7 @@ def _is_simple(type_: pa.DataType, depth: int = 0) -> bool:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Each value as JSON text; None for null."""
+    """Each value as JSON text. None for null."""
     if pa.types.is_floating(column.type):
         return _floats(column)
     values = column.to_pylist()

@@ -101,7 +101,7 @@ class _Lines(Output):
 
     def _by_column(self) -> bool:
         """Whether kernels write the lines."""
-        # What was read is counted by its readers.
+        # The readers count what was read.
         return self._utf_8 and choose(0) is MACHINE
 
     def _put(self, pieces: Iterator[bytes]) -> None:
@@ -130,7 +130,7 @@ class JsonLinesOutput(_Lines):
             if not isinstance(row.get(BODY, {}), str | None):
                 self._write(json_encode(row))
                 continue
-            # The body is JSON already; it goes in as it is, as the last member.
+            # The body is JSON already. It goes in as it is, as the last member.
             body = row.pop(BODY)
             others = json_encode(row)[:-1] + ("," if row else "")
             self._write(f'{others}"body":{"null" if body is None else body}}}')

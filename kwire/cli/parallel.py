@@ -4,7 +4,7 @@ A process writes the rows of its file into Arrow streams in a temporary folder. 
 files. So rows, notes and errors come as they do without ``-j``. Rules kept here:
 
 - At most ``jobs`` files are decoded at a time and ``AHEAD`` more wait to be written.
-- Whoever stops early (Ctrl-C, a pipe that is closed) ends the processes.
+- An early stop (Ctrl-C, a pipe that is closed) ends the processes.
 - A process that dies is an error of the command, which names its file.
 """
 
@@ -93,7 +93,7 @@ def decoded(
 
 
 def _end_with_the_parent() -> None:
-    # Ctrl-C reaches all of them; the parent says what there is to say, and ends them with SIGTERM.
+    # Ctrl-C reaches all of them. The parent prints the messages, and ends them with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -126,7 +126,7 @@ def flag_of(name: str) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Adds the flags of some options of ``kwire.options``, or of all that have one; ``given`` takes their values."""
+    """Adds the flags of some options of ``kwire.options``, or of all that have one. ``given`` takes their values."""
     for name in names or [name for name, option in OPTIONS.items() if option.flag]:
         option = OPTIONS[name]
         assert option.kind is not None
@@ -145,7 +145,7 @@ def given(args: argparse.Namespace) -> CaptureOptions:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Adds ``-o``; ``output`` is then a path, or None for standard output."""
+    """Adds ``-o``. ``output`` is then a path, or None for standard output."""
     parser.add_argument(
         "-o",
         "--output",
@@ -167,7 +167,7 @@ def named_topics(paths: Sequence[str] | None) -> dict[bytes, str]:
 
 def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: bool = False) -> KeyLog | None:
     """The secrets of ``--keylog``, and a line on standard error where there are none. ``growing``: more may come, as
-    from programs that run; ``quiet``: no line. Raises ``OSError``."""
+    from programs that run. ``quiet``: no line. Raises ``OSError``."""
     if not paths:
         return None
     from kwire.cli.stderr import say
@@ -212,7 +212,7 @@ class Live:
     """Bytes that are read ahead."""
 
     def __init__(self, descriptor: int, *, follow: bool) -> None:
-        # One of its own, for a thread may read it longer than whoever opened the other is there.
+        # A descriptor of its own: a thread may read it after the owner of the other has closed that.
         self._descriptor = descriptor if follow else os.dup(descriptor)
         self._follow = follow
         self._ahead: deque[bytes] = deque()
@@ -244,7 +244,7 @@ class Live:
             give_back()
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; none at the end."""
+        """Up to ``size`` bytes, none at the end."""
         parts: list[bytes] = []
         until = math.inf
         while size > 0 and (left := until - time.monotonic()) > 0:
@@ -302,7 +302,7 @@ class Live:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing: whoever opened the descriptor closes it."""
+        """Nothing: the opener of the descriptor closes it."""
 
 
 def is_live(file: str, *, follow: bool) -> bool:

@@ -93,7 +93,7 @@ def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thre
 
 
 def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int]:
-    """The figures of what ``--against`` names, and the exit code; None: nothing could be read of a capture."""
+    """The figures of what ``--against`` names, and the exit code. None: nothing could be read of a capture."""
     from kwire.report import changes, whole
 
     if args.against == "-" or stat.S_ISFIFO(os.stat(args.against).st_mode):  # noqa: PTH116

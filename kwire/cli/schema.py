@@ -63,7 +63,7 @@ SINCE: Final = (
     (92, "4.1"),
     (94, "4.4"),
 )
-"""Up to this API key -> the Kafka release that brought it; keys were given out in order."""
+"""Up to this API key -> the Kafka release that brought it. Keys were given out in order."""
 
 _KIPS: Final = re.compile(r"(?<= )KIP-\d+(, KIP-\d+)*$")
 GUIDE_NAMES: Final = {"bool": "BOOLEAN"}
@@ -89,7 +89,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; the exit code. ``compare`` returns 1 when something differs."""
+    """Runs the command. Returns the exit code. ``compare`` returns 1 when something differs."""
     if args.schemas:
         schema.load_folder(args.schemas)
     if args.name in ("import", "compare"):
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def since(api_key: int) -> str:
-    """The Kafka release that brought an API key; empty if it is not known."""
+    """The Kafka release that brought an API key. Empty if it is not known."""
     return next((release for last, release in SINCE if api_key <= last), "")
 
 

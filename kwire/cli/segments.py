@@ -54,7 +54,7 @@ def _head(stream: Any) -> bytes:
 
 
 def _plain(path: str | Path) -> Path:
-    """The name of what is compressed, without the end that says so."""
+    """The name of a compressed file, without the suffix of its compression."""
     path = Path(path)
     return path.with_suffix("") if path.suffix in (".gz", ".zst", ".bz2", ".lz4") else path
 

@@ -161,7 +161,7 @@ def _kinds(data: Array, marks: Array) -> Array:
 
 
 class Decided:
-    """What is decided of the records of one segment. ``stable``: no consumer gets an offset from it on; None: it gets
+    """What is decided of the records of one segment. ``stable``: no consumer gets an offset from it on. None: it gets
     all."""
 
     def __init__(self, log: _Log) -> None:
@@ -177,7 +177,7 @@ class Decided:
         self._beyond = 0
 
     def kept(self, rows: pa.RecordBatch) -> Array | None:
-        """Which records a consumer gets, of a batch with the columns ``NEEDED``: a mask; None for all."""
+        """Which records a consumer gets, of a batch with the columns ``NEEDED``: a mask. None for all."""
         gone = np.array(rows.column("is_control"))
         if self.stable is not None:
             beyond = rows.column("offset").to_numpy() >= self.stable
@@ -206,7 +206,7 @@ class Decided:
 def decided(beside: Beside | None, stream: BinaryIO | None, base_offset: int | None) -> Decided:
     """What is decided of the records of a segment.
 
-    ``stream``: the segment, where ``beside`` is not known; it is read to its end. ``base_offset``: the number in its
+    ``stream``: the segment, if ``beside`` is not known. It is read to its end. ``base_offset``: the number in its
     name; without it nothing is known of other segments. Raises ``OSError`` for a file that is there and cannot be read.
     """
     log = _Log()
@@ -239,7 +239,7 @@ def _later(names: list[str], base_offset: int) -> Iterator[str]:
 
 
 def _small(beside: Beside, name: str, names: list[str]) -> bytes | None:
-    """What a file holds; None if there is none, or none that brokers write."""
+    """What a file holds. None if there is none, or none that brokers write."""
     if name not in names:
         return None
     with contextlib.suppress(FileNotFoundError), beside.open(name) as file:

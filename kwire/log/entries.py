@@ -38,7 +38,7 @@ class Entries:
     """What a file holds.
 
     ``kind``: what it is. ``rows``: its entries, in order. ``problems``: what is wrong with some of them, by their
-    numbers; a number may be one after the last. ``is_checked``: it was compared with its segment.
+    numbers. A number may be one after the last. ``is_checked``: it was compared with its segment.
     """
 
     kind: str
@@ -80,7 +80,7 @@ def _of_index(path: Path) -> Entries:
 
 
 def _segment(path: Path) -> Segment:
-    """The segment that an index belongs to; it may not exist."""
+    """The segment that an index belongs to. It may not exist."""
     stem = path.name.partition(".")[0]
     if len(stem) != 20 or not stem.isdecimal() or int(stem) >= 1 << 63:
         raise CaptureError("the name is no offset, which the entries count from", file=str(path))

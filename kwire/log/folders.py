@@ -277,7 +277,7 @@ def read_aborted(path: str | Path) -> list[Aborted]:
 
 
 def aborted_of(data: bytes, path: str | Path) -> list[Aborted]:
-    """The entries of a ``.txnindex`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
+    """The entries of a ``.txnindex`` that holds ``data``. ``path`` is for errors: ``CaptureError``."""
     whole = len(data) - len(data) % _ABORTED.size
     found = []
     for at, (version, *fields) in zip(range(0, whole, _ABORTED.size), _ABORTED.iter_unpack(data[:whole]), strict=True):
@@ -299,7 +299,7 @@ def read_producers(path: str | Path) -> list[Producer]:
 
 
 def producers_of(data: bytes, path: str | Path) -> list[Producer]:
-    """The producers of a ``.snapshot`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
+    """The producers of a ``.snapshot`` that holds ``data``. ``path`` is for errors: ``CaptureError``."""
     if len(data) < _SNAPSHOT.size:
         raise CaptureError(f"{len(data)} bytes, and a snapshot has {_SNAPSHOT.size} or more", file=str(path), offset=0)
     version, checksum, count = _SNAPSHOT.unpack_from(data)
@@ -406,7 +406,7 @@ def describe(path: str | Path, progress: Callable[[int], None] | None = None) ->
 
 
 def _tried(problems: list[str], read: Callable[..., _T], *arguments: object) -> _T | None:
-    """What ``read`` gives; where it cannot, None, and a sentence in ``problems``."""
+    """What ``read`` gives. If it fails, None, and a sentence in ``problems``."""
     try:
         return read(*arguments)
     except (CaptureError, OSError) as error:
@@ -455,7 +455,7 @@ def _checkpoints(folder: Folder) -> None:
 
 
 def extent_of(segment: Segment) -> Extent:
-    """The offsets of a segment, by the headers of its batches. What is damaged is left out."""
+    """The offsets of a segment, by the headers of its batches. Damaged batches are left out."""
     import numpy as np
 
     from kwire.log.regions import headers_of, regions
@@ -469,7 +469,7 @@ def extent_of(segment: Segment) -> Extent:
             if not len(table):
                 continue
             batches += len(table)
-            # What stands before the last message of a wrapper is not in its header.
+            # The offsets before the last message of a wrapper are not in its header.
             low = int(np.min(np.where(table["base"] < 0, segment.base_offset or 0, table["base"])))
             high = int(np.max(table["last"]))
             first = low if first is None else min(first, low)

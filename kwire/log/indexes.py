@@ -42,9 +42,9 @@ _OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 _LARGEST: Final = 128 << 20
-"""Bytes of an index; brokers make them of 10 MiB (``segment.index.bytes``)."""
+"""Bytes of an index. Brokers make them of 10 MiB (``segment.index.bytes``)."""
 _MOST: Final = 100
-"""Problems that are listed for one index file; then one line says how many more there are."""
+"""Problems that are listed for one index file. After these, one line says how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class IndexProblem:
 
 
 class OffsetEntry(NamedTuple):
-    """An entry of an offset index: whoever looks for ``offset`` or a later one may begin at ``position`` (bytes)."""
+    """An entry of an offset index: a lookup of ``offset`` or a later one may begin at ``position`` (bytes)."""
 
     offset: int
     position: int
@@ -86,14 +86,14 @@ def read_index(segment: Segment) -> list[OffsetEntry]:
 
 
 def read_time_index(segment: Segment) -> list[TimeEntry]:
-    """The entries of the time index beside ``segment``; as ``read_index``."""
+    """The entries of the time index beside ``segment``, as ``read_index``."""
     entries, _ = _entries(_content(segment.time_index), _TIMES)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(TimeEntry, entries["timestamp"].tolist(), offsets.tolist()))
 
 
 def check_indexes(segment: Segment) -> list[IndexProblem]:
-    """What is wrong with the index files of ``segment``; nothing where there are none.
+    """What is wrong with the index files of ``segment``. Nothing if there are none.
 
     A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` if a file cannot be read.
     """

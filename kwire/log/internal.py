@@ -75,7 +75,7 @@ MAY_HIDE: Final = ("key", "value", "headers")
 """The columns of records in which something may be hidden."""
 
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
-"""The record's type, its key and its value; None if there is none."""
+"""The record's type, its key and its value. None if there is none."""
 
 _MEMBER: Final = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
 _OWN_VERSION: Final = frozenset(
@@ -105,7 +105,7 @@ def decode_record(
 
 
 def decode_control(key: bytes | None, value: bytes | None, *, limits: Limits | None = None) -> Decoded | None:
-    """What a control record says, as ``decode_record``; the type is that of ``kwire.records.CONTROL_TYPES``."""
+    """What a control record says, as ``decode_record``. The type is that of ``kwire.records.CONTROL_TYPES``."""
     kind = control_type(key)
     name = _CONTROL_VALUES.get(kind or "")
     if kind is None or key is None or name is None:
@@ -320,7 +320,7 @@ def _without_headers(headers: pa.Array, rows: Any, counts: Any) -> pa.Array:
 
 
 def _sizes(column: pa.Array) -> Any:
-    """The bytes of each of its values; null has none."""
+    """The bytes of each of its values. Null has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -12,7 +12,7 @@ Rules kept here:
 - Rows come in the order of the file. Bytes that could not be read are a row with ``status`` ``malformed`` at their
   place.
 
-Source: Kafka's documentation, "Log"; the formats of entries stand in ``kwire.records``.
+Source: Kafka's documentation, "Log". ``kwire.records`` has the formats of entries.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def batches(
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
+    """The batches of one segment, from their headers alone. Arguments as for ``read``. The schema is ``BATCHES``."""
     facts, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:

@@ -142,7 +142,7 @@ def regions(
 
 
 def headers_of(region: Region) -> Any:
-    """``headers`` of all runs of a region; positions count in its ``data``."""
+    """``headers`` of all runs of a region. Positions count in its ``data``."""
     tables = []
     for start, length in zip(region.starts.tolist(), region.lengths.tolist(), strict=True):
         table = headers(region.data[start : start + length])

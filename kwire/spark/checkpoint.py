@@ -53,7 +53,7 @@ __all__ = ["Carried", "batch_of"]
 KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
 REMEMBERED: Final = {"client_metrics": Judge}
-"""What has the memory of a table, by its name: has ``save`` and ``restore``."""
+"""The class of the memory of a table, by its name. It has ``save`` and ``restore``."""
 MOST_STATE: Final = 1 << 30
 """Bytes of a state, as it is stored and as it is in memory."""
 MOST_HEAD: Final = 128 << 20
@@ -157,7 +157,7 @@ class Carried:
         put(filesystem, half, root, _path(name, batch), set())
 
     def forget(self, batch: int) -> None:
-        """Removes states that no batch begins with any more; ``batch`` and those before it are committed."""
+        """Removes states that no batch begins with any more. ``batch`` and those before it are committed."""
         filesystem, root, _ = filesystem_of(self.location, self.stores)
         for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             if info.type == fs.FileType.Directory and info.base_name.startswith("sensor="):

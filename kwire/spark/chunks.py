@@ -183,7 +183,7 @@ class _Work:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch], values: dict[Any, Any]) -> Iterator[Chunk]:
-    """The chunks in some batches; ``values`` becomes the connections as they were given."""
+    """The chunks in some batches. ``values`` becomes the connections as they were given."""
     from kwire.capture.chunks import Chunk
 
     for batch in batches:

@@ -246,7 +246,7 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
 def hono_violations(
     records: DataFrame, frames: DataFrame | None = None, partitions: DataFrame | None = None
 ) -> DataFrame:
-    """What in the records of Hono's topics goes against their APIs: one row per violation.
+    """What in the records of Hono's topics violates their APIs: one row per violation.
 
     Columns: ``kind``, ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them) and ``detail``.
     Then come those columns of ``records`` that say which record it is. They are null for ``two_partitions`` and
@@ -457,7 +457,7 @@ def _produce_requests(messages: DataFrame) -> DataFrame:
 
 
 def _producer_violations() -> Column:
-    """What goes against the APIs of telemetry and events, by the columns of ``hono_producers``."""
+    """What violates the APIs of telemetry and events, by the columns of ``hono_producers``."""
     waiting = sql.concat(sql.col("max_in_flight").cast("string"), sql.lit(" requests in flight"))
     idempotent, most = sql.col("idempotent"), sql.col("max_in_flight")
     return sql.array_compact(

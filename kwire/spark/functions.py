@@ -62,7 +62,7 @@ REQUEST: Final = pa.struct(
         pa.field("error", pa.string()),
     ]
 )
-"""What ``decode_request`` returns; ``decode_response`` returns the same without ``client_id``."""
+"""What ``decode_request`` returns. ``decode_response`` returns the same without ``client_id``."""
 
 HEADER: Final = pa.struct([field for field in REQUEST if field.name != "body"])
 """What ``decode_request`` returns with ``body=False``."""
@@ -256,7 +256,7 @@ def _is_set(flag: pa.Array) -> bool:
 
 
 def _bytes_of(column: pa.Array) -> pa.Array:
-    """A column of payloads; NULL in SQL has no type. Raises ``TypeError`` for one that is not of bytes."""
+    """A column of payloads. NULL in SQL has no type. Raises ``TypeError`` for one that is not of bytes."""
     if pa.types.is_null(column.type):
         return column.cast(pa.binary())
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
@@ -265,7 +265,7 @@ def _bytes_of(column: pa.Array) -> pa.Array:
 
 
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
-    """The frames of a column; for one whose size is not that of what follows, the error.
+    """The frames of a column. A frame whose size does not match the bytes after it is an error.
 
     Raises ``TypeError`` for a column that is not of bytes.
     """
@@ -404,7 +404,7 @@ def _names(api_key: pa.Array) -> pa.Array:
 
 
 def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
-    """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
+    """Headers by whole columns. Unusual ones (null, cut off, not known, tagged, not UTF-8) are read one by one."""
     import numpy as np
 
     payload = _bytes_of(payload)
@@ -479,7 +479,7 @@ def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -
 
 
 def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Array | None:
-    """Strings out of ``buffer``; None if one is not UTF-8."""
+    """Strings out of ``buffer``. None if one is not UTF-8."""
     import numpy as np
 
     view = memoryview(buffer.data)
@@ -493,7 +493,7 @@ def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Arra
 
 
 def _form(api_key: int, version: int) -> int:
-    """The version of a request's header; -1 for what is not known."""
+    """The version of a request's header. -1 if it is not known."""
     try:
         registry.request_codec(api_key, version)
         return request_header_version(api_key, version)
@@ -569,7 +569,7 @@ def _windows(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Ar
 
 
 def _decoded(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Array]:
-    """The records of each payload of a window, as one array of lists; several where one cannot hold them.
+    """The records of each payload of a window, as one array of lists. Several if one cannot hold them.
 
     ``strict``: no entry may be cut off."""
     import numpy as np

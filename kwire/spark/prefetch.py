@@ -66,7 +66,7 @@ class Ahead(io.RawIOBase):
         return count
 
     def _fetched(self) -> bytes:
-        """The next piece; empty at the end."""
+        """The next piece, empty at the end."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(AT_ONCE)
             begin, self._next = self._next, min(self._next + FIRST, self._size)

@@ -52,7 +52,8 @@ class Whole:
 
 
 def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
-    """The captures of each sensor, in order of the time of their first packets; files of none come first.
+    """The captures of each sensor, in order of the time of their first packets. Files without a first packet come
+    first.
 
     ``most``: files of more bytes are given as several splits. Opens the files. Raises ``KwireError`` for a ``sensor``
     that says nothing of a file.

@@ -50,12 +50,12 @@ VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 LEAST_MEMORY: Final = 1 << 30
 """Bytes of address space that a worker takes at least: numba and Arrow reserve more than they use."""
 LACKS: Final = (OSError, MemoryError, ImportError)
-"""What is raised where a machine or a store lacks something."""
+"""Raised if a machine or a store lacks something."""
 
 
 def prefer_drivers_python() -> None:
     """Sets the environment variables that are not set."""
-    # PYSPARK_DRIVER_PYTHON alone means that somebody chose; PySpark then falls back from one to the other itself.
+    # PYSPARK_DRIVER_PYTHON alone means that somebody chose. PySpark then falls back from one to the other itself.
     if not any(os.environ.get(name) for name in VARIABLES):
         for name in VARIABLES:
             os.environ[name] = sys.executable
@@ -116,7 +116,7 @@ def lack(error: BaseException, name: str, hidden: Callable[[str], str] = str) ->
 
 @contextmanager
 def of_file(name: str, hidden: Callable[[str], str] = str) -> Iterator[None]:
-    """What is raised within of a lack, as ``lack`` says it. What the bytes are to blame for stays as it is."""
+    """Errors of a lack that are raised within, as ``lack`` says them. Errors of the bytes stay as they are."""
     from kwire.capture.reading import is_damage
 
     try:

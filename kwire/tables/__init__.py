@@ -69,7 +69,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "batches": "log_batches",
     },
 }
-"""The module of each table, by what it is made from and its name; the default of each kind first."""
+"""The module of each table, by what it is made from and its name. The default of each kind is first."""
 
 
 def names(kind: Kind = CAPTURE) -> tuple[str, ...]:

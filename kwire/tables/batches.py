@@ -88,11 +88,11 @@ STATUSES: Final = {
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
 _UNPACKED: Final = ("uncompressed_size", "count", "status", "error", COMMITTED.name)
-"""Columns for which what is compressed is decompressed."""
+"""Columns that need decompressed batches."""
 
 
 class Batches(Records):
-    """Makes the rows; what it needs to know of record sets is what ``Records`` needs."""
+    """Makes the rows. It needs to know the same of record sets as ``Records``."""
 
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_batches
@@ -143,19 +143,19 @@ class Batches(Records):
 
 
 class _Rows(NamedTuple):
-    """The rows of a window, in order: batches, what is none, and what is wrong with frames."""
+    """The rows of a window, in order: batches, bytes that are none, and errors of frames."""
 
     number: Array
-    """Which of the batches that were found; -1 for no batch."""
+    """Which of the batches that were found. -1 for no batch."""
     of_set: Array
-    """Which record set; -1 for what is wrong with a frame."""
+    """Which record set. -1 for an error of a frame."""
     frame: Array
     at: Array
     """The byte of the set."""
     crc_ok: Array
     """1 right, 0 wrong, -1 if there is none."""
     text: Array
-    """Which of ``texts``; -1 for none."""
+    """Which of ``texts``. -1 for none."""
     texts: list[str]
 
 

@@ -83,7 +83,7 @@ SCHEMA: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row for each request and response that has such a field; null where its version does not have one."""
+"""One row for each request and response that has such a field. Null if its version does not have one."""
 
 
 class CallStatus(IntEnum):
@@ -149,7 +149,7 @@ class _Maker(Maker):
         # Where the rest of a body is not what its version says, these fields may be something else too.
         whole = ~np.isin(frame, frames.odd[frames.left_over[frames.odd] == UNREADABLE])
         bad |= dict(frames.errors(frame[~whole]))
-        # What failed has nothing else: rows come in the order of frames.
+        # A failed frame has no other row: rows come in the order of frames.
         all_rows = np.concatenate([frame[whole], np.array(list(bad), np.int64)])
         which = np.concatenate([np.flatnonzero(whole), np.full(len(bad), -1)])
         order = np.argsort(all_rows, kind="stable")

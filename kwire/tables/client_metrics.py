@@ -177,7 +177,7 @@ class _Maker(Maker):
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
             self._judge.other_capture()
-        # What comes later judges, of this capture and of others.
+        # A later step judges, for this capture and for others.
         self._later = ACCOUNT.name in schema.names
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -306,7 +306,7 @@ def _batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
-    """What ``in_batches`` made a batch of: the rows again, with their account; ``violations`` are left out."""
+    """The rows that ``in_batches`` made a batch of, with their account. ``violations`` are left out."""
     read = {}
     for name in batch.schema.names:
         each = batch.column(name)
@@ -343,7 +343,7 @@ def _told(body: Any) -> _Row:
 
 
 def _points_as_rows(row: _Row, found: Iterable[Point], limits: Limits) -> Iterator[_Row]:
-    """The rows of one push; ``row`` is what they share, ``limits`` bounds how many they may have together."""
+    """The rows of one push. ``row`` is what they share, ``limits`` bounds how many they may have together."""
     most = min(MOST_TEXT, limits.text)
     n = text = 0
     try:
@@ -381,7 +381,7 @@ def _kind(row: _Row) -> str:
 
 
 def _measured(row: _Row) -> str:
-    """The value of a gauge or a sum; of a distribution, how many values it has and their sum."""
+    """The value of a gauge or a sum. Of a distribution: how many values it has, and their sum."""
     if row["count"] is not None:
         return str(row["count"]) if row["sum"] is None else f"{row['count']}, sum {_rounded(row['sum'])}"
     return "-" if row["value"] is None else _rounded(row["value"])

@@ -83,7 +83,7 @@ class Words:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, int] | None:
-        """Where they end, their bytes and the size of the longest; None if it is Arrow that should spread them."""
+        """Where they end, their bytes and the size of the longest. None if Arrow should spread them."""
         texts = self.texts
         _, ends, data = texts.buffers()
         size = 0 if data is None else len(data)
@@ -97,7 +97,7 @@ class Words:
         return ends, given, int(np.diff(ends).max(initial=0))
 
     def spread(self, index: Array) -> pa.Array | None:
-        """The text of each row, by an int32; None if it is Arrow that should do it."""
+        """The text of each row, by an int32. None if Arrow should do it."""
         if self._parts is None or choose(0) is not MACHINE:
             return None
         ends, given, longest = self._parts
@@ -178,7 +178,7 @@ Column = Any
 
 
 def filled(schema: pa.Schema, make: Callable[[str], Column]) -> pa.RecordBatch:
-    """A batch of ``make(name)`` for each column of ``schema``; texts may be dictionaries in either of them."""
+    """A batch of ``make(name)`` for each column of ``schema``. Texts may be dictionaries in either of them."""
     made = [in_type(make(name), type_) for name, type_ in zip(schema.names, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(made, schema=schema)
 
@@ -272,7 +272,7 @@ def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:
 
 
 def milliseconds(nanoseconds: Array) -> pa.Array:
-    """A latency in milliseconds, null where ABSENT; not less than 0, whatever the order of capture."""
+    """A latency in milliseconds, null where ABSENT. Not less than 0, whatever the order of capture."""
     nanoseconds = np.ascontiguousarray(nanoseconds)
     there = nanoseconds != ABSENT
     made, nulls = np.maximum(nanoseconds, 0) / 1e6, len(there) - int(np.count_nonzero(there))

@@ -108,7 +108,7 @@ class _Responses:
         self._ids = NameTable()
 
     def topics(self, data: Array, rows: Array) -> Array:
-        """A number for the topic of each row, by its name or by its id; -1 for none."""
+        """A number for the topic of each row, by its name or by its id. -1 for none."""
         names = numbers_of(self._names, data, rows, R_TOPIC)
         ids = numbers_of(self._ids, data, rows, R_TOPIC_ID)
         return np.where(names >= 0, 2 * names, np.where(ids >= 0, 2 * ids + 1, -1))
@@ -129,7 +129,7 @@ class _Responses:
         """What the responses among some frames say, as far as the capture has them."""
         there = np.empty(len(frames), np.uint8)
         choose(0)(with_body_of)(frames.table, _KINDS, there)
-        # What is known to be one of Produce has its request.
+        # A response that is known to be of Produce has its request.
         there &= frames["latency"] != ABSENT
         rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
         of_frame = rows[job_column(said)]
@@ -157,7 +157,7 @@ def _response_program(api: int, response: int, version: int) -> Program | None:
 
 
 def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
-    """For each row of ``wanted`` the first of ``known`` that has the same in the fields ``names``; -1 for none."""
+    """For each row of ``wanted`` the first of ``known`` that has the same in the fields ``names``. -1 for none."""
     if not len(known) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
     both = [np.concatenate([known[one], wanted[one]]) for one in names]
@@ -179,7 +179,7 @@ def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
 
 
 def _changes(values: Array) -> Array:
-    """Which values are others than those before them; the first is."""
+    """Which values differ from those before them. The first does."""
     made = np.empty(len(values), bool)
     made[:1] = True
     np.not_equal(values[1:], values[:-1], out=made[1:])
@@ -197,7 +197,7 @@ class Committed:
         self._place = schema_.get_field_index(COMMITTED.name)
         self._responses = _Responses()
         self._sets = np.zeros(0, _SET)
-        """Those that wait, and those that the window added; in order of their numbers."""
+        """Those that wait, and those that the window added, in order of their numbers."""
         self._next = 0
         self._held: list[tuple[pa.RecordBatch, Array]] = []
         """Rows that wait, and the number of the record set of each."""
@@ -371,7 +371,7 @@ class Within:
 
 
 def first_within(found: Batches) -> pa.Array:
-    """Which record of its set the first of each batch, or message, is; null if it is not known."""
+    """Which record of its set the first of each batch, or message, is. Null if it is not known."""
     count, of_set = found.records, found.set_index
     magic, unknown = found.headers["magic"], count < 0
     begins = np.flatnonzero(_changes(of_set))
@@ -390,7 +390,7 @@ def first_within(found: Batches) -> pa.Array:
 class Answered:
     """What parts answer that earlier parts have asked, while a ``Chain`` goes from part to part.
 
-    The chain gives it the frames that it comes upon (``hear``); ``of`` says then what they answer.
+    The chain gives it the frames that it comes upon (``hear``). Then ``of`` says what they answer.
     """
 
     def __init__(self) -> None:

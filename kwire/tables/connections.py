@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["APIS", "BROKER_APIS", "SCHEMA", "STATUSES", "TABLE"]
 
 MOST_CLIENT_IDS: Final = 1000
-"""How many client_ids of one connection are listed. Programs have one; a proxy may have as many as it has clients."""
+"""How many client_ids of one connection are listed. Programs have one. A proxy may have as many as it has clients."""
 _MOST_TEXT: Final = 1 << 10
 """How many characters are kept of what a client or broker says of itself."""
 _AT_ONCE: Final = 1 << 12
@@ -167,7 +167,7 @@ _ROLES: Final = {
 _SOFTWARE: Final = 3
 """ApiVersions has the name of the client's software from this version on (KIP-511)."""
 _SPEAKS_FIRST: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-"""What is answered before a client is authenticated."""
+"""The APIs that are answered before a client is authenticated."""
 _MOST_APIS: Final = 1 << 16
 
 Array = Any
@@ -280,7 +280,7 @@ class _InFlight:
         at = np.concatenate([begin, end])
         step = np.concatenate([np.ones(len(begin), np.int64), np.full(len(end), -1)])
         both = np.concatenate([number, number])
-        # What comes at the same time as a request has come.
+        # A response at the time of a request counts as arrived.
         order = np.lexsort((step, at, both))
         running = np.cumsum(step[order])
         first = np.flatnonzero(np.diff(both[order], prepend=-1))

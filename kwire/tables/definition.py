@@ -54,7 +54,7 @@ class Maker:
     sees_all = False
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        """The rows that these frames give, with the schema that was chosen; a batch may be empty."""
+        """The rows that these frames give, with the schema that was chosen. A batch may be empty."""
         raise NotImplementedError
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:

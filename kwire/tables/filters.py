@@ -36,7 +36,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted; None is everything. ``start`` and ``end`` are nanoseconds since 1970, ``end`` not included."""
+    """What is wanted. None is everything. ``start`` and ``end`` are nanoseconds since 1970, ``end`` not included."""
 
     apis: frozenset[int] | None = None
     topics: frozenset[str] | None = None

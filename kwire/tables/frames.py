@@ -202,7 +202,7 @@ class Capture:
         return found
 
     def clients(self, frames: Frames, numbers: list[int]) -> Words:
-        """The client_ids with these numbers; null for -1."""
+        """The client_ids with these numbers. Null for -1."""
         if numbers != self._clients[0]:
             self._clients = numbers, Words([frames.client_id(number) for number in numbers])
         return self._clients[1]

@@ -183,7 +183,7 @@ def _joined(violations: pa.Array, more: dict[int, list[hono.Violation]]) -> pa.A
 
 
 def _sentences(violations: pa.Array) -> pa.Array:
-    """What the violations of each row say, separated by semicolons; null if there are none."""
+    """What the violations of each row say, separated by semicolons. Null if there are none."""
     lengths: Any = pc.list_value_length(violations).to_numpy()
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     details = pa.ListArray.from_arrays(pa.array(ends), violations.flatten().field("detail"))

@@ -21,7 +21,7 @@ Array = Any
 
 
 def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
-    """The layouts of header and body of a kind of frame; None if the schemas have none."""
+    """The layouts of header and body of a kind of frame. None if the schemas have none."""
     message = schema.response(api) if response else schema.request(api)
     if message is None or version not in message.versions:
         return None

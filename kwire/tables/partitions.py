@@ -260,7 +260,7 @@ def _of_name(struct: StructLayout, names: tuple[str, ...], type_: str) -> str | 
 
 
 def _topic(struct: StructLayout, path: str) -> dict[str, int]:
-    """The paths of a topic's name and id, by register; empty if the struct names no topic."""
+    """The paths of a topic's name and id, by register. Empty if the struct names no topic."""
     found = {R_TOPIC: _of_name(struct, _TOPIC_NAMES, "string"), R_TOPIC_ID: _of_name(struct, ("topic_id",), "uuid")}
     return {f"{path}{name}": register for register, name in found.items() if name is not None}
 
@@ -320,7 +320,7 @@ def _lists(struct: StructLayout, path: str) -> tuple[dict[str, int], int]:
 
 
 def _found(struct: StructLayout, path: str = "", group: str | None = None) -> Iterator[_Found]:
-    """The arrays of partitions in a layout. ``path``: of the struct; ``group``: of the group's id around it."""
+    """The arrays of partitions in a layout. ``path``: of the struct. ``group``: of the group's id around it."""
     begin = f"{path}." if path else ""
     if _of_name(struct, ("group_id",), "string"):
         group = f"{begin}group_id"
@@ -416,7 +416,7 @@ class _Maker(Maker):
             of_frame, rows_found = rows[job_column(found)], found
             if topics is not None:
                 kept = self.topics.names(frames.data, found, frames.numbers[of_frame]).among(topics)
-                # What is wrong with a frame is not of one of its topics.
+                # An error of a frame is not of one of its topics.
                 of_frame, rows_found, wrong = of_frame[kept], found[kept], []
             yield from self._made(frames, _Part(self, frames, of_frame, rows_found), wrong)
 
@@ -569,7 +569,7 @@ def _number(rows: Array, register: int, type_: pa.DataType) -> pa.Array:
 
 
 def _times(values: Array) -> pa.Array:
-    """Milliseconds as times; null if they are none, or beyond what can be shown."""
+    """Milliseconds as times. Null if they are none, or beyond what can be shown."""
     shown = (values >= 0) & (values <= LAST_MS)
     return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us")).cast(TIMESTAMP)
 
@@ -587,7 +587,7 @@ def _codecs(numbers: Array) -> pa.Array:
 
 
 def _error_names(codes: Array) -> pa.Array:
-    """Error codes by name; one that has none is its number."""
+    """Error codes by name. A code without a name is its number."""
     used, index = np.unique(codes, return_inverse=True)
     names = [None if code == ABSENT else error_name(code) or str(code) for code in used.tolist()]
     return columns.pick(names, index)

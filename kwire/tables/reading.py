@@ -38,7 +38,7 @@ def of_capture(name: str) -> CaptureTable:
 
 
 def chosen_table(name: str, api: str | None, direction: str | None, *, payloads: bool = False) -> CaptureTable:
-    """The table ``name``; with ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
+    """The table ``name``. With ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
     if api is None and direction is None:
         return of_capture(name)
     if name != "messages":
@@ -231,7 +231,7 @@ def _batches(
         error.__cause__ = problem.__cause__
     for one, maker in makers.items():
         yield from _filled(one, maker.rest(reading.tracker))
-    # Not where the caller stopped early: what was left out is known at the end only.
+    # Not if the caller stopped early: what was left out is known only at the end.
     if on_note is not None:
         for note in (*reading.notes(), *(note for maker in makers.values() for note in maker.notes())):
             on_note(note)

@@ -273,7 +273,7 @@ class Records(Maker):
             of_job = rows[job_column(sets)]
             if topics is not None:
                 kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
-                # What is wrong with a frame is not of one of its topics.
+                # An error of a frame is not of one of its topics.
                 sets, of_job, failures = sets[kept], of_job[kept], []
             # ``frames`` reports bytes after the body: nothing of the records is missing.
             yield sets, of_job, [one for one in failures if not one.is_trailing]
@@ -376,7 +376,7 @@ class Records(Maker):
 
 
 def _runs(set_index: Array) -> tuple[Array, Array | None]:
-    """The sets of neighbouring records, and how many records each has; None where each has one."""
+    """The sets of neighbouring records, and how many records each has. None if each has one."""
     ends = np.flatnonzero(np.append(set_index[1:] != set_index[:-1], len(set_index) > 0))
     of_set = set_index[ends].astype(np.int64)
     return of_set, None if len(ends) == len(set_index) else np.diff(ends, prepend=-1)
@@ -455,7 +455,7 @@ class Place:
         """The most bytes of text that a row has."""
 
     def find_ranges(self) -> bool:
-        """Looks for acquired offsets; whether there are any."""
+        """Looks for acquired offsets. Returns whether there are any."""
         frames, of_job = self._frames, self.of_job
         shared = frames["api"][of_job] == ApiKey.SHARE_FETCH
         if not shared.any():
@@ -565,7 +565,7 @@ def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, v
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
-    # A response has no acks. They are found whoever asks: which field a damaged frame ends in must not depend on it.
+    # A response has no acks. They are always found: where a damaged frame ends must not depend on the caller.
     lists = {LISTS: R_ABORTED} if isolated else {}
     return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
 

@@ -78,7 +78,7 @@ def readable(value: bytes | str, most: int | None = SHOWN) -> str:
     """``value`` for people: text with what is not printable escaped, or hexadecimal after ``0x``.
 
     All that a terminal is given and kwire did not write goes through here: messages and file names too. ``most``: how
-    many characters of a text are shown (``None``: all); of bytes it is always ``SHOWN``.
+    many characters of a text are shown (``None``: all). Of bytes it is always ``SHOWN``.
     """
     if isinstance(value, bytes):
         head = value[:SHOWN]
@@ -207,7 +207,7 @@ def offset(row: Row) -> str:
 
 
 def outcome(row: Row) -> str:
-    """The error that a message tells, and what is wrong with the message."""
+    """The error that a message reports, and what is wrong with the message."""
     if row["status"] != "ok":
         return status(row)
     return "ok" if row["error"] in (None, "NONE") else readable(row["error"])

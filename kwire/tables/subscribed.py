@@ -129,7 +129,7 @@ class Judge:
         self._text = 0
 
     def filled(self, row: _Row, account: Sequence[Any] | None) -> _Row | None:
-        """The row with what is known of its subscription; None for one that is left out.
+        """The row with what is known of its subscription. None for one that is left out.
 
         ``account``: that of the frame whose first row it is, else None. Changes ``row``. Where rows say how large they
         are, under the empty name, this grows with it.

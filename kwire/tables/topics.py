@@ -55,7 +55,7 @@ class Names:
         self.sizes: list[int] = []
 
     def numbers(self, data: Array, rows: Array, register: int) -> Array:
-        """The number of the string of each row; -1 for none."""
+        """The number of the string of each row. -1 for none."""
         made = numbers_of(self._table, data, rows, register)
         new = [text_of(one) for one in self._table.values()[len(self.known) :]]
         self.known += new
@@ -150,13 +150,13 @@ class Topics:
 
 
 def _names_topics(api: Array, response: Array) -> Array:
-    """Which frames may name topics by name and id; ``_pair_program`` then decides by the layout."""
-    # Not Produce and Fetch, the bulk of the traffic, which never have both; nor what has no layout.
+    """Which frames may name topics by name and id. ``_pair_program`` then decides by the layout."""
+    # Not Produce and Fetch, the bulk of the traffic, which never have both, and not messages without a layout.
     return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
 
 
 def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:
-    """The number of the name that stands in a register, for each record set; -1 for none."""
+    """The number of the name that stands in a register, for each record set. -1 for none."""
     offsets, lengths = value_column(sets, register), length_column(sets, register)
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 

@@ -169,7 +169,7 @@ def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _bytes(texts: pa.StringArray) -> pa.BinaryArray:
-    """Base64 as bytes; what is not base64 (``{"redacted": 7}``) as it is."""
+    """Base64 as bytes. Other text (``{"redacted": 7}``) stays as it is."""
     _valid, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return texts.cast(pa.binary())
