@@ -156,7 +156,7 @@ def _typed(folder: str) -> Callable[[bytes | None, bytes | None, Limits | None],
 
 
 def _with_members(name: str, value: dict[str, Any], limits: Limits | None) -> dict[str, Any]:
-    """What the members of a classic group told each other, where they are consumers (KIP-62) or workers of Connect."""
+    """What the members of a classic group sent each other, if they are consumers (KIP-62) or workers of Connect."""
     if name == "GroupMetadata":
         for member in value["members"]:
             for field, place in _MEMBER.items():

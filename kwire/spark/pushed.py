@@ -35,7 +35,7 @@ _YEARS: Final = range(1971, 2262)
 
 
 def narrowed(conditions: Iterable[Condition], only: Filter | None, table: Table) -> Filter | None:
-    """``only``, what the options want, with what ``conditions``, all of which have to hold, want besides."""
+    """``only``, the filter of the options, narrowed by ``conditions``. All of them must hold."""
     found = only or Filter()
     if not getattr(table, "filters", False):
         return only

@@ -89,8 +89,8 @@ _CALENDAR: Final = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/\
 
 
 def _warn_of_dates(of: Iterable[str], files: Sequence[File], sensor: Sensor) -> None:
-    """Warns where all sensors that were found are dates: connections end with the folder of a day then, and sensors
-    that share it are taken for one."""
+    """Warns if all sensors that were found are dates. Then connections end with the folder of a day, and sensors that
+    share it are taken for one."""
     if sensor is None or callable(sensor) or not files:
         return
     names = list(of)

@@ -91,7 +91,7 @@ class LackError(KwireError):
     """A file could not be read, and its bytes are not to blame."""
 
 
-# --- how it is told ---------------------------------------------------------------------------------------------------
+# --- how it is reported -----------------------------------------------------------------------------------------------
 
 _HIDES: Final = "SPARK_HIDE_TRACEBACK"
 """A variable of the environment by which PySpark leaves out the stack: it looks where it writes an error down."""
@@ -101,8 +101,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def plainly(function: _Function) -> _Function:
     """``function``, which Spark calls in one of its Python processes, with errors of kwire that Spark shows as a line.
 
-    The line is the error's own; another one says where it was raised. The process ends with the error, so that nothing
-    else is told without its stack. What is no ``KwireError`` is a bug, and keeps it.
+    The line is the error's own. Another one says where it was raised. The process ends with the error, so that nothing
+    else is reported without its stack. An error that is no ``KwireError`` is a bug, and keeps its stack.
     """
     if inspect.isgeneratorfunction(function):
 

@@ -208,7 +208,7 @@ class Committed:
         """What the responses of this window say, and those of later parts."""
 
     def begin(self, answers: pa.Table | None) -> None:
-        """Begins a capture, or a part of which later ones say this: a table of ``ANSWERS``."""
+        """Begins a capture, or a part. ``answers``: what later parts answer to it, a table of ``ANSWERS``."""
         answers = ANSWERS.empty_table() if answers is None else answers
         self._elsewhere = np.empty(answers.num_rows, _ANSWER)
         for name in ("connection", "id", "asked", "partition", "base"):
@@ -226,7 +226,7 @@ class Committed:
         self._sets = self._sets[self._sets["base"] == _WAITS]
 
     def enter(self, frames: Frames, sets: Array, of_job: Array) -> Array:
-        """Takes record sets, of which ``of_job`` are the frames: their numbers, ``NOTHING`` for those of responses."""
+        """Takes record sets of the frames ``of_job``. Gives their numbers, ``NOTHING`` for those of responses."""
         numbers = np.full(len(sets), NOTHING)
         asks = (frames["response"][of_job] == 0) & (value_column(sets, R_ACKS) != 0)
         asks = np.flatnonzero(asks & (frames["time"][of_job] != NO_TIME))
