@@ -1,17 +1,18 @@
 """Fragments of IP packets, joined before anything looks into them.
 
-Most captures have none, and pay nothing: ``tracking.tcp_segments`` stops in front of a fragment, and only then it is
-taken in (``put``). The fragment that completes a packet is replaced by it: its bytes are written behind those of the
-window, and it has the time and number of that fragment. In the place of the others nothing is left. A packet that was
-joined may be a fragment itself, of the packet inside of a tunnel: ``tcp_segments`` stops there once more.
+Most captures have none, and pay nothing. ``tracking.tcp_segments`` stops before a fragment, and only then the fragment
+is taken in (``put``). The fragment that completes a packet is replaced by it. The packet's bytes are written after
+those of the window, and it has the time and number of that fragment. In the place of the others nothing is left. A
+packet that was joined may be a fragment itself, of the packet inside of a tunnel: ``tcp_segments`` stops there once
+more.
 
 Rules kept here:
 
-- First come, first kept: a fragment that says the same again is passed over, one that says something else about bytes
-  that are there is left out. Bytes of two packets are never mixed as far as that can be told: a fragment that comes
+- First come, first kept. A fragment that says the same again is passed over. One that says something else about bytes
+  that are there is left out. Bytes of two packets are never mixed as far as that can be seen. A fragment that comes
   more than ``FARTHEST`` fragments or ``LONGEST_WAIT`` after the others belongs to another packet with the same number.
-- What waits is bounded, in time (of the packets), bytes and packets; what is given up is counted (``Count.FRAGMENT``),
-  and so is what still waits at the end.
+- Waiting fragments are bounded, in time (of the packets), bytes and packets. What is given up is counted
+  (``Count.FRAGMENT``), and so is what still waits at the end.
 - All of it is part of the state of a capture: windows do not matter, and nor does who reads them.
 
 Source: IPv4 RFC 791, IPv6 RFC 8200 (section 4.5); why old fragments are dangerous: RFC 4963.
@@ -69,7 +70,7 @@ class _Content(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    """The fragments of a packet so far. ``total``: its bytes behind the header, -1 while the last one is missing."""
+    """The fragments of a packet so far. ``total``: its bytes after the header, -1 while the last one is missing."""
 
     since: int
     latest: int
@@ -203,7 +204,7 @@ class Fragments:
         self.counts[Count.FRAGMENT] += len(waiting.parts)
 
     def state(self) -> dict[str, Any]:
-        """What waits, as JSON can hold it."""
+        """The waiting fragments, as JSON can hold them."""
         return {
             "seen": self._seen,
             "waiting": [

@@ -1,7 +1,7 @@
 """The frames that became complete with one part of a capture, as columns and one by one.
 
-``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column (a numpy array of int64,
-in the order of the frames), ``frames[i]`` one frame as Python values. Nobody else needs to know how the kernels keep
+``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column: a numpy array of int64,
+in the order of the frames. ``frames[i]`` is one frame as Python values. Nobody else needs to know how the kernels keep
 them; what each column holds is said by ``kwire.kernels.layouts.Frame``.
 
 Rules kept here:
@@ -67,8 +67,13 @@ REASONS: Final = {
 
 
 def _left_over(data: bytes, response: int, api: int, version: int) -> int:
-    """How many bytes follow the body of a frame; ``UNREADABLE``; ``NOT_SUPPORTED`` where there is no layout of its
-    version and need not be; 0 where there is none all the same, or no end of it."""
+    """How many bytes follow the body of a frame, or a word for why that is not known.
+
+    - ``UNREADABLE``: the body is not what its version says.
+
+    - ``NOT_SUPPORTED``: there is no layout of its version and need not be.
+    - 0: there is none all the same, or the layout has no end.
+    """
     try:
         if response:
             return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
@@ -83,7 +88,7 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
 
 _NO_ROWS: Final = np.zeros((0, 3), np.int64)
 _FIRST_ERRORS: Final = 64
-"""Errors of responses for which there is room at first."""
+"""Errors of responses for which the buffer has rows at first."""
 
 
 def sentence(reason: int, detail: int) -> str:
@@ -121,7 +126,7 @@ class Endpoint:
 class Frames:
     """The frames of a part of a capture, in order of time.
 
-    ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
+    ``data`` (uint8) has their bytes. Those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
     none, and are ``frames["seen"][i]``. A list of ``Frames`` therefore holds the whole capture.
     """
 
@@ -149,8 +154,10 @@ class Frames:
 
     @cached_property
     def left_over(self) -> Array:
-        """How many bytes follow the body of each frame, within it; ``UNREADABLE`` where it is not what its version
-        says, ``NOT_SUPPORTED`` where that is one of ApiVersions that is not known here, 0 where nothing can be said.
+        """How many bytes follow the body of each frame, within it.
+
+        ``UNREADABLE`` where the body is not what its version says. ``NOT_SUPPORTED`` where the version is one of
+        ApiVersions that is not known here. 0 where nothing can be said.
 
         Found when first asked for, since each body is read for it, by programs (``kwire.kernels.judging``). As Python
         they are slow, codecs are not. A body counts as odd where both say so: codecs read tagged fields as well.
@@ -193,8 +200,10 @@ class Frames:
 
     @cached_property
     def _judged(self) -> tuple[Array, Array, int]:
-        """What programs say follows each body, the errors in responses, both in one pass over the bytes, and how many
-        bodies are odd."""
+        """What programs say follows each body, and the errors in responses.
+
+        Both are found in one pass over the bytes. The third value is how many bodies are odd.
+        """
         return self._run_programs(self.table, np.empty((_FIRST_ERRORS, 3), np.int64))
 
     def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array, int]:
@@ -367,8 +376,10 @@ class Frame:
 
     @property
     def latency(self) -> int | None:
-        """Nanoseconds from the last byte of the request to the last byte of its response; None in requests, and where
-        one of them has no time."""
+        """Nanoseconds from the last byte of the request to the last byte of its response.
+
+        None in requests, and where one of the two has no time.
+        """
         return self._known("latency")
 
     @property

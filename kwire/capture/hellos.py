@@ -1,7 +1,7 @@
 """The hellos of TLS in a capture that is not decrypted: what they say in the clear.
 
-Strategy: of each direction that begins with a record of TLS that holds a hello, the bytes are collected until the hello
-is whole; both together tell the version, the cipher suite and the host that the client asked for. Where there is a key
+Strategy: if a direction begins with a TLS record that holds a hello, its bytes are collected until the hello is whole.
+Both hellos together give the version, the cipher suite and the host that the client asked for. Where there is a key
 log, ``kwire.capture.encrypted`` knows all that.
 
 Rules kept here:

@@ -1,8 +1,8 @@
 """Whether a saved state of a capture can be one: what ``Tracker.restore`` asks before it takes anything over.
 
-A state may have been stored, sent and put together by others, so it is input like any other: what is wrong with it is
-a ``CaptureError``. Kernels trust the numbers that they find in the tables of a capture, because they wrote them; here
-is where it is made sure that numbers from elsewhere are of the same kind.
+A state may have been stored, sent and put together by others, so it is input like any other. What is wrong with it is a
+``CaptureError``. Kernels trust the numbers in the tables of a capture, because they wrote them. This module makes sure
+that numbers from elsewhere are of the same kind.
 """
 
 from __future__ import annotations

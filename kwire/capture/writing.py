@@ -1,7 +1,7 @@
 """Captures that are written: pcapng, packet by packet, and which packets belong to which connection.
 
-``packets_of`` goes through a capture and gives the packets of some connections, by the numbers that a first pass over
-the same capture has given (``tables.reading.read`` with ``part=Part()``); ``PcapngWriter`` writes them.
+``packets_of`` goes through a capture and gives the packets of some connections. It takes the numbers that a first pass
+over the same capture has given (``tables.reading.read`` with ``part=Part()``). ``PcapngWriter`` writes the packets.
 
 Rules kept here:
 
@@ -35,8 +35,11 @@ _MOST: Final = (1 << 64) - 1
 
 
 class Raw(NamedTuple):
-    """A packet: time in nanoseconds since 1970 (None: the capture does not state it), what the capture has of it, its
-    size on the wire, its link type."""
+    """A packet.
+
+    Its fields: time in nanoseconds since 1970 (None: the capture does not state it), captured bytes, size on the wire,
+    link type.
+    """
 
     time: int | None
     data: bytes
@@ -86,8 +89,7 @@ class PcapngWriter:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._interfaces: dict[tuple[int, int], int] = {}
-        """The numbers of those of this section, by link type and by the bytes up to which packets are captured (0: all
-        of them)."""
+        """The numbers of those of this section, by link type and by snapshot length (0: all bytes)."""
         self.packets: int = 0
         file.write(_SECTION)
 
