@@ -70,7 +70,6 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
     """How many bytes follow the body of a frame, or a word for why that is not known.
 
     - ``UNREADABLE``: the body is not what its version says.
-
     - ``NOT_SUPPORTED``: there is no layout of its version and need not be.
     - 0: there is none all the same, or the layout has no end.
     """

@@ -35,7 +35,10 @@ def control_type_name(number: int) -> str:
 
 
 def control_type(key: bytes | None) -> str | None:
-    """The name of the control type in the ``key`` of a control record; None when the key is too short to have one."""
+    """The name of the control type in the ``key`` of a control record.
+
+    None when the key is too short to have one.
+    """
     if key is None or len(key) < _KEY.size:
         return None
     return control_type_name(_KEY.unpack_from(key)[1])

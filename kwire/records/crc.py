@@ -1,10 +1,10 @@
 """The two checksums of record sets.
 
 CRC-32 (the polynomial of zlib) protects each message of magic 0 and 1, from the magic byte to the end of the value.
-CRC-32C (Castagnoli) protects a record batch of magic 2, from its attributes to its end: partition leader epoch, base
-offset and length stand outside, because brokers rewrite them. Both are returned as unsigned 32-bit integers.
+CRC-32C (Castagnoli) protects a record batch of magic 2, from its attributes to its end. Partition leader epoch, base
+offset and length are outside, because brokers rewrite them. Both are returned as unsigned 32-bit integers.
 
-The columnar reader computes short ones in its kernels (``kwire.kernels.checksums``): a call from Python costs more than
+The columnar reader computes short ones in its kernels (``kwire.kernels.checksums``). A call from Python costs more than
 the checksum of a small batch.
 
 Source: Kafka protocol guide, "Record Batch" and "Old Message Format"; KIP-98 for CRC-32C.
