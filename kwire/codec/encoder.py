@@ -1,7 +1,7 @@
 """Turns a layout into the Python source of a flat encoder. ``kwire.codec.decoder`` says what makes such code fast.
 
-Where structs hold only numbers and arrays of numbers, the lengths of those arrays are remembered from the element
-before, and an element is one ``struct`` call.
+Where structs hold only numbers and arrays of numbers, an element is one ``struct`` call. The lengths of those arrays
+are remembered from the element before.
 """
 
 from __future__ import annotations

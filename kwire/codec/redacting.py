@@ -1,16 +1,16 @@
 """What of a message is not shown, and what stands in its place.
 
-The schema says which fields are secret (``model.Secret``); here is what that means for an object, for what ``to_dict``
-made of it, and for the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
+The schema says which fields are secret (``model.Secret``). This module applies that to an object, to the result of
+``to_dict``, and to the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
 ``to_dict`` and ``from_dict`` do not.
 
 - In place of a secret stands its size in bytes, ``{"redacted": 26}``: no digest, which could be guessed at.
 - Null and the empty value hold nothing, and stay.
-- Whether the value of a configuration entry is secret is said by the fields beside it (``kwire.schema.configs``),
-  whether a record set is, by its topic: the fields of the structs around a field count as well. A record set whose
-  topic is not known is not secret.
-- Tagged fields that no schema knows, of a struct that has secrets or holds such, are secret: a later version may have
-  put one there.
+- The fields beside a configuration entry say whether its value is secret (``kwire.schema.configs``). The topic says
+  whether a record set is. The fields of the structs around a field count as well. A record set whose topic is not known
+  is not secret.
+- If a struct has secrets or holds such, its tagged fields that no schema knows are secret: a later version may have put
+  one there.
 - Errors quote neither secrets nor what may hold some: ``quoted``.
 """
 
@@ -53,7 +53,7 @@ SIZE: Final = "bytes"
 """What stands in place of a record set that is left out, ``{"bytes": 13225}``, is named so."""
 
 _TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
-"""What may say of which topic a record set is."""
+"""What may say the topic of a record set."""
 
 Secrets = tuple[tuple[str, model.Secret, "type[WireStruct] | None"], ...]
 """The fields of a class that are secret, or structs with such: name, in which way, class of the struct."""
@@ -148,7 +148,7 @@ def _of_metadata(holder: object) -> bool:
 
 
 def _field(holder: object, name: str) -> Any:
-    # A dictionary is told at once, any other mapping is not.
+    # A dictionary is recognised at once, any other mapping is not.
     if isinstance(holder, (dict, Mapping)):
         return holder.get(name)
     return getattr(holder, name, None)
@@ -189,7 +189,9 @@ def is_left_out(value: object) -> bool:
 
 
 def quoted(value: object, secret: str = "") -> str:
-    """How an error speaks of a value that is not what it should be; ``secret``: of the field that it was given for.
+    """How an error speaks of a value that is not what it should be.
+
+    ``secret`` is that of the field which the value was given for.
 
     Numbers, and text and bytes of fields that are not secret, are quoted in short. Anything else may hold what must not
     be shown, and is named by its type.

@@ -3,8 +3,8 @@
     python -m kwire.codec.stubs            writes the stub
     python -m kwire.codec.stubs --check    fails when it is not what the schemas say (part of ``make check``)
 
-A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time: the same names, in the
-same order, with the same defaults. A field that may be null in some version is ``T | None``.
+A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time. Names, order and
+defaults are the same. A field that may be null in some version is ``T | None``.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """What a body is as JSON text, as programs that ``kwire.kernels.bodies`` runs: ``describe``, without the objects.
 
-A program is made of a layout and of all that ``kwire.protocol.describe`` does with a message: error codes by name, the
-group protocol decoded, secrets and record sets left out. Text and rows are those of ``describe``, character for
-character: tests hold the two together for every layout.
+A program is made of a layout and of all that ``kwire.protocol.describe`` does with a message. It names error codes,
+decodes the group protocol, and leaves out secrets and record sets. Text and rows are those of ``describe``, character
+for character: tests hold the two together for every layout.
 
 Rules kept here:
 
-- ``compile_text`` gives None for a message that is not worth a program (numbers with a fraction, ``Envelope``, a field
-  ``error_code`` of another type), and the kernel declines frames one by one: both go the way of ``describe``.
-- A record set of the metadata log is secret: a frame in which a topic has its name or id is declined, if it can hold
-  record sets.
+- ``compile_text`` gives None for a message that is not worth a program: numbers with a fraction, ``Envelope``, a field
+  ``error_code`` of another type. The kernel declines frames one by one. Both are then handled by ``describe``.
+- A record set of the metadata log is secret. If a frame can hold record sets, and a topic in it has the log's name or
+  id, the frame is declined.
 - ``typed`` is the text that becomes Arrow structs (``kwire.tables.typed``): each field has one type there, whatever it
   holds.
 """
@@ -50,8 +50,10 @@ assert METADATA_TOPIC_ID.int == 1
 
 @dataclass(frozen=True, slots=True)
 class TextProgram:
-    """A table of CODE, whose jumps count from its first row and whose text is in a pool, and how many places of tagged
-    fields it remembers."""
+    """A table of CODE, whose jumps count from its first row and whose text is in a pool.
+
+    Also: how many places of tagged fields it remembers.
+    """
 
     code: Any
     slots: int
@@ -304,7 +306,7 @@ class _Assembler:
             of=inner.versions.high,
             least=least,
         )
-        # Behind bytes that were not looked into, and behind those that were.
+        # After bytes that were not looked into, and after those that were.
         over = self.add(Write.JUMP)
         self._rows[begin][_TARGET] = len(self._rows)
         entries = [self.add(Write.JUMP) for _ in versions]

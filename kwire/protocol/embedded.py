@@ -62,7 +62,7 @@ _WITH_VERSION: Final = frozenset(("SubscriptionInfoData", "AssignmentInfoData"))
 """User data whose first field, an int32, is its version. Others are of the version that fits to the last byte."""
 
 _SAYS_ANOTHER_VERSION: Final = frozenset({SUBSCRIPTION})
-"""Messages of which some clients write an earlier version than they say."""
+"""Messages that some clients write in an earlier version than they say."""
 
 _ERROR, _ASSIGNOR_ERROR = "error_code", "assignor_error"
 

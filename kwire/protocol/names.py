@@ -14,8 +14,8 @@ Rules kept here:
 
 - A name is a name of its release: without one, it is that of today. Names that Kafka has given to one code only are
   accepted whatever the release.
-- Names of fields are those of 0.10.1 (``schemas/names.txt``, made of its classes by ``tests/kafka/names.py``), for the
-  versions that it has. Only names differ: ``from_dict(cls, to_dict(message, version))`` is the message.
+- Names of fields are those of 0.10.1, for the versions that it has. They are in ``schemas/names.txt``, made of its
+  classes by ``tests/kafka/names.py``. Only names differ: ``from_dict(cls, to_dict(message, version))`` is the message.
 
 Error codes and their names: the ``Errors`` of each release's kafka-clients, 0.8.2 to 4.4.
 """

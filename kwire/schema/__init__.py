@@ -1,7 +1,7 @@
 """Schemas: every message that kwire knows, as ``kwire.schema.model`` objects.
 
-The functions here ask one process-wide catalog: the built-in schema files, parsed file by file when first needed, and
-the folders that ``load_folder`` added. The format is described in ``schemas/README.md``.
+The functions here ask one catalog of the process. It has the built-in schema files, parsed file by file when first
+needed, and the folders that ``load_folder`` added. The format is described in ``schemas/README.md``.
 """
 
 from __future__ import annotations
