@@ -2,12 +2,12 @@
 
 Whoever else may write to a folder can put a pipe, a device or a link where a file was expected. Rules kept here:
 
-- What was found in a folder is read only if it is a regular file, perhaps behind a link: a pipe would never end, or
-  wait for somebody who writes to it. That is asked of the open file, so nobody can change it in between. What a user
-  has named (``named``) may be a pipe.
-- What is written is a new file under a name that nobody can guess; it takes the place of what has its name when it is
-  whole. A link there is replaced, not followed; so is a pipe. Only what stands in the system's own folders
-  (``/dev/stdout``, ``/dev/fd/63``, ``/dev/null``) is written to as it is.
+- A file that was found in a folder is read only if it is a regular file, perhaps through a link. A pipe would never
+  end, or wait for somebody who writes to it. That is asked of the open file, so nobody can change it in between. What a
+  user has named (``named``) may be a pipe.
+- Output is a new file under a name that nobody can guess. When it is whole, it takes the place of the file that has its
+  name. A link there is replaced, not followed; so is a pipe. Only what is in the system's own folders (``/dev/stdout``,
+  ``/dev/fd/63``, ``/dev/null``) is written to as it is.
 - On the way from a folder to a place below it no link is followed (``place``). Each folder is listed once, however many
   links lead to it (``below``).
 - Errors are ``OSError`` with the public name of the file (``kwire.naming``).
@@ -72,8 +72,10 @@ def create_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[tuple[Path, str]]:
-    """What to open in place of ``path``, and in which mode: a new file, which takes its name when the block has ended
-    well. Raises ``OSError``."""
+    """What to open in place of ``path``, and in which mode.
+
+    It is a new file, which takes its name when the block has ended well. Raises ``OSError``.
+    """
     final = Path(path)
     if _is_of_the_system(final):
         yield final, "w"

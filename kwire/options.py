@@ -10,8 +10,8 @@ An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Ev
 
 Rules kept here:
 
-- ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name, because
-  an option that is accepted and does nothing is a wrong answer.
+- ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name. An option
+  that is accepted and does nothing is a wrong answer.
 - An option for captures alone is refused where ``format`` is ``log``, and the other way round (``Option.form``).
 - Nothing here imports numpy, pyarrow, numba or pyspark.
 """
@@ -403,7 +403,10 @@ class CaptureOptions(StreamedOptions, ContentOptions, total=False):
 LEAST_SPLIT: Final = 1 << 20
 """Bytes of splits (``maxSplitBytes``), at least."""
 PARTITION: Final = 4 << 20
-"""Bytes of small files that are read by one task (``maxPartitionBytes``): so many take as long as a task costs."""
+"""Bytes of small files that are read by one task (``maxPartitionBytes``).
+
+Reading this many takes as long as a task costs.
+"""
 
 
 class FileOptions(TypedDict, total=False):

@@ -83,7 +83,7 @@ PLAIN: Final = Variant()
 
 
 class Frame(NamedTuple):
-    """What stands in front of a message, for code that reads and writes both.
+    """What comes before a message, for code that reads and writes both.
 
     ``constants`` are fields of the header that are the same in all its frames. ``told`` is what a frame as an object
     has beside ``header`` and ``body``. Up to ``most`` bytes nothing needs to be counted. The header has no tagged

@@ -23,7 +23,8 @@ NEEDED: Final = (*_PART, "direction", "error")
 
 
 class Accepted:
-    """Takes rows of requests and responses, batch by batch. ``columns``: those of what waits, ``NEEDED`` among them.
+    """Takes rows of requests and responses, batch by batch. ``columns``: those of the waiting rows, ``NEEDED`` among
+    them.
 
     ``patience``: how many rows may wait for longer than the next batch, the oldest of more count.
     """
@@ -51,7 +52,7 @@ class Accepted:
         asked = asked[at]
         order = np.arange(len(at))
         requests = rows.numbers(_REQUEST, at)
-        # An id is used again when it was answered: what stands behind its last response waits.
+        # An id is used again after its answer: the rows after its last response wait.
         answered = np.full(int(requests.max()) + 1, -1)
         answered[requests[~asked]] = order[~asked]
         waits = asked & (answered[requests] < order) & rows.valid("correlation_id")[at]

@@ -1,15 +1,15 @@
 """Which clients an upgrade of the brokers breaks: what ``kwire audit`` and ``kwire.spark.audit`` say.
 
 Strategy: a client is what comes from one host with the same client_ids and software. Its connections say which APIs it
-uses in which versions; ``kwire.versions`` says which of those brokers of a release serve. What it could use besides
-follows from what the broker announced: a client takes the newest version that both have, so one that took an older one
-than the broker's newest has no newer one.
+uses in which versions; ``kwire.versions`` says which of those brokers of a release serve. What else it could use
+follows from the broker's announcement. A client takes the newest version that both have. So a client that took an older
+one than the broker's newest has no newer one.
 
 Rules kept here:
 
 - A client is only cleared for what was seen: APIs that it did not use in the capture are not judged.
-- Where the traffic cannot tell, the verdict is ``unknown`` and says why: encrypted connections, or an old version that
-  was the newest of an old broker.
+- Where the traffic cannot show it, the verdict is ``unknown`` and says why: encrypted connections, or an old version
+  that was the newest of an old broker.
 - Brokers that talk to each other are clients too, but they are upgraded with the cluster: they are listed, not judged.
 """
 
@@ -150,7 +150,7 @@ class Client:
     connections: int = 0
     requests: int = 0
     encrypted: int = 0
-    """Connections of which nothing could be read."""
+    """Connections whose bytes could not be read."""
     uses: Sequence[Use] = ()
     formats: Mapping[tuple[str, int, str | None], int] = field(default_factory=lambda: _NONE)
     """Records by (``produce`` or ``fetch``, magic, compression)."""
@@ -333,7 +333,7 @@ class Auditor:
         self._formats.clear()
         made = [self._judged(one) for one in self._seen.values()]
         order = list(VERDICTS)
-        # One after the other, the last first: there may be very many, and a tuple for each takes as much as it does.
+        # One after the other, the last first: there may be very many. A tuple for each takes as much memory as it does.
         made.sort(key=lambda one: str(one.client_ids))
         made.sort(key=lambda one: one.host)
         made.sort(key=lambda one: -one.requests)

@@ -1,14 +1,14 @@
 """Who writes and who reads each topic: what ``kwire lineage`` says, as a table and as a graph.
 
 Strategy: Produce requests say who writes, Fetch and ShareFetch responses with records who reads. A Fetch request does
-not name a group: the groups of a client are those that it names elsewhere (joins, heartbeats, commits), from the same
+not name a group. The groups of a client are those that it names elsewhere (joins, heartbeats, commits), from the same
 host with the same client_id.
 
 Rules kept here:
 
 - A client reads a topic when it got records of it: who only asks for some has no edge. It writes what a broker did not
   refuse; a request whose response is not in the capture counts.
-- Followers that copy a topic are told apart by their client_id: ``replicates``.
+- Followers that copy a topic are recognised by their client_id: ``replicates``.
 - In a graph everything from a capture is a quoted label, never a name.
 """
 
@@ -56,8 +56,9 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """One row for each topic, role and client. ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests
-that write and responses that bring something, ``records`` and ``bytes`` what is in them (records of compressed messages
-of magic 0 and 1 are not counted)."""
+that write and responses that bring something. ``records`` and ``bytes`` are their contents. Records of compressed
+messages of magic 0 and 1 are not counted.
+"""
 
 ROLES: Final = ("writes", "reads", "replicates")
 _READS: Final = ("Fetch", "ShareFetch")
@@ -142,7 +143,8 @@ class Lineage:
             rest = Rows(self._written.waiting)
             self._sum(edges, rest, np.arange(rest.table.num_rows))
         made = list(edges.values())
-        # One after the other, the last first: there may be very many, and a tuple for each takes as much as the edge.
+        # One after the other, the last first: there may be very many. A tuple for each takes as much memory as the
+        # edge.
         made.sort(key=lambda one: one.client_id or "")
         made.sort(key=lambda one: one.client_host)
         made.sort(key=lambda one: ROLES.index(one.role))

@@ -1,13 +1,13 @@
 """What happens now: rates and latencies of the last seconds of a capture that grows. What ``kwire top`` shows.
 
-Strategy: sums are kept by second of the capture's clock and forgotten when they are older than the time that is looked
-at. Rules of ``findings`` that need neither the end of a connection nor single records look at everything, and what they
-find is told once.
+Strategy: sums are kept by second of the capture's clock. They are forgotten when they are older than the observed time.
+Some rules of ``findings`` need neither the end of a connection nor single records. They look at everything, and what
+they find is reported once.
 
 Rules kept here:
 
-- Memory is bounded: of a second at most ``MOST_KEYS`` APIs, topics and clients are told apart, of all seconds together
-  ``MOST_OF_ALL``, the rest are "others". Rules that remember more than ``MOST_KEPT`` things begin anew.
+- Memory is bounded. At most ``MOST_KEYS`` APIs, topics and clients of a second are distinguished, and ``MOST_OF_ALL``
+  of all seconds together. The rest are "others". Rules that remember more than ``MOST_KEPT`` things begin anew.
 - The clock is that of the capture. What comes late counts for its own second, if that is still looked at.
 """
 
@@ -143,8 +143,11 @@ class Live:
         return fresh
 
     def span(self, now: int | None = None) -> float:
-        """Seconds that ``rates`` and ``all`` look at: less than ``seconds`` where the capture has not so many yet. One
-        at least, so that a few frames at its beginning are no high rate."""
+        """Seconds that ``rates`` and ``all`` look at.
+
+        Less than ``seconds`` where the capture does not have that many yet. One at least, so that a few frames at its
+        beginning are no high rate.
+        """
         if self.first is None or self.last is None:
             return float(self.seconds)
         end = self.last if now is None else max(now, self.last)

@@ -1,12 +1,14 @@
-"""All that a report says of captures, added up in one pass: traffic, latencies, topics, clients, batches, errors, gaps,
-versions and groups, and the answers of ``audit``, ``findings`` and ``lineage``.
+"""All that a report says of captures, added up in one pass.
 
-Strategy: batches of five tables are reduced to what they have of each key first (``Rows.totals``), so that Python sees
-sums and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
+It has traffic, latencies, topics, clients, batches, errors, gaps, versions and groups. It also has the answers of
+``audit``, ``findings`` and ``lineage``.
+
+Strategy: batches of five tables are first reduced to what they have of each key (``Rows.totals``). So Python sees sums
+and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
 
 Rules kept here:
 
-- Totals are those of the tables: every row is counted once, in the row of a table that says so (``docs/answers.md``).
+- Totals are those of the tables. Every row is counted once, in the row of a table that says so (``docs/answers.md``).
 - What the tables do not know (records of compressed messages of magic 0 and 1, names of topics) is not guessed.
 - Texts are as the tables have them: whoever shows them escapes them.
 """
@@ -76,7 +78,7 @@ TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNE
 _AT_ONCE: Final = 1 << 16
 """Rows of a table that are added up together,"""
 _BYTES_AT_ONCE: Final = 8 << 20
-"""or so many bytes of them."""
+"""or this many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _READS: Final = ("Fetch", "ShareFetch")
@@ -139,7 +141,7 @@ class Overview:
         """By group, host and client_id: requests."""
         self.acks: Counter[int] = Counter()
         self._waits = Spans()
-        """By host and client_id: how long it was told to wait."""
+        """By host and client_id: how long brokers made it wait."""
         self.software: dict[tuple[str, str | None], str] = {}
         self.gaps: Top = Top(6)
         """By capture, connection and both ends: missing bytes, late and repeated segments, unanswered requests."""
@@ -179,7 +181,7 @@ class Overview:
             self._take(name)
 
     def finish(self) -> None:
-        """Adds up what waits."""
+        """Adds up the waiting batches."""
         for name in self._waiting:
             self._take(name)
 
@@ -411,7 +413,7 @@ class Overview:
         return found.at * width, (found.at + 1) * width, found
 
     def throttled(self, host: str, client: str | None) -> float | None:
-        """The milliseconds for which a client was told to wait, within the capture. None: it was not."""
+        """The milliseconds for which brokers made a client wait, within the capture. None: it was not."""
         between = self.clock.between()
         waited = self._waits.covered((host, client), between and between[1])
         return waited / 1000 if waited else None

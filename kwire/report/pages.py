@@ -3,7 +3,7 @@
 Rules kept here:
 
 - Everything from a capture is hostile text. It is made readable as on a terminal (``tables.showing.readable``), then
-  escaped, and it only ever stands between tags; what scripts are given stands in JSON that cannot end its element.
+  escaped. It only ever stands between tags. Data for scripts stand in JSON that cannot end its element.
 - The Content-Security-Policy allows the style sheets and scripts of the page by their digests and nothing else.
 """
 

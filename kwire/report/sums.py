@@ -4,7 +4,7 @@ Rules kept here:
 
 - Memory is bounded by constants of this module. What no longer fits is added up under "others", never forgotten: the
   sum over all keys is exact.
-- Nothing is sampled. A latency is known to 1 %, and a time to the width of its bucket; both follow from the traffic
+- Nothing is sampled. A latency is known to 1 %, and a time to the width of its bucket. Both follow from the traffic
   alone, not from how it is cut into batches.
 """
 
@@ -43,11 +43,14 @@ MOST_BUCKETS: Final = 600
 
 _FAR: Final = 366 * 86_400 * 1_000_000
 _FEW: Final = 0.1
-"""Of times that are a year away from the others and less than a tenth of all, nobody wants to see how far they are."""
+"""Times a year from the others, and less than a tenth of all, are left out.
+
+Nobody wants to see how far away they are.
+"""
 _FARTHER: Final = 20
 _DAY: Final = 86_400 * 1_000_000
 _FEWER: Final = 0.001
-"""Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
+"""So is one in a thousand that is a day away, and twenty times as far as all others are from each other."""
 
 
 UNDATED: Final = -(1 << 62)
@@ -80,8 +83,11 @@ def dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
-    """Where rows begin that differ from the one before in one of ``columns``: what is the same over many rows, as of
-    the records of a batch, is looked at once so. A null differs from everything."""
+    """Where rows begin that differ from the one before in one of ``columns``.
+
+    So a value that is the same over many rows, as of the records of a batch, is looked at once. A null differs from
+    everything.
+    """
     begins = np.zeros(table.num_rows, bool)
     begins[:1] = True
     for name in columns if table.num_rows > 1 else ():
@@ -96,7 +102,9 @@ def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
 
 
 class Top:
-    """Sums by key, of which at least the ``keep`` largest (by the first sum) are told apart at any time.
+    """Sums by key.
+
+    At least the ``keep`` largest (by the first sum) are distinguished at any time.
 
     ``others`` are the sums of those that are not, ``dropped`` how many keys they were: one that comes back is counted
     again.
@@ -162,7 +170,7 @@ class Spans:
         mine[1] = max(mine[1], end)
 
     def covered(self, key: Hashable, until: int | None = None) -> int:
-        """The time that is covered, without what lies behind ``until``."""
+        """The time that is covered, up to ``until``."""
         time, end = self._of.get(key, (0, 0))
         return time if until is None else max(0, time - max(0, end - until))
 
@@ -224,9 +232,9 @@ WAITING: Final = frozenset(("Fetch", "ShareFetch", "JoinGroup", "SyncGroup"))
 _SLOW: Final = 10
 """How many times as long as usual is slow,"""
 _SLOW_MS: Final = 100
-"""if it is so many milliseconds at least,"""
+"""if it is at least this many milliseconds,"""
 _SLOW_RESPONSES: Final = 5
-"""and of so many responses."""
+"""and of this many responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +276,8 @@ def slowest(slots: Mapping[int, Mapping[str, Latencies]], usual: Mapping[str, La
 class Clock:
     """Buckets of time that all timelines share. They become wider as there are more of them.
 
-    What counts is how many have something in them, so that a packet whose time is damaged does not make all others fall
-    into one bucket. Where the axis of a chart begins and ends is decided in the end (``range``).
+    Only buckets with something in them count. So a packet whose time is damaged does not make all others fall into one
+    bucket. Where the axis of a chart begins and ends is decided in the end (``range``).
     """
 
     def __init__(self, most: int = MOST_BUCKETS) -> None:
@@ -281,7 +289,10 @@ class Clock:
         self.width: int = WIDTHS[0]
 
     def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
-        """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""
+        """A new timeline with ``width`` sums by key.
+
+        The last ``largest`` sums are maxima.
+        """
         made = Timeline(width, largest, keep)
         self._lines.append(made)
         return made
@@ -373,8 +384,9 @@ class Clock:
 
 
 class Timeline:
-    """Sums by key and bucket. At most ``keep`` keys are told apart, the largest by their first sum; the others are
-    ``None`` together."""
+    """Sums by key and bucket. At most ``keep`` keys are distinguished, the largest by their first sum. The others are
+    ``None`` together.
+    """
 
     def __init__(self, width: int, largest: int, keep: int) -> None:
         self._sums = width - largest
@@ -406,7 +418,7 @@ class Timeline:
                 self._into(others, bucket, values)
 
     def keys(self) -> list[Any]:
-        """The keys that are told apart, the largest first."""
+        """The distinguished keys, the largest first."""
         order = ((sum(values[0] for values in line.values()), key) for key, line in self.of.items() if key is not None)
         return [key for _, key in sorted(order, key=lambda one: (-one[0], str(one[1])))]
 

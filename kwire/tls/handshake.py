@@ -1,7 +1,7 @@
 """What both ends of a TLS connection agreed on, and the keys that follow from it and from a key log: ``Handshake``.
 
-It is told of handshake messages (``client_hello``, ``server_hello``, ``key_exchange``) and asked for what opens
-records. Nothing of a handshake is verified: a key that is wrong opens nothing. Each key that is derived is paid for
+It gets handshake messages (``client_hello``, ``server_hello``, ``key_exchange``), and gives what opens records. Nothing
+of a handshake is verified: a key that is wrong opens nothing. Each key that is derived is paid for
 (``kwire.tls.allowance``).
 """
 
@@ -158,15 +158,19 @@ class Handshake:
             flight += message
 
     def key_exchange(self, body: bytes) -> None:
-        """A ClientKeyExchange, which ``collect`` has had: an encrypted premaster secret behind its length, with
-        RSA."""
+        """A ClientKeyExchange, which ``collect`` has had.
+
+        With RSA, it is an encrypted premaster secret after its length.
+        """
         self.premaster_name = body[2:10].ljust(8, b"\0")
 
     # -- keys
 
     def opener(self, end: int, phase: Phase, generation: int) -> Opener | None:
-        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates; None where there is
-        no secret, or nothing left to derive it with."""
+        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates.
+
+        None where there is no secret, or nothing left to derive it with.
+        """
         if self.hello is None or self.suite is None:
             return None
         secret = self._keys.secret(_LABELS[end][phase], self.hello.random)
@@ -222,8 +226,10 @@ class Handshake:
         return paid
 
     def guess(self, head: bytes, body: bytes) -> bool:
-        """Without a ServerHello: whether a suite of TLS 1.3 is found whose key opens this, the client's first sealed
-        record; the answer is made up accordingly."""
+        """Without a ServerHello: whether a suite of TLS 1.3 has a key that opens the first sealed record.
+
+        The record is the client's. The answer is made up accordingly.
+        """
         if self.hello is None or TLS13 not in self.hello.versions:
             return False
         for number in TLS13_SUITES:

@@ -1,6 +1,8 @@
-"""How records are sealed: keys out of secrets, plaintext out of records (RFC 8446, 5 and 7; RFC 5246, 6 and 8.1).
+"""How records are sealed: keys out of secrets, plaintext out of records.
 
-A secret becomes an ``Opener`` for one direction, whose ``open`` gives the plaintext of a record, or None where the
+Sources: RFC 8446, 5 and 7; RFC 5246, 6 and 8.1.
+
+A secret becomes an ``Opener`` for one direction. Its ``open`` gives the plaintext of a record. It gives None where the
 record was not sealed with this key and this sequence number. All that is supported is authenticated, so an answer is
 never a guess.
 
@@ -123,7 +125,10 @@ def _aead(suite: Suite, key: bytes) -> Callable[[bytes, Any, bytes], bytes]:
 
 
 class _Tls13:
-    """AEAD as TLS 1.3 uses it, and ChaCha20-Poly1305 as TLS 1.2 does: the nonce is the IV and the sequence number."""
+    """AEAD as TLS 1.3 uses it, and ChaCha20-Poly1305 as TLS 1.2 does.
+
+    The nonce is the IV and the sequence number.
+    """
 
     __slots__ = ("_decrypt", "_invalid", "_iv", "_least")
 

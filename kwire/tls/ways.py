@@ -39,7 +39,7 @@ class Way:
     def __init__(self) -> None:
         self.started: bool = False
         self.end: int = -1
-        """Who speaks: 0 the client, 1 the server, as hellos told."""
+        """Who speaks: 0 the client, 1 the server, as hellos showed."""
         self.pos: int = 0
         """Position in the stream of the first byte that is not dealt with."""
         self.held: bytearray = bytearray()

@@ -1,9 +1,9 @@
 """What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
 
-Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic
+Strategy: a rule reads some columns of some tables, batch by batch. It adds up what it needs by client, group or topic
 (``kwire.report.tallies``, which keeps columns), and says at the end what it found. What is done for single rows in
 Python is little. Rules stand by family in the modules of this package. What counts as too much stands beside them, in
-``Limits``, each with a default that the traffic of clients in their default settings does not reach.
+``Limits``. Each limit has a default that the traffic of clients in their default settings does not reach.
 
 Rules kept here:
 
@@ -158,8 +158,10 @@ class Finder:
                 rule.commits = commits
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
-        """How far what groups committed last is behind the end of the log, where both are known: group, topic,
-        partition, records."""
+        """How far the last commits of groups are from the end of the log, where both are known.
+
+        The columns are group, topic, partition, records.
+        """
         for rule in self._rules:
             if isinstance(rule, offsets.Lag):
                 yield from rule.lags()
@@ -181,7 +183,7 @@ class Finder:
                 rule.take(name, rows)
 
     def kept(self) -> int:
-        """How many things the rules remember, about: keys, rows and what waits."""
+        """How many things the rules remember, about: keys, rows and waiting rows."""
         return _kept(self._rules)
 
     def _take_software(self, rows: Rows) -> None:
@@ -202,8 +204,10 @@ class Finder:
 
 
 def _without_explained(found: list[Finding]) -> list[Finding]:
-    """Findings without those of which another one names the cause: it explains what began no earlier than a minute
-    before it, and ended no later than a minute after it."""
+    """Findings without those whose cause another one names.
+
+    A finding explains what began no earlier than a minute before it, and ended no later than a minute after it.
+    """
     causes: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
         for rule in RULES[one.rule].explains:

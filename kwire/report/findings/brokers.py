@@ -25,7 +25,7 @@ class Limits:
     stalled_seconds: float = 2.0
     """For how long a broker answered nobody,"""
     stalled_connections: int = 2
-    """while requests of so many connections waited that brokers answer at once."""
+    """while requests of this many connections waited that brokers answer at once."""
 
 
 _SLOT: Final = 250_000

@@ -170,8 +170,8 @@ class Clusters:
 class Committed:
     """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same.
 
-    What a response refuses was not committed. A request at the end of a batch waits for its response in the next one;
-    without a response there, or where none was captured, it counts. In a transaction it counts when that is committed,
+    What a response refuses was not committed. A request at the end of a batch waits for its response in the next one.
+    Without a response there, or where none was captured, it counts. In a transaction it counts when that is committed,
     and where the capture does not show how transactions of this client end.
     """
 

@@ -36,7 +36,7 @@ class Limits:
 
 
 class Errors(Rule[Limits]):
-    """Errors in responses: what clients are told, by kind."""
+    """Errors in responses to clients, by kind."""
 
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
@@ -84,7 +84,7 @@ class StaleLeaders(Errors):
 
 
 class Fenced(Errors):
-    """A producer was told that another has taken its place, or that it is not known."""
+    """A producer got the answer that another has taken its place, or that it is not known."""
 
     name = "fenced-producers"
     severity = "high"
@@ -205,8 +205,9 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "high", "it belongs to another cluster", "see the addresses that it was given (bootstrap.servers, quorum)",
     ),
 }  # fmt: skip
-"""Errors one of which is a finding: its severity, what it means, what to change. Clients do not meet them in ordinary
-life, and cannot mend them."""
+"""Errors that are findings, each with its severity, its meaning and what to change. Clients do not meet them in
+ordinary life, and cannot mend them.
+"""
 _RETRIED: Final = (
     "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
     "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",

@@ -35,7 +35,7 @@ class Limits:
     skew: float = 5.0
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
-    """of at least so many bytes, in four partitions or more."""
+    """of at least this many bytes, in four partitions or more."""
     large_requests: int = 950_000
     """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
 
