@@ -41,20 +41,21 @@ def size_of(text: str) -> int:
 class Limits:
     """What decoding may use. All sizes are in bytes.
 
-    ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
-    take a twelfth of it whatever its size, and beyond that 12 times its own bytes. Ordinary ones take 1 to 10 times.
-    For one entry of a record set, at most this many bytes of ``Record`` are made, whatever its size (200 bytes each).
-    The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions. ``text``: the most that
-    one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB. In the table ``records``, a capture may
-    have this much text of topic names that are longer than Kafka's may be. ``problems``: how many problems are
-    reported, 40,000. As objects they are those of one record set. As columns and tables they are all those of one
-    window of a capture or segment. The last one says how many more there were. ``decompressed``: the most that one
-    compressed batch or wrapper message may decompress to. The default, 32 MiB, is what a producer with default settings
-    may hold in memory for all its batches together (``buffer.memory``). ``total``: the most that all of them in one
-    call may decompress to together, 1 GiB. For a capture or segment it holds for the whole run. The run may decompress
-    32 times the bytes of its record sets on top, since captures can be long. ``nesting``: how many wrapper messages may
-    stand inside each other in message sets (magic 0 and 1). Kafka itself has not written more than one since 0.11. A
-    batch of magic 2 cannot be nested.
+    - ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
+      take a twelfth of it whatever its size, and beyond that 12 times its own bytes. Ordinary ones take 1 to 10 times.
+      For one entry of a record set, at most this many bytes of ``Record`` are made, whatever its size (200 bytes each).
+      The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
+    - ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB. In the table
+      ``records``, a capture may have this much text of topic names that are longer than Kafka's may be.
+    - ``problems``: how many problems are reported, 40,000. As objects they are those of one record set. As columns and
+      tables they are all those of one window of a capture or segment. The last one says how many more there were.
+    - ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
+      what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
+    - ``total``: the most that all of them in one call may decompress to together, 1 GiB. For a capture or segment it
+      holds for the whole run. The run may decompress 32 times the bytes of its record sets on top, since captures can
+      be long.
+    - ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1). Kafka itself
+      has not written more than one since 0.11. A batch of magic 2 cannot be nested.
     """
 
     decompressed: int = 32 << 20

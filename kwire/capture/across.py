@@ -99,11 +99,13 @@ EDGES: Final = pa.schema(
 )
 """What ``scan`` knows of a connection of one file.
 
-``ends``: what it is called in all files (``parts.ends``). ``began``: its first packet here was the SYN of the end that
-opens it. ``reset``: that packet was an RST, which belongs to no connection unless an earlier file has it. ``head``: its
-packets up to where its state had the digest ``agreed`` (null: no head was kept). ``a_seen`` and ``b_seen`` were the
-highest positions seen there of its streams, A to B and B to A (-1: none). The other columns are its state at the end of
-the file.
+- ``ends``: what it is called in all files (``parts.ends``).
+- ``began``: its first packet here was the SYN of the end that opens it.
+- ``reset``: that packet was an RST, which belongs to no connection unless an earlier file has it.
+- ``head``: its packets up to where its state had the digest ``agreed`` (null: no head was kept).
+- ``a_seen`` and ``b_seen`` were the highest positions seen there of its streams, A to B and B to A (-1: none).
+
+The other columns are its state at the end of the file.
 """
 
 

@@ -188,8 +188,9 @@ class _Connection:
         """Gives a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out
         now.
 
-        ``piece``: its order, its side and the other columns of ``_PIECE``. ``conn``: ``_CONN`` of the row of the
-        connection. ``told``: the rows of its streams as framing has them. They get where plaintext begins and ends.
+        - ``piece``: its order, its side and the other columns of ``_PIECE``.
+        - ``conn``: ``_CONN`` of the row of the connection.
+        - ``told``: the rows of its streams as framing has them. They get where plaintext begins and ends.
         """
         order, side, pos, length, off, time, clock = piece
         opener, opened, over = conn

@@ -31,14 +31,17 @@ Array = Any
 class Part:
     """A part of a whole, and what is known before it is read.
 
-    ``place``: which one, from 0; later parts have larger numbers. ``state``: the connections that came before and are
-    in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part.
-    None: all do, and nothing unfinished is reported. ``common``: what ``Tracker.common`` gives, of all parts before.
-    ``topics``: names of topics by id, to which the tables of this part add what they learn. ``memory``: what tables
-    remember of the parts before, likewise. ``split``: it is not a file but a piece of one, and the source has the bytes
-    from there on. ``answers``: what later parts answer to its requests, where a table is to know it
-    (``kwire.tables.committed.ANSWERS``). ``after``: this is another file of the part that the tracker has read so far.
-    Only the last file of a part has ``left``.
+    - ``place``: which one, from 0; later parts have larger numbers.
+    - ``state``: the connections that came before and are in this part again, as ``Tracker.save`` gives them.
+    - ``left``: the ``ends`` of those that go on in a later part. None: all do, and nothing unfinished is reported.
+    - ``common``: what ``Tracker.common`` gives, of all parts before.
+    - ``topics``: names of topics by id, to which the tables of this part add what they learn.
+    - ``memory``: what tables remember of the parts before, likewise.
+    - ``split``: it is not a file but a piece of one, and the source has the bytes from there on.
+    - ``answers``: what later parts answer to its requests, where a table is to know it
+      (``kwire.tables.committed.ANSWERS``).
+    - ``after``: this is another file of the part that the tracker has read so far. Only the last file of a part has
+      ``left``.
     """
 
     place: int = 0

@@ -85,9 +85,12 @@ class Source(Protocol):
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
-    ``name`` is what errors call the capture. ``keys`` are the secrets of its connections that speak TLS. ``part``: the
-    part of a whole that this is. ``account``: the tracker adds up what becomes of each byte. ``forgets``: it forgets
-    connections that are idle. ``options`` are those of ``kwire.options.StreamedOptions``.
+    - ``name`` is what errors call the capture.
+    - ``keys`` are the secrets of its connections that speak TLS.
+    - ``part``: the part of a whole that this is.
+    - ``account``: the tracker adds up what becomes of each byte.
+    - ``forgets``: it forgets connections that are idle.
+    - ``options`` are those of ``kwire.options.StreamedOptions``.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
     for what is no capture. A capture that is truncated or damaged raises it too, after the frames that stand before the

@@ -497,10 +497,12 @@ def to_record(
 ) -> Record:
     """The record that carries an event.
 
-    ``key`` is the record's key unless ``key_mapper`` finds one in the event (it works on a copy). ``magic`` is the
-    message format that the record will be written in. 0 and 1 have no headers, so only structured mode is left, and no
-    content type. ``headers``: other headers to add. ``attribute_headers``: structured mode, with the ``ce_`` headers of
-    binary mode beside it (section 3.3.3). ``timestamp``: of the record, in ms.
+    - ``key`` is the record's key unless ``key_mapper`` finds one in the event (it works on a copy).
+    - ``magic`` is the message format that the record will be written in. 0 and 1 have no headers, so only structured
+      mode is left, and no content type.
+    - ``headers``: other headers to add.
+    - ``attribute_headers``: structured mode, with the ``ce_`` headers of binary mode beside it (section 3.3.3).
+    - ``timestamp``: of the record, in ms.
 
     Raises ``EncodeError`` for an event that is not valid or that the mode cannot carry.
     """

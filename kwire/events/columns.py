@@ -194,9 +194,11 @@ def cloudevents(
 ) -> pa.Array:
     """The CloudEvents in records, as an array of ``CLOUDEVENT``; null for what is no CloudEvent.
 
-    ``headers``: ``list<struct<key: string, value: binary>>``. ``value``: binary. ``magic``: the message format as an
-    integer. None means that all records can have headers; a null element means the same for its record. ``limits``:
-    what an event in JSON may become.
+    - ``headers``: ``list<struct<key: string, value: binary>>``.
+    - ``value``: binary.
+    - ``magic``: the message format as an integer. None means that all records can have headers; a null element means
+      the same for its record.
+    - ``limits``: what an event in JSON may become.
     """
     found = _Headers(headers)
     content_type, times = found.column(ce.CONTENT_TYPE)

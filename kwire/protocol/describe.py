@@ -83,9 +83,10 @@ They are fields of the responses, of DescribeGroups, and of a protocol that Join
 class Shown:
     """What of a body is shown, and how.
 
-    ``secrets``: secrets too. ``payloads``: record sets as bytes, not their size. ``typed``: each field has one type
-    whatever it holds, as the columns of a table do. So bytes are not decoded. An error code without a name is text, and
-    so is the word in place of a secret.
+    - ``secrets``: secrets too.
+    - ``payloads``: record sets as bytes, not their size.
+    - ``typed``: each field has one type whatever it holds, as the columns of a table do. So bytes are not decoded. An
+      error code without a name is text, and so is the word in place of a secret.
     """
 
     secrets: bool = False

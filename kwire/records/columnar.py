@@ -85,10 +85,12 @@ class Group(NamedTuple):
 class Batches(NamedTuple):
     """The batches of some sets, and messages of magic 0 and 1, in their order: what ``decode_batches`` found.
 
-    ``headers``: a table of ``kwire.kernels.layouts.HEADER``, whose positions count in the buffer. ``set_index``: for
-    each row the record set that it is of. ``stored``: the bytes of its records as they are sent. ``unpacked``: their
-    bytes when they are decompressed. ``records``: how many the batch states. -1 where that is not known. ``problems``
-    is as in ``RecordColumns``.
+    - ``headers``: a table of ``kwire.kernels.layouts.HEADER``, whose positions count in the buffer.
+    - ``set_index``: for each row the record set that it is of.
+    - ``stored``: the bytes of its records as they are sent.
+    - ``unpacked``: their bytes when they are decompressed.
+    - ``records``: how many the batch states. -1 where that is not known.
+    - ``problems`` is as in ``RecordColumns``.
     """
 
     headers: Table
