@@ -49,7 +49,7 @@ from kwire.capture.links import named
 from kwire.capture.saved import check_common, check_connections, what_is_stated
 from kwire.capture.splits import Split
 from kwire.errors import CaptureError, MissingExtraError
-from kwire.kernels import framing, pairing, roles, streams, tracking
+from kwire.kernels import directions, framing, ordering, pairing, roles, streams, tracking
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
 from kwire.kernels.hashing import fresh_key
 from kwire.kernels.layouts import (
@@ -284,8 +284,11 @@ class Tracker:
         self._room: Array = np.zeros(1, ROOM)
         self._room["free"] = -1
         self._room["key_a"], self._room["key_b"] = fresh_key()
-        self._scratch = framing.Scratch(
-            np.zeros(2, framing.WAY), registers_of(1), np.zeros(MAX_DEPTH, np.int64), np.zeros((0, 3), np.int64)
+        self._scratch = directions.Scratch(
+            np.zeros(2, directions.DIRECTION),
+            registers_of(1),
+            np.zeros(MAX_DEPTH, np.int64),
+            np.zeros((0, 3), np.int64),
         )
         self._buffer: Array = np.empty(0, np.uint8)
         self._held: Array = np.empty(0, np.uint8)
@@ -387,7 +390,7 @@ class Tracker:
         ends = np.empty(packets + 2, np.int64)
         # Of many, a second table would take as much again: they are sorted where they are.
         copied = ROOMS.take(rows.nbytes if count < MANY_FRAMES else 0).view(FRAME)
-        if choose(0)(framing.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
+        if choose(0)(ordering.by_order)(rows, read, first_order, number, ends, at, place, in_order, copied):
             # By time is the same as by order, nearly always.
             if len(copied) < count:
                 rows = _in_order(rows, in_order)
@@ -614,7 +617,7 @@ class Tracker:
             )
             room["active"] = 0
             first = read
-            while not engine(framing.tell_the_rest)(ended, 2 * len(slots), self._now, rows):
+            while not engine(ordering.tell_the_rest)(ended, 2 * len(slots), self._now, rows):
                 rows = self._make_room(rows, engine)
             told = rows[first : room["frames"]]
             told["slot"] = slots[told["slot"]]
@@ -623,7 +626,7 @@ class Tracker:
             room["active"] = 0
             if self._encrypted is not None:
                 self._encrypted.forget_positions(self._known)
-            while not engine(framing.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
+            while not engine(ordering.tell_the_rest)(self._capture(), 2 * self._known.n_connections, self._now, rows):
                 rows = self._make_room(rows, engine)
         return rows[: room["frames"]], read
 
@@ -669,9 +672,9 @@ class Tracker:
                 for end, order in zip(ends, rows["settled_order"][told].tolist(), strict=True):
                     self._brokers[end] = min(order, self._brokers.get(end, order))
 
-    def _capture(self) -> framing.Capture:
+    def _capture(self) -> directions.Capture:
         names = self._client_ids
-        return framing.Capture(
+        return directions.Capture(
             self._known.connections,
             self._known.streams,
             self._waiting,

@@ -90,9 +90,9 @@ def _records() -> None:
 
     from kwire import log
     from kwire.kernels.engine import MACHINE
-    from kwire.kernels.framing import with_body_of
     from kwire.kernels.layouts import FRAME
     from kwire.kernels.names import NameTable, fill_lookup
+    from kwire.kernels.ordering import with_body_of
     from kwire.kernels.partitions import count_records, deliveries, int_lists
     from kwire.kernels.programs import JOB, ProgramSet, locate
     from kwire.kernels.records import uniform

@@ -17,7 +17,7 @@ from kwire.capture.compressed import decompressed
 from kwire.capture.magics import compression, is_capture
 from kwire.errors import CaptureError, KwireError
 from kwire.log.decided import InFolder
-from kwire.log.files import named, told
+from kwire.log.files import named, plain, told
 from kwire.log.files import what_else as what_else_by_name
 from kwire.opening import is_regular, open_file
 
@@ -41,7 +41,7 @@ def holds_segments(path: str) -> bool:
         with open_file(path) as file, decompressed(file) as stream:
             head = _head(stream)
             # No offset begins like a capture, but what is behind that may look like the rest of an entry.
-            return not is_capture(head) and compression(head) is None and log.is_segment(head, str(_plain(path)))
+            return not is_capture(head) and compression(head) is None and log.is_segment(head, plain(path))
     except (KwireError, OSError, EOFError):
         return False
 
@@ -52,12 +52,6 @@ def _head(stream: Any) -> bytes:
     while len(head) < _HEAD and (more := stream.read(_HEAD - len(head))):
         head += more
     return head
-
-
-def _plain(path: str | Path) -> Path:
-    """The name of what is compressed, without the end that says so."""
-    path = Path(path)
-    return path.with_suffix("") if path.suffix in (".gz", ".zst", ".bz2", ".lz4") else path
 
 
 def _compressed(path: Path) -> bool:
@@ -71,6 +65,10 @@ def _compressed(path: Path) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Decompressed(InFolder):
     """A folder in which segments may be compressed."""
+
+    def names(self) -> list[str]:
+        """The files in the folder. Raises ``OSError``."""
+        return [one.name for one in self.path.absolute().parent.iterdir() if is_regular(one)]
 
     def open(self, name: str) -> BinaryIO:
         """One of the files, decompressed. Raises ``OSError``."""
@@ -146,10 +144,10 @@ def decode(
 
 def _read(table: LogTable, segment: log.Segment, how: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The rows of a segment, which may be compressed."""
-    if not _compressed(segment.path):
-        yield from table.read(segment, **how)
-        return
     beside = {"beside": _Decompressed(segment.path)} if how.get("read_committed") else {}
+    if not _compressed(segment.path):
+        yield from table.read(segment, **how, **beside)
+        return
     with open_file(segment.path) as file, decompressed(file) as stream:
         yield from table.read(stream, name=segment, **how, **beside)
 

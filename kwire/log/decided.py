@@ -32,7 +32,7 @@ try:
 except ImportError as _missing:  # pragma: no cover - depends on the installation
     raise MissingExtraError("log segments", "capture") from _missing
 
-from kwire.log.files import has_segment_name
+from kwire.log.files import has_segment_name, plain
 from kwire.log.folders import aborted_of, producers_of
 from kwire.log.regions import headers_of, regions
 from kwire.opening import is_regular, open_file
@@ -77,8 +77,9 @@ class InFolder:
         return self.path.name
 
     def names(self) -> list[str]:
-        """The files in the folder. Raises ``OSError``."""
-        return [one.name for one in self.path.absolute().parent.iterdir() if is_regular(one)]
+        """The files in the folder that are not compressed. Raises ``OSError``."""
+        files = self.path.absolute().parent.iterdir()
+        return [one.name for one in files if is_regular(one) and plain(one.name) == one.name]
 
     def open(self, name: str) -> BinaryIO:
         """One of them. Raises ``OSError``."""
@@ -233,9 +234,13 @@ def decided(beside: Beside | None, stream: BinaryIO | None, base_offset: int | N
 
 def _later(names: list[str], base_offset: int) -> Iterator[str]:
     """The segments behind one, in order."""
-    for name in sorted(names):
-        if has_segment_name(name) and name.endswith(".log") and int(name[:20]) > base_offset:
-            yield name
+    by_offset = {}
+    for name in sorted(names, reverse=True):
+        # Compressed or not: where both are there, the plain one, which comes last.
+        segment = plain(name)
+        if has_segment_name(segment) and segment.endswith(".log") and int(name[:20]) > base_offset:
+            by_offset[segment] = name
+    yield from (by_offset[one] for one in sorted(by_offset))
 
 
 def _small(beside: Beside, name: str, names: list[str]) -> bytes | None:

@@ -24,14 +24,14 @@ from kwire.opening import is_regular, open_file
 from kwire.records.control import KRAFT_TYPES
 from kwire.records.reader import decode
 
-__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "told", "what_else"]
+__all__ = ["Segment", "find", "has_segment_name", "is_segment", "named", "plain", "told", "what_else"]
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 _LAST_OFFSET: Final = 2**63 - 1
 _LAST_PARTITION: Final = 2**31 - 1
 _SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log(?:\.deleted)?")
 _CHECKPOINT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
-_COMPRESSED: Final = re.compile(r"\.(?:gz|zst|bz2|lz4)")
+_COMPRESSED: Final = re.compile(r"\.(?:gz|zst|bz2|lz4)$")
 """Ends of names that compressing adds."""
 _HEAD: Final = 17
 """Bytes that tell a segment."""
@@ -152,13 +152,18 @@ def has_segment_name(name: str) -> bool:
     return _SEGMENT.fullmatch(name) is not None
 
 
+def plain(name: str) -> str:
+    """The name of what is compressed, without the end that says so (``.gz``, ``.zst``, ``.bz2``, ``.lz4``)."""
+    return _COMPRESSED.sub("", name)
+
+
 def named(path: Path, metadata: str | None = None) -> Segment:
     """What ``path`` and ``metadata``, the text of the ``partition.metadata`` beside it, say. Nothing is read. What is
     compressed is named as what it holds: ``<20 digits>.log.gz``.
 
     Checkpoints of the metadata log have a topic and a partition too, but no base offset: no index counts from theirs.
     """
-    name = path.name if _COMPRESSED.fullmatch(path.suffix) is None else path.stem
+    name = plain(path.name)
     found = _SEGMENT.fullmatch(name)
     if found and int(found["offset"]) > _LAST_OFFSET:
         found = None

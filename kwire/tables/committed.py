@@ -32,9 +32,9 @@ import pyarrow as pa
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
-from kwire.kernels.framing import with_body_of
 from kwire.kernels.layouts import ABSENT, NO_TIME
 from kwire.kernels.names import NameTable
+from kwire.kernels.ordering import with_body_of
 from kwire.kernels.programs import Program, compile_program, job_column, value_column
 from kwire.records.constants import CONSTANTS
 from kwire.schema.keys import ApiKey

@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from kwire import schema
 from kwire.capture.frames import Frames
 from kwire.kernels.engine import choose
-from kwire.kernels.framing import with_body_of
 from kwire.kernels.layouts import ABSENT, Status
+from kwire.kernels.ordering import with_body_of
 from kwire.kernels.partitions import NOT_ACQUIRED, deliveries
 from kwire.kernels.programs import Program, compile_program, job_column, length_column, value_column
 from kwire.limits import BEYOND

@@ -140,7 +140,7 @@ MUTANTS: Final = [
            "capture/test_other_protocols.py::test_acks_that_brokers_refuse_do_not_tell_and_are_rows_where_something_else_does"),
     Mutant("kernels/roles.py", "if (named or unanswered) and plausible_request", "if plausible_request",
            "capture/test_other_protocols.py::test_protocols_that_nobody_has_designed_have_no_good_frame"),
-    Mutant("kernels/framing.py", "    return int64(NO) if _is_no_answer", "    return int64(YES) if _is_no_answer",
+    Mutant("kernels/confirming.py", "    return int64(NO) if _is_no_answer", "    return int64(YES) if _is_no_answer",
            "capture/test_other_protocols.py::test_a_protocol_that_spells_a_request_at_the_address_of_a_broker"),
     Mutant("kernels/framing.py", "        if ready and asked.unsure == 0:", "        if ready:",
            "capture/test_recognised.py::test_an_answer_is_not_passed_over_while_its_request_is_unsure"),

@@ -46,17 +46,18 @@ class _Runs:
 
     def __init__(self) -> None:
         self._runs: list[Array] = []
-        self._many = 0
+        self.kept = 0
+        """How many runs it has in memory."""
 
     def add(self, slots: Array) -> None:
         """Takes slots: ascending, each once."""
         breaks = np.flatnonzero(np.diff(slots) > 1)
         begins, ends = np.append(slots[:1], slots[breaks + 1]), np.append(slots[breaks], slots[-1:])
         self._runs.append(np.stack([begins, ends]))
-        self._many += len(begins)
-        if self._many > 2 * _MOST_RUNS:
+        self.kept += len(begins)
+        if self.kept > 2 * _MOST_RUNS:
             self._runs = [self.all()[:, -_MOST_RUNS:]]
-            self._many = self._runs[0].shape[1]
+            self.kept = self._runs[0].shape[1]
 
     def all(self) -> Array:
         """The first and the last slot of each run, in order."""

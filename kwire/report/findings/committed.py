@@ -149,6 +149,7 @@ class Clusters:
 
     def __init__(self) -> None:
         self._ids: dict[Broker, str] = {}
+        self._names: set[str] = set()
 
     def take(self, rows: Rows) -> None:
         """Takes rows of ``calls``."""
@@ -160,11 +161,11 @@ class Clusters:
         for cluster, host, port in tuples(rows.part(columns, told)):
             if len(self._ids) < self._MOST:
                 self._ids[host, port] = cluster
+                self._names.add(cluster)
 
     def of(self, broker: Broker) -> Hashable:
         """The same for brokers of one cluster. Where there are several, one that says nothing stands alone."""
-        several = len(set(self._ids.values())) > 1
-        return self._ids.get(broker, broker) if several else None
+        return self._ids.get(broker, broker) if len(self._names) > 1 else None
 
 
 class Committed:

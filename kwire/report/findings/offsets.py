@@ -126,6 +126,11 @@ class _Course:
         self.width = 1
         self.of: dict[int, int] = {}
 
+    @property
+    def kept(self) -> int:
+        """How many values it has in memory."""
+        return len(self.of)
+
     def add(self, step: int, value: int) -> None:
         """Takes a value in a step of ten seconds."""
         at = step // self.width

@@ -160,6 +160,17 @@ def test_compressed_segments_are_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith(plain)
     assert cli.main(["decode", str(packed), "--read-committed", *args]) == 0
     assert [json.loads(line)["offset"] for line in capsys.readouterr().out.splitlines()] == [3]
+    # The transaction of another goes on in a later segment, compressed or not.
+    more = tmp_path / "other-0"
+    entries = log_of((7, "data", 2), (8, "data"), (7, "commit"), (8, "abort"))
+    for name in write(more, entries, [2, 3])[1:]:
+        packed_too = name.with_name(f"{name.name}{packed.suffix}")
+        packed_too.write_bytes(pa.Codec(codec).compress(name.read_bytes(), asbytes=True))
+        name.unlink()
+    assert cli.main(["decode", str(more / f"{0:020}.log"), "--read-committed", *args]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line)["offset"] for line in said.out.splitlines()] == [0, 1]
+    assert "left out" not in said.err
     assert cli.main(["decode", str(packed), "--check-indexes"]) == 2
     assert "decompress it" in capsys.readouterr().err
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ from kwire.kernels.engine import MACHINE, PYTHON, Engine, using
 from kwire.log.internal import decode_record
 from kwire.protocol.describe import describe, to_json, undescribe
 from kwire.protocol.embedded import ASSIGNMENT, SUBSCRIPTION, encode_embedded, member_bytes, member_data
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+COOPERATIVE = {"schema": "CooperativeStickyUserData", "version": 0, "generation": 0}
 
 
 def text(value: str) -> bytes:
@@ -229,3 +233,14 @@ def test_members_of_a_group_in_consumer_offsets(
     assert shown["subscription"] == member_data(SUBSCRIPTION, subscription, protocol_type, protocol)
     assert shown["assignment"] == member_data(ASSIGNMENT, assignment, protocol_type, protocol)
     assert isinstance(shown["assignment"], dict)
+
+
+def test_user_data_that_a_java_client_wrote() -> None:
+    """Consumers of Kafka 4.3 with ``cooperative-sticky`` behind ``range``."""
+    data = (GOLDEN / "kafka-4.3-kraft-java" / "clients.pcap").read_bytes()
+    with using(PYTHON):
+        rows = read(data, "messages", columns=["body"], apis=["JoinGroup"])
+    offered = [one for row in rows for one in json.loads(row["body"]).get("protocols", [])]
+    found = [one["metadata"]["user_data"] for one in offered if one["name"] == "cooperative-sticky"]
+    assert found
+    assert all(one | {"generation": 0} == COOPERATIVE for one in found)

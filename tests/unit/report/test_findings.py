@@ -724,6 +724,20 @@ def test_a_reset_says_where_the_consumer_goes_on() -> None:
     assert one.partition == 0
 
 
+def test_what_rules_remember_is_counted() -> None:
+    finder = Finder(["lag", "stalled-brokers"])
+    few = finder.kept()
+    for k in range(40):
+        finder.add(*rows("partitions", behind(10, every=0.0)))
+        finder.add(*rows("partitions", [{**watermark(k), "at": 10.0 * k}]))
+        finder.add(*rows("frames", waited(*quick(10.0 * k))))
+    # A value in each step of ten seconds, and a time in which the broker answered.
+    assert finder.kept() - few >= 80
+    for k in range(400):
+        finder.add(*rows("partitions", [{**watermark(k), "at": 10.0 * k}]))
+    assert finder.kept() - few <= 200
+
+
 def test_each_stall_of_a_broker_counts_once_however_many_wait() -> None:
     made = [*quick(0, 20, 40), *((0.1 + k / 10, 6.0, k) for k in range(5)), *((21.0, 25.0, k) for k in range(2))]
     (one,) = found("stalled-brokers", rows("frames", waited(*made)))
