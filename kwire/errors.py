@@ -182,7 +182,7 @@ _PACKAGES: Final = {"capture": ("numba", "llvmlite", "numpy", "pyarrow")}
 
 @contextmanager
 def needed(feature: str, extra: str) -> Iterator[None]:
-    """Lets an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
+    """Let an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -28,8 +28,10 @@ GROWTH: Final = 12
 
 
 def size_of(text: str) -> int:
-    """The number that a text says: ``64MiB``, ``100000``. Units are k, M, G (thousands), Ki, Mi and Gi, with or without
-    a B. Raises ``ValueError``."""
+    """The number that a text says: ``64MiB``, ``100000``.
+
+    Units are k, M, G (thousands), Ki, Mi and Gi, with or without a B. Raises ``ValueError``.
+    """
     digits = text.rstrip("BbiKkMmGg ")
     unit = text[len(digits) :].strip().lower().removesuffix("b")
     if unit not in _UNITS or not (digits.isascii() and digits.isdecimal()) or len(digits) > 18:

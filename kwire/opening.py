@@ -64,8 +64,10 @@ def is_regular(path: str | os.PathLike[str]) -> bool:
 
 
 def create_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """A new file, open for writing. Raises ``FileExistsError`` where anything has its name, even a link to nothing;
-    ``OSError``."""
+    """A new file, open for writing.
+
+    Raises ``FileExistsError`` where anything has its name, even a link to nothing; ``OSError``.
+    """
     with _public_errors():
         return open(path, "xb")  # noqa: PTH123
 
@@ -95,7 +97,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[tuple[Path, str]]:
 
 
 def place(source: str, root: str, below: str) -> None:
-    """Moves the file ``source`` to ``below``, a path in the folder ``root``. Makes the folders on the way.
+    """Move the file ``source`` to ``below``, a path in the folder ``root``. Makes the folders on the way.
 
     Raises ``OSError``, also for a link on the way.
     """
@@ -176,7 +178,7 @@ def _is_of_the_system(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _public_errors() -> Iterator[None]:
-    """Lets errors name a file without credentials."""
+    """Let errors name a file without credentials."""
     try:
         yield
     except OSError as error:

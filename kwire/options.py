@@ -583,8 +583,10 @@ PLACES: Final[Mapping[str, tuple[Any, ...]]] = {
     EXPORT: (*_FILES, TableOptions),
     CHUNKS: (ContentOptions,),
 }
-"""The entry points, and the groups of options that each takes. In Spark those of object stores
-(``kwire.spark.stores.NAMES``) act everywhere besides."""
+"""The entry points, and the groups of options that each takes.
+
+In Spark those of object stores (``kwire.spark.stores.NAMES``) act everywhere besides.
+"""
 
 
 def _declared(group: Any) -> dict[str, Option]:
@@ -671,7 +673,7 @@ def texts(options: Mapping[str, Any], place: str, more: Iterable[str] = ()) -> d
 
 
 def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = ()) -> None:
-    """Raises ``KwireError`` for an option that is not known, or does not act at the entry point ``place`` (None: any).
+    """Raise ``KwireError`` for an option that is not known, or does not act at the entry point ``place`` (None: any).
 
     ``more`` are options that act there and are not declared here: those of object stores.
     """
@@ -695,7 +697,7 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
 
 
 def check_form(names: Iterable[str], form: str) -> None:
-    """Raises ``KwireError`` for an option, whose name may be in small letters, that is for another ``format``."""
+    """Raise ``KwireError`` for an option, whose name may be in small letters, that is for another ``format``."""
     for one in names:
         name = _NAMED.get(one.lower(), one)
         option = OPTIONS.get(name)

@@ -52,7 +52,7 @@ class Balance:
     missing: int = 0
 
     def add(self, other: Balance) -> None:
-        """Adds what became of others."""
+        """Add what became of others."""
         for name in ("captured", "nowhere", "twice", "repeated", "missing"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for status, count in other.rows.items():
@@ -104,7 +104,7 @@ class Account:
         """Slots of connections in whose segments plaintext takes the place of ciphertext."""
 
     def packets(self, segments: Array, roles: Array) -> None:
-        """Takes the segments that the packets of a window brought; ``roles`` of all connections."""
+        """Take the segments that the packets of a window brought; ``roles`` of all connections."""
         for stream, rows in _by_stream(segments, roles):
             self._brought[stream] = self._brought.get(stream, 0) + int(rows["len"].sum())
             fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
@@ -122,13 +122,13 @@ class Account:
                 self._captured.pop(stream, None)
 
     def streams(self, segments: Array, roles: Array) -> None:
-        """Takes the segments that are read in a window: decrypted, and those that are held as well."""
+        """Take the segments that are read in a window: decrypted, and those that are held as well."""
         for stream, rows in _by_stream(segments, roles):
             fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
             self._captured[stream] = _union(self._captured.get(stream, _NONE), fresh)
 
     def frames(self, frames: Frames) -> None:
-        """Takes the rows of a window."""
+        """Take the rows of a window."""
         rows = np.flatnonzero((frames["begin"] != ABSENT) & (frames["end"] > frames["begin"]))
         begin, end = frames["begin"][rows], frames["end"][rows]
         stream = 2 * frames["slot"][rows] + (frames["client_side"][rows] ^ frames["response"][rows])

@@ -67,7 +67,10 @@ LONGEST_HEAD: Final = 1 << 20
 ENOUGH_HEAD: Final = LONGEST_HEAD >> 2
 """Bytes of packets after which a head may end within a response."""
 MOST_HEADS: Final = 64 << 20
-"""Bytes of the heads of all connections of a file. Beyond that none is kept, and files are read again where needed."""
+"""Bytes of the heads of all connections of a file.
+
+Beyond that none is kept, and files are read again where needed.
+"""
 
 _HEAD: Final = pa.list_(
     pa.field(
@@ -149,8 +152,9 @@ def scan(
     window: int = SCAN_WINDOW,
     split: Split | None = None,
 ) -> Scan:
-    """The edges of a part, which is read alone: files that follow each other, or a split of one. ``seen`` is called
-    with the frames of each window.
+    """The edges of a part, which is read alone: files that follow each other, or a split of one.
+
+    ``seen`` is called with the frames of each window.
 
     A file that is damaged or no capture at all has the edges of what stands before the damage.
     """
@@ -225,7 +229,7 @@ class _Heads:
         """Bytes of the packets of all of them."""
 
     def note(self, tracker: Tracker, frames: Frames) -> None:
-        """Takes in what a window had: new connections, packets of heads, and which heads end here."""
+        """Take in what a window had: new connections, packets of heads, and which heads end here."""
         window = tracker.window
         if window is None:
             return
@@ -255,7 +259,7 @@ class _Heads:
         self.agree(tracker, candidates[settled].tolist())
 
     def _begin(self, rows: Array, streams: Array) -> None:
-        """Adds the connections that the window began with."""
+        """Add the connections that the window began with."""
         first_new = len(self._of_slot)
         if first_new == len(rows):
             return
@@ -274,14 +278,14 @@ class _Heads:
             self.of[key] = head
 
     def _drop(self, slot: int) -> None:
-        """Keeps no head of a connection."""
+        """Keep no head of a connection."""
         head = self._of_slot[slot]
         self._size -= head.size
         head.packets, head.size = [], 0
         self.open.discard(slot)
 
     def _add(self, window: Packets) -> None:
-        """Adds the packets of a window to the heads that go on."""
+        """Add the packets of a window to the heads that go on."""
         is_open = np.zeros(len(self._of_slot), bool)
         is_open[list(self.open)] = True
         wanted = np.flatnonzero((window.slots >= 0) & is_open[window.slots])
@@ -459,9 +463,11 @@ class Chain:
         again: Callable[[], Iterable[Source]],
         split: Split | None = None,
     ) -> Link:
-        """Goes on to the next part. ``edges`` are those of its scan, or of some of its connections. ``common`` is what
-        is known at the end of all parts before it (empty: nothing). ``again`` opens its files one after the other.
-        ``split``: it is that of a file, which is opened there.
+        """Go on to the next part.
+
+        ``edges`` are those of its scan, or of some of its connections. ``common`` is what is known at the end of all
+        parts before it (empty: nothing). ``again`` opens its files one after the other. ``split``: it is that of a
+        file, which is opened there.
         """
         names = edges.column("ends").to_pylist()
         rows_of = {key: row for row, key in enumerate(self._place_of)}
@@ -708,8 +714,9 @@ def _has_ended(row: Mapping[str, Any]) -> bool:
 
 
 def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
-    """Whether a connection that begins with a SYN differs from the earlier one on its ports. See
-    ``tracking._begins_another``.
+    """Whether a connection that begins with a SYN differs from the earlier one on its ports.
+
+    See ``tracking._begins_another``.
     """
     start = edge["a_to_b"]["start"]
     a = [edge["connection"][f"a_{name}"] for name in ("high", "low", "port")]

@@ -38,12 +38,17 @@ def decompressed(source: Any) -> Any:
 
 
 class DamagedError(OSError):
-    """The bytes of a file are to blame: what is compressed is damaged, or the file has become shorter. Any other
-    ``OSError`` of a source speaks of the machine, or of the store that has the file."""
+    """The bytes of a file are to blame: what is compressed is damaged, or the file has become shorter.
+
+    Any other ``OSError`` of a source speaks of the machine, or of the store that has the file.
+    """
 
 
 class Around(io.RawIOBase):
-    """A stream made of another one, which is closed with it. Whoever derives from it says what ``read`` gives."""
+    """A stream made of another one, which is closed with it.
+
+    Whoever derives from it says what ``read`` gives.
+    """
 
     def __init__(self, source: Any) -> None:
         super().__init__()
@@ -64,7 +69,10 @@ class Around(io.RawIOBase):
 
 
 class Decompressed(Around):
-    """What ``source`` holds, decompressed. Reading raises ``DamagedError``, and what ``source`` raises as it is."""
+    """What ``source`` holds, decompressed.
+
+    Reading raises ``DamagedError``, and what ``source`` raises as it is.
+    """
 
     def __init__(self, source: Any, codec: str) -> None:
         import pyarrow as pa

@@ -100,7 +100,7 @@ class Container:
         """Sections, interfaces and secrets that were read: later packets depend on these."""
 
     def begin(self, head: bytes) -> int:
-        """Reads the file header and returns how many bytes it takes. Raises ``CaptureError``."""
+        """Read the file header and return how many bytes it takes. Raises ``CaptureError``."""
         if not head:
             raise CaptureError("the file is empty")
         magic = head[:4]
@@ -223,7 +223,7 @@ class Container:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where the container that gave ``state`` was; ``begin`` must not be called then."""
+        """Go on where the container that gave ``state`` was; ``begin`` must not be called then."""
         self.kind = state["kind"]
         self._little = state["little"]
         self._nano = state["nano"]
@@ -250,7 +250,7 @@ class Container:
         return pos, pos > first
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
-        """Reads a section header, interface description or block of secrets; its length, 0 if it is not complete."""
+        """Read a section header, interface description or block of secrets; its length, 0 if it is not complete."""
         head = bytes(buf[pos : min(end, pos + _LEAST_SECTION)])
         if len(head) < _LEAST_HEAD:
             return 0

@@ -73,7 +73,10 @@ _Why = tuple[Reason, int]
 
 
 class Window(NamedTuple):
-    """What a window has: see ``streams.place`` for the meaning of each. ``known`` is as tracking leaves it."""
+    """What a window has: see ``streams.place`` for the meaning of each.
+
+    ``known`` is as tracking leaves it.
+    """
 
     buf: Array
     segments: Array
@@ -109,8 +112,10 @@ class _Plaintext:
         self._parts: list[bytes] = []
 
     def add(self, stream: int, pos: int, length: int, data: bytes | None, when: tuple[int, int], order: int) -> None:
-        """A segment of ``length`` bytes; ``data`` None: they could not be read. ``when``: clock and time of the bytes
-        that made it readable."""
+        """A segment of ``length`` bytes; ``data`` None: they could not be read.
+
+        ``when``: clock and time of the bytes that made it readable.
+        """
         clock, time = when
         time = NO_TIME if time == ABSENT else time
         self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0))
@@ -173,7 +178,7 @@ class _Connection:
         """How many bytes of a connection with plaintext could not be read."""
 
     def follow(self, table: Array) -> None:
-        """Takes over what tracking has found out about its streams."""
+        """Take over what tracking has found out about its streams."""
         fresh = table[2 * self.slot : 2 * self.slot + 2]
         for name in ("reference", "start", "start_order"):
             self.rows[name] = fresh[name]
@@ -185,8 +190,7 @@ class _Connection:
     def take(
         self, piece: tuple[int, ...], conn: tuple[int, ...], told: Array, view: memoryview, out: _Plaintext
     ) -> _Why | None:
-        """Gives a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out
-        now.
+        """Give a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out now.
 
         - ``piece``: its order, its side and the other columns of ``_PIECE``.
         - ``conn``: ``_CONN`` of the row of the connection.
@@ -311,7 +315,7 @@ class _Placed(NamedTuple):
 
 
 def _placed(window: Window, n_held: int, slots: Array, table: Array) -> _Placed:
-    """Puts in order what a window has of the connections in ``slots``, with ``table`` for their streams."""
+    """Put in order what a window has of the connections in ``slots``, with ``table`` for their streams."""
     connections = window.known.connections.take(slots)
     # Here they are wanted, whatever they are to framing.
     connections["role"] = Role.UNKNOWN
@@ -327,8 +331,10 @@ def _placed(window: Window, n_held: int, slots: Array, table: Array) -> _Placed:
 
 
 class Encrypted:
-    """The connections of a capture that speak TLS, and their keys. Raises ``MissingExtraError`` without the extra
-    ``tls``."""
+    """The connections of a capture that speak TLS, and their keys.
+
+    Raises ``MissingExtraError`` without the extra ``tls``.
+    """
 
     def __init__(self, keys: KeyLog) -> None:
         Decryptor(keys)
@@ -436,7 +442,7 @@ class Encrypted:
         return found
 
     def _read(self, window: Window, n_held: int, slots: Array, out: _Plaintext) -> None:
-        """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
+        """Read what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
         known = window.known
         of = [self._of[slot] for slot in slots.tolist()]
         behind = window.first_order + len(window.clock)
@@ -491,7 +497,7 @@ class Encrypted:
         self._segments = kept
 
     def note_holes(self, known: Known) -> None:
-        """Says where the ciphertext has holes, after ``streams.place``, which sees none in plaintext.
+        """Say where the ciphertext has holes, after ``streams.place``, which sees none in plaintext.
 
         Tracking needs to know whether acknowledgements matter.
         """
@@ -508,7 +514,7 @@ class Encrypted:
         known.streams["acked"][own] = -1
 
     def explain(self, rows: Array) -> None:
-        """Says in the frames of encrypted connections why they are."""
+        """Say in the frames of encrypted connections why they are."""
         for k in np.flatnonzero(rows["status"] == Status.ENCRYPTED).tolist():
             # What did not begin with a hello was not looked at here.
             rows["reason"][k], rows["detail"][k] = self._reasons.get(int(rows["slot"][k]), (Reason.NO_HANDSHAKE, 0))
@@ -554,7 +560,7 @@ class Encrypted:
         }
 
     def restore(self, states: Mapping[int, str], known: Known, whole: bool) -> None:
-        """Takes over what ``state`` gave, as JSON by slot, before there was a window. Raises ``CaptureError``.
+        """Take over what ``state`` gave, as JSON by slot, before there was a window. Raises ``CaptureError``.
 
         What ``kwire.capture.saved`` looks at is not looked at again. Not ``whole``: packets are counted anew.
         """

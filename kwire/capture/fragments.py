@@ -59,7 +59,10 @@ Array = Any
 
 
 class _Content(NamedTuple):
-    """A fragment, read. ``head`` is what stands in front of the joined bytes: of the first fragment it is used."""
+    """A fragment, read.
+
+    ``head`` is what stands in front of the joined bytes: of the first fragment it is used.
+    """
 
     key: bytes
     at: int
@@ -70,7 +73,10 @@ class _Content(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    """The fragments of a packet so far. ``total``: its bytes after the header, -1 while the last one is missing."""
+    """The fragments of a packet so far.
+
+    ``total``: its bytes after the header, -1 while the last one is missing.
+    """
 
     since: int
     latest: int
@@ -105,7 +111,7 @@ class Fragments:
         return sum(len(one.parts) for one in self._waiting.values())
 
     def put(self, buf: Array, used: int, packets: Array, k: int, one: Fragment, now: int) -> tuple[Array, int]:
-        """Takes in a fragment, which packet ``k`` of a window is, and writes in its place what it completes.
+        """Take in a fragment, which packet ``k`` of a window is, and write in its place what it completes.
 
         ``used`` are the bytes of ``buf`` that are needed, ``now`` is the time at this packet, which never goes back.
         Returns the two, as they are then.
@@ -156,7 +162,7 @@ class Fragments:
         return _with_length(waiting.head, b"".join(waiting.parts))
 
     def _place(self, waiting: _Waiting, one: _Content) -> bool:
-        """Takes a fragment in, if it says nothing else than those that are there."""
+        """Take a fragment in, if it says nothing else than those that are there."""
         at, end = one.at, one.at + len(one.data)
         k = bisect_left(waiting.starts, at)
         if k < len(waiting.starts) and waiting.starts[k] == at and waiting.parts[k] == one.data:
@@ -182,7 +188,7 @@ class Fragments:
         return True
 
     def _forget(self, now: int) -> None:
-        """Gives up what has waited too long."""
+        """Give up what has waited too long."""
         while self._waiting:
             key = next(iter(self._waiting))
             if now - self._waiting[key].since <= LONGEST_WAIT:
@@ -218,7 +224,7 @@ class Fragments:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where the one that gave ``state`` was."""
+        """Go on where the one that gave ``state`` was."""
         self._seen = state["seen"]
         self._waiting = {}
         for key, since, latest, total, head, starts, parts in state["waiting"]:

@@ -183,7 +183,10 @@ class Frames:
     @cached_property
     def error_codes(self) -> tuple[Array, Array, Array]:
         """The errors that responses tell of: (which frames cannot be read to their end; of each error its frame and its
-        code). They are in the order of frames, and of each frame as they stand in it."""
+        code).
+
+        They are in the order of frames, and of each frame as they stand in it.
+        """
         if self._engine is MACHINE:
             found, errors, _ = self._judged
             return found < 0, job_column(errors), value_column(errors, 0)
@@ -237,7 +240,9 @@ class Frames:
 
     def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:
         """The columns of ``count`` frames from ``first`` on, or of those with the numbers ``which``, if there are any.
-        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave."""
+
+        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave.
+        """
         if len(met.ends) < 2 * len(self._connections) or len(met.clients) <= len(self._names):
             met = Met(np.full(2 * len(self._connections), -1, np.int32), np.full(len(self._names) + 1, -1, np.int32))
         made = columns_of(count)
@@ -398,8 +403,10 @@ class Frame:
 
     @cached_property
     def message(self) -> Request[Any] | Response[Any]:
-        """Header and body, decoded; bytes after the body are counted (``trailing``). Raises ``DecodeError``; also for a
-        response whose request is not known."""
+        """Header and body, decoded; bytes after the body are counted (``trailing``).
+
+        Raises ``DecodeError``; also for a response whose request is not known.
+        """
         if not self.is_response:
             return decode_request(self.data, trailing=True)
         key, version = self.api_key, self.api_version

@@ -36,10 +36,11 @@ WINDOW: Final = 8 << 20
 
 LEAST_WINDOW: Final = 2 << 20
 FRAMES_AT_ONCE: Final = 1000
-"""Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that. Each window costs some
-0.3 ms, and more for ``messages``. With large windows, the tables that many frames need are no longer in the caches when
-they are read. With 5,000 frames in a MiB, windows of 2 MiB take a sixth less time than those of 8 MiB. With 76 frames
-in a MiB they take a tenth more.
+"""Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that.
+
+Each window costs some 0.3 ms, and more for ``messages``. With large windows, the tables that many frames need are no
+longer in the caches when they are read. With 5,000 frames in a MiB, windows of 2 MiB take a sixth less time than those
+of 8 MiB. With 76 frames in a MiB they take a tenth more.
 """
 
 FIRST_WINDOW: Final = 256 << 10
@@ -175,7 +176,10 @@ class Reading:
         return None if self._broken is None else (self._bytes_read, said_of(self._broken))
 
     def notes(self) -> list[str]:
-        """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
+        """Sentences about what was left out, most important first; empty if nothing was.
+
+        Complete at the end only.
+        """
         return self.tracker.notes()
 
     def _read(self, size: int) -> bytes | memoryview:

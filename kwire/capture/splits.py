@@ -161,7 +161,9 @@ def _blocks(data: bytes, state: Mapping[str, Any]) -> tuple[Array, Array, int]:
 
 def _followed(headers: Array, nexts: Array, count: int) -> Array:
     """Where the chain that begins at each of ``headers`` leaves the first ``count`` positions; -1 where it comes to
-    nothing. ``nexts``: where the next header of each has to be.
+    nothing.
+
+    ``nexts``: where the next header of each has to be.
 
     Each step follows twice as many links as the one before. What is cut off at the end is not looked at: the chain has
     come as far as that.

@@ -86,8 +86,10 @@ Above this some are given up.
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
 IDLE: Final = 3 * 3600 * 1_000_000_000
-"""Nanoseconds of capture time without a packet after which a connection is given up in an endless capture. Brokers and
-clients close what is idle for ten minutes, and a host's keep-alives come every two hours."""
+"""Nanoseconds of capture time without a packet after which a connection is given up in an endless capture.
+
+Brokers and clients close what is idle for ten minutes, and a host's keep-alives come every two hours.
+"""
 LEAST_IDLE: Final = 1024
 """Connections that are given up at once, at least, and a quarter of all: the tables are written anew then."""
 PART_BITS: Final = 32
@@ -566,7 +568,7 @@ class Tracker:
         self._ending = np.zeros(0, np.int64)
 
     def _use_secrets(self) -> None:
-        """Uses the secrets that stand in the capture, where that can be done."""
+        """Use the secrets that stand in the capture, where that can be done."""
         try:
             self._encrypted = Encrypted(self._keys)
             # It knows connections by their slots.
@@ -631,8 +633,9 @@ class Tracker:
         return rows[: room["frames"]], read
 
     def _by_brokers(self, slots: Array) -> None:
-        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. What
-        they are was not known before this window.
+        """Take what is known of brokers to those connections of ``slots`` that are to the same host and port.
+
+        What they are was not known before this window.
 
         Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
         third has shown it itself, but later than the broker was known. Whether that was in one window must not count.
@@ -811,8 +814,10 @@ class Tracker:
         return not len(self._rest) and not self._container.told
 
     def take_over(self, common: Mapping[str, Any]) -> None:
-        """Takes over what earlier parts knew besides connections, as ``common`` gave it there. Raises ``CaptureError``
-        for what is none of it."""
+        """Take over what earlier parts knew besides connections, as ``common`` gave it there.
+
+        Raises ``CaptureError`` for what is none of it.
+        """
         check_common(common)
         self._now = max(self._now, common["now"])
         for end in common["brokers"]:
@@ -935,7 +940,7 @@ class Tracker:
         return None if state is None else json.dumps(state)
 
     def restore(self, saved: pa.Table) -> None:
-        """Takes over the state that ``save`` gave, before anything is fed.
+        """Take over the state that ``save`` gave, before anything is fed.
 
         A state of a whole capture makes this tracker go on where the other was. The chosen connections of one are known
         from the beginning. They come before the connections that this capture begins with, and are numbered anew.
@@ -1049,7 +1054,10 @@ def _distinct(numbers: Array) -> Array:
 
 
 def _by_time(rows: Array, place: Array) -> Array:
-    """The order by time of the rows ``place``. One without a time stands after those that were known before it."""
+    """The order by time of the rows ``place``.
+
+    One without a time stands after those that were known before it.
+    """
     times = rows["time"][place]
     unknown = times == NO_TIME
     if not unknown.any():

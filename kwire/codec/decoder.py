@@ -180,7 +180,7 @@ class _Decoder(Source):
             self.after = []
 
     def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
-        """Reads a length prefix into ``n``: the length itself, or in compact form the length + 1."""
+        """Read a length prefix into ``n``: the length itself, or in compact form the length + 1."""
         if type_.compact:
             self.fixed("B", "n")
             self.flush()
@@ -284,7 +284,7 @@ class _Decoder(Source):
                     self.add(f"{items}.append({item})")
 
     def count(self, element: model.PrimitiveLayout | model.StructLayout, least: str) -> None:
-        """Takes the elements of an array from what is left of the limit, if there are bytes enough for them."""
+        """Take the elements of an array from what is left of the limit, if there are bytes enough for them."""
         if element.min_size:
             # Exactly: what has too few bytes is not refused for its objects.
             self.add(f"if {least} > {plus(f'{self.end} - pos', -self.ahead)}: retry()")
@@ -334,7 +334,7 @@ class _Decoder(Source):
             self.settle()
 
     def fixed_elements(self, element: model.StructLayout, items: str, one: str, reader: str) -> None:
-        """Reads elements of one size, those from ``pos`` to ``e``."""
+        """Read elements of one size, those from ``pos`` to ``e``."""
         targets: list[str] = []
         inside: list[str] = []
         for field in element.fields:
@@ -375,7 +375,7 @@ class _Decoder(Source):
             self.add(f"if {items}: plain({site}, {items})")
 
     def guessed_element(self, element: model.StructLayout, one: str, shape: tuple[int, ...]) -> None:
-        """Reads an element as if its arrays had these lengths, and goes on to the next one if they have."""
+        """Read an element as if its arrays had these lengths, and go on to the next one if they have."""
         format_ = ""
         targets: list[str] = []
         checks: list[str] = []
@@ -452,7 +452,7 @@ class _Decoder(Source):
         self.struct(type_, one)
 
     def defaults(self, type_: model.StructLayout, one: str) -> None:
-        """Assigns what this version does not have: immutable values together, by value."""
+        """Assign what this version does not have: immutable values together, by value."""
         same: dict[str, list[str]] = {}
         cls = self.structs[type_.name]
         for field in type_.absent:
@@ -463,7 +463,7 @@ class _Decoder(Source):
     def default(
         self, field: model.Field | model.FieldLayout, cls: type[WireStruct], one: str, same: dict[str, list[str]]
     ) -> None:
-        """Assigns a default: fresh lists here, values that can be shared by way of ``same``."""
+        """Assign a default: fresh lists here, values that can be shared by way of ``same``."""
         expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
         if expression == "[]":
             self.add(f"{one}.{field.name} = []")
@@ -497,7 +497,7 @@ class _Decoder(Source):
             self.add(f"{one}.unknown_tagged_fields = None")
 
     def unknown(self, target: str) -> None:
-        """Reads the tagged section of a struct that knows no tags."""
+        """Read the tagged section of a struct that knows no tags."""
         if not self.counted:
             self.add(f"{target}, pos = unknown_tags(data, pos)")
             return

@@ -1,4 +1,6 @@
-"""Turns a layout into the Python source of a flat encoder. ``kwire.codec.decoder`` says what makes such code fast.
+"""Turns a layout into the Python source of a flat encoder.
+
+``kwire.codec.decoder`` says what makes such code fast.
 
 Where structs hold only numbers and arrays of numbers, an element is one ``struct`` call. The lengths of those arrays
 are remembered from the element before.
@@ -44,7 +46,7 @@ class _Encoder(Source):
             self.run = []
 
     def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
-        """Writes ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
+        """Write ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
         if not type_.compact:
             self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
             self.flush()

@@ -55,7 +55,7 @@ def _beyond(path: str, offset: int) -> None:
 
 
 def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
-    """Reads the tagged section of a struct that knows no tags.
+    """Read the tagged section of a struct that knows no tags.
 
     ``pos`` is after the first byte of its count.
     """

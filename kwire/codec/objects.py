@@ -320,8 +320,11 @@ def default_expression(field: model.Field | model.FieldLayout, namespace: dict[s
 
 
 def make_classes(message: model.Message) -> tuple[type[WireMessage], dict[str, type[WireStruct]]]:
-    """The class of ``message`` and those of its structs by name. Raises ``SchemaError`` before source is made of names
-    that the schema language does not have (a model can be made by hand)."""
+    """The class of ``message`` and those of its structs by name.
+
+    Raises ``SchemaError`` before source is made of names that the schema language does not have (a model can be made by
+    hand).
+    """
     check_generated(message)
     structs: dict[str, type[WireStruct]] = {}
     pending = dict(message.structs)

@@ -93,7 +93,10 @@ def hides_tags(kind: type[WireStruct]) -> bool:
 
 
 def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
-    """Replaces what is secret in ``values``, which ``to_dict`` of a ``kind`` gave. ``around``: the dicts around it."""
+    """Replace what is secret in ``values``, which ``to_dict`` of a ``kind`` gave.
+
+    ``around``: the dicts around it.
+    """
     inside = (*around, values)
     for name, secret, inner in kind.SECRET_FIELDS:
         value = values.get(name)

@@ -71,7 +71,10 @@ class Codec:
         raise NotImplementedError
 
     def encode(self, value: object) -> bytes:
-        """The canonical bytes of ``value``, or those that it keeps and that are still true. Raises ``EncodeError``."""
+        """The canonical bytes of ``value``, or those that it keeps and that are still true.
+
+        Raises ``EncodeError``.
+        """
         raise NotImplementedError
 
     def keeping(self, made: Any, read: bytes, behind: bytes = b"") -> Any:
@@ -85,7 +88,7 @@ class Codec:
         return spelling.keep(made, spelling.Spelling(self.version, canonical, read, behind))
 
     def _encode_kept(self, value: object) -> bytes:
-        """Encodes what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
+        """Encode what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
         if not isinstance(value, WireMessage) or value.__class__ is not message_class(self.message):
             given = type(value).__qualname__
             raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
@@ -387,7 +390,10 @@ def _structs(message: model.Message) -> dict[str, type[WireStruct]]:
 
 
 def codec(message: model.Message, version: int, implementation: Implementation = "compiled") -> Codec:
-    """The codec of ``message`` in ``version``. Raises ``UnsupportedVersionError``, which names the known range."""
+    """The codec of ``message`` in ``version``.
+
+    Raises ``UnsupportedVersionError``, which names the known range.
+    """
     found = _CODECS.get((id(message), version, implementation))
     if found is None:
         if version not in message.versions:

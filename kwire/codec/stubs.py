@@ -73,7 +73,10 @@ def _class(message: model.Message, name: str, fields: tuple[model.Field, ...], b
 
 
 def class_source(message: model.Message) -> Iterator[str]:
-    """The stub's lines about one message. Raises ``SchemaError`` for names that the schema language does not have."""
+    """The stub's lines about one message.
+
+    Raises ``SchemaError`` for names that the schema language does not have.
+    """
     check_generated(message)
     yield from _class(message, message.name, message.fields, "WireMessage", "")
 
@@ -87,7 +90,7 @@ def stub_source() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the stub; 1 when it was not current."""
+    """Write or check the stub; 1 when it was not current."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     path = Path(__file__).parent.parent / "messages.pyi"
     text = stub_source()

@@ -67,13 +67,13 @@ class _Reader:
         raise DecodeError(message, layout=self.label, path="".join(self.path), offset=offset)
 
     def charge(self, cost: int) -> None:
-        """Takes what is about to be made, from ``pos`` on, from what is left of the limit."""
+        """Take what is about to be made, from ``pos`` on, from what is left of the limit."""
         self.left -= cost
         if self.left < 0:
             raise costs.exceeded(self.limits, len(self.data), self.label, "".join(self.path), self.pos)
 
     def need(self, size: int, start: int) -> int:
-        """Moves over ``size`` bytes; where they begin."""
+        """Move over ``size`` bytes; where they begin."""
         pos = self.pos
         if size > self.limit - pos:
             left = max(self.limit - pos, 0)
@@ -203,7 +203,7 @@ def decode(
     whole: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[WireStruct, int]:
-    """Decodes ``data`` from ``pos``: the object and the position after it.
+    """Decode ``data`` from ``pos``: the object and the position after it.
 
     ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
     With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.

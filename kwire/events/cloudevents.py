@@ -98,8 +98,10 @@ REQUIRED: Final = ("id", "source", "type", "specversion")
 CORE: Final = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 
 COLUMNS: Final = (*CORE, "data", "extensions", "mode", "error")
-"""Columns of a table of events, in order. All are text but ``time`` (a timestamp), ``data`` (bytes) and ``extensions``
-(a map from name to canonical text)."""
+"""Columns of a table of events, in order.
+
+All are text but ``time`` (a timestamp), ``data`` (bytes) and ``extensions`` (a map from name to canonical text).
+"""
 
 NAME: Final = "[a-z0-9]+"
 TIMESTAMP: Final = (
@@ -163,7 +165,10 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 class UnknownFormatError(DecodeError):
-    """A structured event in an event format other than JSON. The record can be passed on as it is (section 3)."""
+    """A structured event in an event format other than JSON.
+
+    The record can be passed on as it is (section 3).
+    """
 
 
 @dataclass(slots=True)
@@ -224,7 +229,7 @@ def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2
 
 
 def read(headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS) -> Reading:
-    """Takes a record apart; never raises. ``magic`` is the record's message format.
+    """Take a record apart; never raises. ``magic`` is the record's message format.
 
     A structured event that might become more objects than ``limits`` allow is not read, and ``problems`` say so.
     """
@@ -586,7 +591,10 @@ class _Written:
 
 
 def canonical(name: str, value: object) -> str:
-    """The canonical text of an attribute (CloudEvents, type system). Raises ``EncodeError`` for other types."""
+    """The canonical text of an attribute (CloudEvents, type system).
+
+    Raises ``EncodeError`` for other types.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and value in INT32:
@@ -646,8 +654,10 @@ def json_bytes(data: Any) -> bytes:
 
 
 DEEPEST: Final = 500
-"""Arrays and objects inside each other in a JSON value. Where Python itself gives up depends on its version and on how
-deep the call is. A record that is an event in one place and none in another would be worse than a limit.
+"""Arrays and objects inside each other in a JSON value.
+
+Where Python itself gives up depends on its version and on how deep the call is. A record that is an event in one place
+and none in another would be worse than a limit.
 """
 
 
@@ -741,8 +751,9 @@ def instant(text: str) -> datetime | None:
 def row(
     headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, Any] | None:
-    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent. Never raises. ``limits`` as in
-    ``read``.
+    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent.
+
+    Never raises. ``limits`` as in ``read``.
 
     ``time`` is an aware datetime, ``data`` bytes (JSON data as text), ``extensions`` a dict of canonical texts. An
     event that is not valid has what could be read, and ``error``.

@@ -252,7 +252,10 @@ def cloudevents(
 
 
 def http_events(headers: pa.Array) -> int:
-    """How many records have headers of CloudEvents, as the HTTP binding spells them. Give it those that are none."""
+    """How many records have headers of CloudEvents, as the HTTP binding spells them.
+
+    Give it those that are none.
+    """
     found = _Headers(headers)
     spelled = found.which(ce.http_name)
     for at in np.flatnonzero(found.which(lambda name: name.lower() == ce.CONTENT_TYPE)).tolist():

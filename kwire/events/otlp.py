@@ -87,7 +87,7 @@ def metrics_data() -> Any:
 
 
 def _extend(file: Any) -> None:
-    """Adds the old fields to the description of ``metrics.proto``."""
+    """Add the old fields to the description of ``metrics.proto``."""
     known = {one.name: one for one in file.message_type}
     for name, fields in _FIELDS.items():
         message = known.get(name)

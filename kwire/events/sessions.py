@@ -80,7 +80,10 @@ FIRST: Final = 0.5
 MOST_REMEMBERED: Final = 16 << 20
 MOST_CONNECTIONS: Final = 65_536
 LONGEST_REQUESTED: Final = 64 << 10
-"""Bytes of the metrics that a subscription asks for: of a longer one nothing is remembered. A broker's has some 100."""
+"""Bytes of the metrics that a subscription asks for: of a longer one nothing is remembered.
+
+A broker's has some 100.
+"""
 
 _TIMES: Final = (-(1 << 63), (1 << 63) - 1)
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
@@ -127,7 +130,10 @@ class Recent(Generic[_V]):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a broker asked a client for. ``push_interval_ms`` is in milliseconds, ``telemetry_max_bytes`` in bytes."""
+    """What a broker asked a client for.
+
+    ``push_interval_ms`` is in milliseconds, ``telemetry_max_bytes`` in bytes.
+    """
 
     push_interval_ms: int
     requested_metrics: tuple[str, ...]
@@ -398,7 +404,7 @@ class Sessions:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
+        """Take over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
         for connection, held, told, interval, at_once in state["links"]:
             of = None if held is None else stored.instance(held)
             link = _Link(of, stored.optional(told, *_TIMES), stored.number(interval, *_INT32), stored.truth(at_once))

@@ -70,14 +70,18 @@ __all__ = [
 ]
 
 LARGEST_PUSH: Final = 8 << 20
-"""Bytes that the metrics of a push may decompress to. A broker takes 1 MiB as they are sent (``telemetry.max.bytes``).
-protobuf objects need up to 30 times as much memory as their bytes.
+"""Bytes that the metrics of a push may decompress to.
+
+A broker takes 1 MiB as they are sent (``telemetry.max.bytes``). protobuf objects need up to 30 times as much memory as
+their bytes.
 """
 MOST_PARTS: Final = 300_000
 """Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""
 LEAST_POINT: Final = 16
-"""Bytes of metrics for each data point, on average; the first 64 points are free of that. A time and a value alone take
-20 bytes."""
+"""Bytes of metrics for each data point, on average; the first 64 points are free of that.
+
+A time and a value alone take 20 bytes.
+"""
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
 
@@ -493,7 +497,7 @@ def _plain(value: Any, parts: _Parts) -> Any:
 
 
 def check_installed() -> None:
-    """Raises ``MissingExtraError`` without the extra ``events``: at once, and not with the first push."""
+    """Raise ``MissingExtraError`` without the extra ``events``: at once, and not with the first push."""
     _parse(b"")
 
 

@@ -133,14 +133,17 @@ class _Assembler:
         target: int = 0,
         slot: int = 0,
     ) -> int:
-        """Adds an instruction, with the text that was put before it; its number. The fields are those of ``CODE``."""
+        """Add an instruction, with the text that was put before it; its number.
+
+        The fields are those of ``CODE``.
+        """
         text = self._pool.add(self._pending) if self._pending else 0
         self._rows.append([op, text, len(self._pending), width, nullable, of, least, cost, free, target, slot])
         self._pending = b""
         return len(self._rows) - 1
 
     def _here(self, instruction: int) -> None:
-        """Lets an instruction jump to what is added next."""
+        """Let an instruction jump to what is added next."""
         if self._pending:
             self.add(Write.TEXT)
         self._rows[instruction][_TARGET] = len(self._rows)

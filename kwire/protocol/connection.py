@@ -214,8 +214,10 @@ class Connection:
         return len(self._waiting)
 
     def may_send(self) -> frozenset[int] | None:
-        """API keys that may be sent now: of requests for a client, of the next response for a broker. None: all of
-        them."""
+        """API keys that may be sent now: of requests for a client, of the next response for a broker.
+
+        None: all of them.
+        """
         if self._broken is not None or self.state in (State.FAILED, State.CLOSED):
             return frozenset()
         if self.role == "broker":
@@ -310,7 +312,7 @@ class Connection:
     # -- receiving
 
     def receive(self, data: bytes | bytearray | memoryview) -> Iterator[Event]:
-        """Takes the next bytes, and yields what came; no bytes say that the other side has closed the connection.
+        """Take the next bytes, and yield what came; no bytes say that the other side has closed the connection.
 
         The bytes are taken when this is called. What happens to the connection happens as the events are taken. So a
         broker can answer one request before the next. When the events come to it, it raises ``ProtocolError`` for a

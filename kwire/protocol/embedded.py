@@ -59,7 +59,10 @@ _BY_ASSIGNOR: Final = {
     (ASSIGNMENT, "stream"): "AssignmentInfoData",
 }
 _WITH_VERSION: Final = frozenset(("SubscriptionInfoData", "AssignmentInfoData"))
-"""User data whose first field, an int32, is its version. Others are of the version that fits to the last byte."""
+"""User data whose first field, an int32, is its version.
+
+Others are of the version that fits to the last byte.
+"""
 
 _SAYS_ANOTHER_VERSION: Final = frozenset({SUBSCRIPTION})
 """Messages that some clients write in an earlier version than they say."""

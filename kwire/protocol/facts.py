@@ -110,8 +110,10 @@ def _api_facts(keys: list[int]) -> Any:
 
 
 def _acks_programs() -> tuple[Any, Any, Any]:
-    """The programs that read acks of a Produce request: code, and the first instruction by version. And what stands in
-    front of it nearly always, by version."""
+    """The programs that read acks of a Produce request: code, and the first instruction by version.
+
+    And what stands in front of it nearly always, by version.
+    """
     produce = schema.request(ApiKey.PRODUCE)
     header = schema.message("RequestHeader")
     assert produce is not None

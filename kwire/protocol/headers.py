@@ -110,7 +110,10 @@ def _with_its_size(error: DecodeError, data: bytes) -> DecodeError:
 
 
 def _key_of(message: type[WireMessage], kind: str) -> int:
-    """The API key of a class of messages. Raises ``DecodeError`` where it is not the one that headers name."""
+    """The API key of a class of messages.
+
+    Raises ``DecodeError`` where it is not the one that headers name.
+    """
     found = getattr(message, "SCHEMA", None)
     key = None if found is None or found.kind != kind else found.api_key
     if key is None or (schema.request(key) if kind == "request" else schema.response(key)) is not found:
@@ -199,7 +202,9 @@ def decode_request(
     message: type[WireMessage] | None = None,
     preserve: bool = False,
 ) -> Request[Any]:
-    """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
+    """Decode a request frame (without its 4-byte size).
+
+    Offsets in errors count from the start of the frame.
 
     ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Bytes after the body are an error, unless they are
     allowed: ``trailing=True`` counts them in ``Request.trailing``. ``message``: the class that the body must have, as
@@ -251,7 +256,7 @@ def _request_in_steps(
 
 
 def _request_frame(message: Message, version: int) -> registry.FrameCodec | None:
-    """Reads and writes this request with its header; None where that is not one of Kafka's own."""
+    """Read and write this request with its header; None where that is not one of Kafka's own."""
     assert message.api_key is not None
     header = registry.codec(schema.message("RequestHeader"), request_header_version(message.api_key, version))
     fields = [one.name for one in header.layout.fields]
@@ -265,7 +270,7 @@ _HEADER_FIELDS: Final = ["request_api_key", "request_api_version", "correlation_
 
 
 def _response_frame(message: Message, version: int) -> registry.FrameCodec | None:
-    """Reads and writes this response with its header; None where that is not one of Kafka's own."""
+    """Read and write this response with its header; None where that is not one of Kafka's own."""
     assert message.api_key is not None
     header = registry.codec(schema.message("ResponseHeader"), response_header_version(message.api_key, version))
     if [one.name for one in header.layout.fields] != ["correlation_id"] or header.layout.tagged:
@@ -308,7 +313,7 @@ def decode_response(
     trailing: bool = False,
     preserve: bool = False,
 ) -> Response[Any]:
-    """Decodes a response frame (without its 4-byte size), given what its request asked for.
+    """Decode a response frame (without its 4-byte size), given what its request asked for.
 
     That is ``api_key`` and ``api_version``, or the class of the body in place of the key. An example is
     ``decode_response(frame, kwire.messages.MetadataResponse, 12)``; editors then know its fields. An ApiVersions answer
@@ -397,7 +402,10 @@ def decode_body(
 
 
 def encode_body(body: WireMessage, api_version: int, *, implementation: Implementation = "compiled") -> bytes:
-    """A message without a header, in one of its versions: what ``decode_body`` reads. Raises ``EncodeError``."""
+    """A message without a header, in one of its versions: what ``decode_body`` reads.
+
+    Raises ``EncodeError``.
+    """
     if not isinstance(body, WireMessage):
         raise EncodeError(f"expected a message, not {type(body).__qualname__}")
     return _for_encoding(body, api_version, implementation).encode(body)

@@ -101,7 +101,10 @@ def error_name(code: int, release: str | None = None) -> str | None:
 
 
 def error_code(name: str) -> ErrorCode:
-    """The code of a name of any time. Raises ``UnsupportedVersionError`` for a name that Kafka has not given."""
+    """The code of a name of any time.
+
+    Raises ``UnsupportedVersionError`` for a name that Kafka has not given.
+    """
     if name in ErrorCode.__members__:
         return ErrorCode[name]
     for code, (former, _) in FORMER_ERROR_NAMES.items():
@@ -130,7 +133,10 @@ def api_name(key: int, release: str | None = None) -> str | None:
 
 
 def api_key(name: str) -> int:
-    """The key of an API by a name of any time. Raises ``UnsupportedVersionError`` for one that Kafka has not given."""
+    """The key of an API by a name of any time.
+
+    Raises ``UnsupportedVersionError`` for one that Kafka has not given.
+    """
     for key, names in _FORMER_API_NAMES.items():
         if any(name == former for former, _ in names):
             return key

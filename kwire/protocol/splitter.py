@@ -52,7 +52,7 @@ class FrameSplitter:
         return len(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Takes the next bytes of the stream and yields the frames that are whole now, without their size.
+        """Take the next bytes of the stream and yield the frames that are whole now, without their size.
 
         The bytes are taken when this is called, whether or not the frames are collected. Raises ``LimitError`` for a
         size above the limit and ``DecodeError`` for a negative one, with the offset in the stream, after the frames
@@ -63,7 +63,7 @@ class FrameSplitter:
         return self._frames()
 
     def close(self) -> None:
-        """Says that the stream has ended. Raises ``DecodeError`` if it ended within a frame."""
+        """Say that the stream has ended. Raises ``DecodeError`` if it ended within a frame."""
         if self._broken is not None:
             raise self._broken
         if self._buffer:

@@ -14,7 +14,10 @@ import pyarrow as pa
 __all__ = ["DICTIONARY", "HEADERS", "POSITION", "RECORD_FIELDS", "SCHEMA", "TIMESTAMP", "dtype_of"]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-"""Every point in time. A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds)."""
+"""Every point in time.
+
+A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds).
+"""
 
 DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -64,5 +67,8 @@ It is the byte of the record set at which the record's batch starts.
 
 
 def dtype_of(type_: pa.DataType) -> Any:
-    """The dtype of numpy of a type of integers. Arrow's own ``to_pandas_dtype`` needs pandas, in some versions."""
+    """The dtype of numpy of a type of integers.
+
+    Arrow's own ``to_pandas_dtype`` needs pandas, in some versions.
+    """
     return np.dtype(str(type_))

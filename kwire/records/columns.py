@@ -53,8 +53,9 @@ NAMES: Final = tuple(SCHEMA.names)
 _NO_CONTROL: Final = -100_000
 GUESSED: Final = ["key", "header", "header_key", "header_value", "null_header_values"]
 MOST_ROWS_TOGETHER: Final = 1 << 25
-"""Rows of one batch where it cannot be cut. Columns stay below 2 GiB even with the longest text that is the same for
-all records.
+"""Rows of one batch where it cannot be cut.
+
+Columns stay below 2 GiB even with the longest text that is the same for all records.
 
 That text has 64 bytes; the words of this module have a quarter of that.
 """
@@ -106,7 +107,7 @@ class RecordReader:
         """Records that there can be."""
 
     def read(self) -> None:
-        """Reads the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
+        """Read the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
         body = sizes(self.table)
         size = int(body.sum()) + SLACK
         if size >= 1 << 31:

@@ -37,7 +37,10 @@ Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 CODECS: Final[tuple[Codec, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")
 _ZSTD: Final = CODECS.index("zstd")
-"""Codec names, by their number in the attributes of a batch or message (bits 0 to 2). 5 to 7 are not defined."""
+"""Codec names, by their number in the attributes of a batch or message (bits 0 to 2).
+
+5 to 7 are not defined.
+"""
 
 Data = bytes | bytearray | memoryview
 

@@ -276,7 +276,7 @@ class _Reader:
     def wrapper(
         self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int, right: bool
     ) -> None:
-        """Reads what a wrapper message holds into ``batch``, the outermost one.
+        """Read what a wrapper message holds into ``batch``, the outermost one.
 
         ``attributes`` and ``value`` are those of this wrapper. ``offset`` is its absolute offset. ``right``: whether
         its checksum and those of all around it match.
@@ -358,7 +358,10 @@ def _none(timestamp: int) -> int | None:
 
 
 def _varint(data: bytes, pos: int, end: int, most: int) -> tuple[int, int]:
-    """A zigzag varint of at most ``most`` bytes, and the position after it. Bits beyond 32 (or 64) are lost."""
+    """A zigzag varint of at most ``most`` bytes, and the position after it.
+
+    Bits beyond 32 (or 64) are lost.
+    """
     value = data[pos] if pos < end else 128
     if value < 128:
         return value >> 1 ^ -(value & 1), pos + 1

@@ -60,7 +60,7 @@ class Rooms(threading.local):
         return made[:size]
 
     def forget(self) -> None:
-        """Gives back what is kept. Called when a capture has ended: what is made of it all needs memory then."""
+        """Give back what is kept. Called when a capture has ended: what is made of it all needs memory then."""
         self._kept.clear()
 
 

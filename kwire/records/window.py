@@ -219,7 +219,7 @@ class Window:
         self._merge(tables, paths)
 
     def close(self) -> None:
-        """Gives the arena back. What was read does not refer to it."""
+        """Give the arena back. What was read does not refer to it."""
         if self.arena.size <= PerThread.KEPT:
             SCRATCH.arena = self.arena
 
@@ -261,7 +261,7 @@ class Window:
         self._last = max(self._last, (record_set, position - int(self.starts[record_set])))
 
     def told(self) -> None:
-        """Says how many problems there were beyond the limit, since this was asked before."""
+        """Say how many problems there were beyond the limit, since this was asked before."""
         if self._untold:
             text = f"{self._untold} more problems, up to here: {self.limits.said('problems')}"
             self.problems.append((*self._last, text))
@@ -319,7 +319,7 @@ class Window:
         return rows[~batches], starts[~batches], lengths[~batches]
 
     def _merge(self, tables: list[Table], paths: list[list[Ints]]) -> None:
-        """Puts the rows of all levels into one table, those of a wrapper in its place."""
+        """Put the rows of all levels into one table, those of a wrapper in its place."""
         if len(tables) == 1:
             self.table = tables[0]
             return

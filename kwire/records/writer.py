@@ -157,7 +157,7 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 
 
 def _check_types(records: list[Record]) -> None:
-    """Refuses records that are none, or whose fields are of a wrong type: text as a key, most of all.
+    """Refuse records that are none, or whose fields are of a wrong type: text as a key, most of all.
 
     That is asked when writing them has failed, since it takes as long as a part of that."""
     for index, one in enumerate(records):
@@ -189,7 +189,7 @@ def _refuse(path: str, expected: str, found: object) -> NoReturn:
 
 
 def _check_messages(batch: Batch) -> None:
-    """Refuses what messages cannot carry (``producer_id`` and its like came with KIP-98, headers with KIP-82)."""
+    """Refuse what messages cannot carry (``producer_id`` and its like came with KIP-98, headers with KIP-82)."""
     layout = f"message set magic {batch.magic}"
     if (batch.producer_id, batch.producer_epoch, batch.base_sequence) != (-1, -1, -1):
         raise EncodeError("messages have no producer id, epoch or sequence", layout=layout)

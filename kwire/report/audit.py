@@ -101,8 +101,11 @@ SCHEMA: Final = pa.schema(
         pa.field("advice", pa.string()),
     ]
 )
-"""One row per client. ``negotiates``: it asks brokers for their versions (ApiVersions). ``apis``: what it used, and in
-``served`` what the target release serves of that API (null: nothing)."""
+"""One row per client.
+
+``negotiates``: it asks brokers for their versions (ApiVersions). ``apis``: what it used, and in ``served`` what the
+target release serves of that API (null: nothing).
+"""
 
 _BROKERS_ONLY: Final = frozenset(
     (
@@ -126,7 +129,10 @@ _NONE: Final[Mapping[Any, int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An API in a version, as a client used it. ``served``: the versions that the target release serves, as text."""
+    """An API in a version, as a client used it.
+
+    ``served``: the versions that the target release serves, as text.
+    """
 
     api_key: int
     api_version: int
@@ -262,12 +268,12 @@ class Auditor:
         self._shared: dict[Any, Any] = {}
 
     def add_connections(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
+        """Take rows of ``connections`` that have the columns ``CONNECTIONS``."""
         for row in dicts(pa.table(batch.select(list(CONNECTIONS)))):
             self._add(row)
 
     def add_records(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Takes rows of ``records`` that have the columns ``RECORDS``."""
+        """Take rows of ``records`` that have the columns ``RECORDS``."""
         table = pa.table(batch.select(list(RECORDS))) if isinstance(batch, pa.RecordBatch) else batch
         # Records of a batch are alike: what is the same is counted by its length.
         keys = ["capture", "connection", "source", "magic", "compression"]
@@ -283,7 +289,7 @@ class Auditor:
     def add_format(
         self, connection: tuple[str, int], source: str, magic: int, compression: str | None, records: int
     ) -> None:
-        """Takes a number of records of one format, of the connection with this capture and number."""
+        """Take a number of records of one format, of the connection with this capture and number."""
         self.formats[source, magic, compression] += records
         of = self._formats.setdefault(connection, {})
         form = (source, magic, compression)

@@ -55,9 +55,11 @@ SCHEMA: Final = pa.schema(
         pa.field("last_seen", TIMESTAMP),
     ]
 )
-"""One row for each topic, role and client. ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests
-that write and responses that bring something. ``records`` and ``bytes`` are their contents. Records of compressed
-messages of magic 0 and 1 are not counted.
+"""One row for each topic, role and client.
+
+``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests that write and responses that bring
+something. ``records`` and ``bytes`` are their contents. Records of compressed messages of magic 0 and 1 are not
+counted.
 """
 
 ROLES: Final = ("writes", "reads", "replicates")
@@ -69,8 +71,10 @@ _Key = tuple[str, str, str, str | None]
 
 @dataclass(slots=True)
 class Edge:
-    """A client that writes, reads or replicates a topic. Times are microseconds since 1970; LATEST and UNDATED where
-    the capture states none."""
+    """A client that writes, reads or replicates a topic.
+
+    Times are microseconds since 1970; LATEST and UNDATED where the capture states none.
+    """
 
     topic: str
     role: str
@@ -85,7 +89,10 @@ class Edge:
 
 
 class Lineage:
-    """Takes batches of the tables of ``TABLES`` and gives edges. It keeps one for each topic, role and client."""
+    """Takes batches of the tables of ``TABLES`` and gives edges.
+
+    It keeps one for each topic, role and client.
+    """
 
     def __init__(self) -> None:
         self._edges: dict[_Key, Edge] = {}
@@ -93,7 +100,7 @@ class Lineage:
         self._written = Accepted(TABLES["partitions"], _PATIENCE)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         self.add_rows(name, rows_of(name, [batch]))
 
     def add_rows(self, name: str, rows: Rows) -> None:

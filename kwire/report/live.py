@@ -1,4 +1,6 @@
-"""What happens now: rates and latencies of the last seconds of a capture that grows. What ``kwire top`` shows.
+"""What happens now: rates and latencies of the last seconds of a capture that grows.
+
+What ``kwire top`` shows.
 
 Strategy: sums are kept by second of the capture's clock. They are forgotten when they are older than the observed time.
 Some rules of ``findings`` need neither the end of a connection nor single records. They look at everything, and what
@@ -73,7 +75,7 @@ class Rates:
     latencies: Latencies = field(default_factory=Latencies)
 
     def add(self, other: Rates) -> None:
-        """Takes all that another one has."""
+        """Take all that another one has."""
         self.requests += other.requests
         self.responses += other.responses
         self.bytes += other.bytes
@@ -114,7 +116,7 @@ class Live:
         self._slow: Slow | None = None
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         rows = rows_of(name, [batch])
         if name in self._needed:
             self._finder.add_rows(name, rows)
@@ -167,8 +169,10 @@ class Live:
         return found if found is not None and (slow is None or found.slow > slow.slow) else slow
 
     def rates(self, kind: str, now: int | None = None) -> list[tuple[Any, Rates]]:
-        """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first. ``now``: the
-        time of the capture, in microseconds; by default the latest that was seen."""
+        """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first.
+
+        ``now``: the time of the capture, in microseconds; by default the latest that was seen.
+        """
         sums: dict[Any, Rates] = {}
         for one in self._recent(now):
             for (of, key), rates in one.items():

@@ -172,7 +172,7 @@ class Overview:
         }
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
+        """Take rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
         waiting = self._waiting.setdefault(name, _Waiting())
         waiting.batches.append(batch)
         waiting.rows += batch.num_rows
@@ -181,7 +181,7 @@ class Overview:
             self._take(name)
 
     def finish(self) -> None:
-        """Adds up the waiting batches."""
+        """Add up the waiting batches."""
         for name in self._waiting:
             self._take(name)
 
@@ -303,7 +303,7 @@ class Overview:
         self._batches(written[known], records[known], batches[known], self.fills)
 
     def _batches(self, written: Array, amounts: Array, batches: Array, counted: Counter[tuple[str, int]]) -> None:
-        """Counts batches by what they have on average."""
+        """Count batches by what they have on average."""
         some = batches > 0
         powers = np.floor(np.log2(np.maximum(amounts[some] / batches[some], 1))).astype(np.int64)
         for wrote, way in enumerate(_WAYS):

@@ -129,7 +129,7 @@ class Spans:
         self._waiting: dict[tuple[str, int, int | None], Exchange] = {}
 
     def add(self, name: str, batch: pa.RecordBatch) -> Iterator[Exchange]:
-        """Takes rows of the table ``name``."""
+        """Take rows of the table ``name``."""
         table = pa.Table.from_batches([batch])
         if name == "records":
             self._records(table)

@@ -61,7 +61,10 @@ _NO_BUCKET: Final = UNDATED
 
 
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
+    """The rows of a table as tuples, made as they are asked for.
+
+    Equal texts of keys that are kept are one object.
+    """
     for first in range(0, table.num_rows, ROWS_AT_ONCE):
         yield from zip(*map(_values, table.slice(first, ROWS_AT_ONCE).columns), strict=True)
 
@@ -119,7 +122,7 @@ class Top:
         self.dropped: int = 0
 
     def add(self, key: Hashable, *values: int) -> None:
-        """Adds to the sums of ``key``."""
+        """Add to the sums of ``key``."""
         mine = self.sums.get(key)
         if mine is None:
             self.sums[key] = list(values)
@@ -162,7 +165,7 @@ class Spans:
         """By key: the time that is covered, and when the last span ends."""
 
     def add(self, key: Hashable, begin: int, end: int) -> None:
-        """Takes a span."""
+        """Take a span."""
         if len(self._of) >= self._most and key not in self._of:
             key = None
         mine = self._of.setdefault(key, [0, begin])
@@ -200,19 +203,21 @@ class Latencies:
         self.most: float = 0.0
 
     def add(self, step: int, count: int, most: float = 0.0) -> None:
-        """Takes ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
+        """Take ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
         self.steps[step] = self.steps.get(step, 0) + count
         self.count += count
         self.most = max(self.most, most)
 
     def merge(self, other: Latencies) -> None:
-        """Takes all that another one has."""
+        """Take all that another one has."""
         for step, count in other.steps.items():
             self.add(step, count)
         self.most = max(self.most, other.most)
 
     def quantile(self, part: float, per_step: int = 1) -> float | None:
-        """The latency in milliseconds that ``part`` of all are not above (nearest rank), to 1 %. None: there is none.
+        """The latency in milliseconds that ``part`` of all are not above (nearest rank), to 1 %.
+
+        None: there is none.
 
         ``per_step``: how many steps were taken for one.
         """
@@ -250,7 +255,9 @@ class Slow:
 
 def slowest(slots: Mapping[int, Mapping[str, Latencies]], usual: Mapping[str, Latencies]) -> Slow | None:
     """The slot with most slow responses, if most of its responses are slow: for their API, and not on purpose.
-    ``slots`` are the latencies by API, ``usual`` those of the whole time."""
+
+    ``slots`` are the latencies by API, ``usual`` those of the whole time.
+    """
     medians = {api: one.quantile(0.5) or 0.0 for api, one in usual.items()}
     best: Slow | None = None
     for at, apis in slots.items():
@@ -362,8 +369,10 @@ class Clock:
                 return order[low : high + 1]
 
     def range(self) -> range:
-        """The buckets from the first to the last time, without what is far from all others. Widens them where these are
-        too many."""
+        """The buckets from the first to the last time, without what is far from all others.
+
+        It widens them where these are too many.
+        """
         while True:
             kept = self._kept()
             if not kept:
@@ -384,8 +393,9 @@ class Clock:
 
 
 class Timeline:
-    """Sums by key and bucket. At most ``keep`` keys are distinguished, the largest by their first sum. The others are
-    ``None`` together.
+    """Sums by key and bucket.
+
+    At most ``keep`` keys are distinguished, the largest by their first sum. The others are ``None`` together.
     """
 
     def __init__(self, width: int, largest: int, keep: int) -> None:
@@ -394,7 +404,7 @@ class Timeline:
         self.of: dict[Any, dict[int, list[int]]] = {}
 
     def add(self, key: Hashable, bucket: int, *values: int) -> None:
-        """Adds to the sums of a bucket."""
+        """Add to the sums of a bucket."""
         line = self.of.get(key)
         if line is None:
             if len(self.of) >= 4 * self._keep:
@@ -423,7 +433,7 @@ class Timeline:
         return [key for _, key in sorted(order, key=lambda one: (-one[0], str(one[1])))]
 
     def merge(self, times: int) -> None:
-        """Makes one bucket of each ``times`` of them."""
+        """Make one bucket of each ``times`` of them."""
         for key, line in self.of.items():
             wider: dict[int, list[int]] = {}
             for bucket, values in line.items():

@@ -70,7 +70,10 @@ Where = tuple[str, int, int | None]
 
 
 class Rows:
-    """A batch of a table, and what rules ask of it: which rows, and columns as numbers. Row numbers are arrays."""
+    """A batch of a table, and what rules ask of it: which rows, and columns as numbers.
+
+    Row numbers are arrays.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -260,8 +263,11 @@ class Behind(Rows):
 
 
 def rows_of(name: str, batches: Sequence[pa.RecordBatch]) -> Rows:
-    """Batches of a table together. In ``partitions`` a topic whose name is not known has its id; ``connections`` have
-    ``client_id``, the first of theirs."""
+    """Batches of a table together.
+
+    In ``partitions`` a topic whose name is not known has its id; ``connections`` have ``client_id``, the first of
+    theirs.
+    """
     table = pa.Table.from_batches(batches)
     if len(batches) > 1:
         table = table.unify_dictionaries().combine_chunks()
@@ -382,7 +388,7 @@ class Tally:
     steps: dict[int, int] = field(default_factory=dict)
 
     def join(self, other: Tally) -> None:
-        """Takes what another one has."""
+        """Take what another one has."""
         self.count += other.count
         self.amount += other.amount
         if other.first is not None and other.last is not None:
@@ -441,7 +447,10 @@ def _joined(pieces: Sequence[_Piece]) -> _Piece:
 
 
 class Tallies:
-    """Tallies by ``keys``, columns of the tables that are added. ``largest``: an amount is the largest and no sum."""
+    """Tallies by ``keys``, columns of the tables that are added.
+
+    ``largest``: an amount is the largest and no sum.
+    """
 
     def __init__(self, *keys: str, largest: bool = False) -> None:
         self._keys = keys
@@ -518,7 +527,7 @@ class Tallies:
         return np.array(known, np.int32)[of]
 
     def _settle(self) -> None:
-        """Makes one row of all that have the same key and step, but for those that are evidence."""
+        """Make one row of all that have the same key and step, but for those that are evidence."""
         if not self._waiting:
             return
         whole = _joined(self._pieces)

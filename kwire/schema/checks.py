@@ -78,13 +78,18 @@ LONGEST_NAME: Final = 100
 LONGEST_TEXT: Final = 1_000
 """Characters of a default that is a string."""
 MOST_FIELDS: Final = 1_000
-"""Fields of a message, those of a struct counted wherever the struct is used. Kafka's largest message has 100.
+"""Fields of a message, those of a struct counted wherever the struct is used.
+
+Kafka's largest message has 100.
 
 Layouts and generated source hold a struct's fields once for each use. Structs that use each other twice would double
 them with every level.
 """
 MOST_LEVELS: Final = 8
-"""Structs inside of each other. Kafka's deepest message has 5. Python nests no more than 20 loops, two a level."""
+"""Structs inside of each other.
+
+Kafka's deepest message has 5. Python nests no more than 20 loops, two a level.
+"""
 MOST_TAG: Final = 2**31 - 1
 
 _FIELD: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -118,13 +123,13 @@ def struct_ref(one: Field) -> StructRef | None:
 
 
 def check(message: Message) -> None:
-    """Raises ``SchemaError`` for the first inconsistency of ``message``."""
+    """Raise ``SchemaError`` for the first inconsistency of ``message``."""
     check_generated(message)
     _Checks(message).run()
 
 
 def check_generated(message: Message) -> None:
-    """Raises ``SchemaError`` for a name, type, tag or default that generated source must not hold."""
+    """Raise ``SchemaError`` for a name, type, tag or default that generated source must not hold."""
     _class_name(message, "message", message.name, message.line)
     _fields_generated(message, message.fields)
     for name, struct in message.structs.items():

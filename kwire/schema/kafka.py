@@ -320,7 +320,7 @@ class _Definition:
         return self.range(one.get("versions", one.get("taggedVersions")), f"versions of {one.get('name')}")
 
     def gather(self, fields: list[Any], path: str, depth: int) -> None:
-        """Notes the fields of each struct that is defined where it is used, and checks all names."""
+        """Note the fields of each struct that is defined where it is used, and check all names."""
         for index, one in enumerate(fields):
             here = f"{path}.fields[{index}]"
             self.known(one, _FIELD_KEYS, "a field")
@@ -336,7 +336,7 @@ class _Definition:
                 self.gather(body, here, depth + 1)
 
     def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
-        """Notes the versions in which anything refers to a struct."""
+        """Note the versions in which anything refers to a struct."""
         for one in fields:
             self.count += 1
             if self.count > MOST_FIELDS:

@@ -132,7 +132,7 @@ class Catalog:
     # -- loading
 
     def load_folder(self, path: str | Path) -> list[Message]:
-        """Parses every ``*.kwire`` file below ``path`` and adds its messages; nothing is added when one is wrong.
+        """Parse every ``*.kwire`` file below ``path`` and add its messages; nothing is added when one is wrong.
 
         Raises ``SchemaError``, also when the folder or a message in it does not exist or exists twice.
         """

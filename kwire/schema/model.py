@@ -69,7 +69,9 @@ PRIMITIVES: Final = frozenset({*FIXED_SIZES, "string", "bytes", "records"})
 Kind = Literal["request", "response", "header", "data"]
 
 Secret = Literal["", "always", "config", "frame", "topic"]
-"""Whether what a field holds is not to be shown: passwords, tokens, keys. Decoding and encoding do not ask.
+"""Whether what a field holds is not to be shown: passwords, tokens, keys.
+
+Decoding and encoding do not ask.
 
 Which kind of secret a field is:
 
@@ -136,7 +138,10 @@ class Array:
 
 Type = Primitive | StructRef | Array
 Default = None | bool | int | float | str | bytes
-"""Scalar default as written. Struct defaults are ``None`` or all-defaults; array defaults are ``None`` or empty."""
+"""Scalar default as written.
+
+Struct defaults are ``None`` or all-defaults; array defaults are ``None`` or empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveLayout:
-    """A primitive as it is encoded in one version. ``compact``: length + 1 as an unsigned varint (KIP-482)."""
+    """A primitive as it is encoded in one version.
+
+    ``compact``: length + 1 as an unsigned varint (KIP-482).
+    """
 
     name: str
     compact: bool

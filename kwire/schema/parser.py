@@ -69,7 +69,7 @@ _NOTE: Final = re.compile(r"v(\d{1,5})\s+(\S.*)$")
 
 
 def parse(text: str, file: str = "<schema>") -> list[Message]:
-    """Parses the messages of one schema text and checks each of them.
+    """Parse the messages of one schema text and check each of them.
 
     ``file`` is only a name for error messages and ``Message.file``. Raises ``SchemaError``.
     """

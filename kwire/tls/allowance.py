@@ -57,7 +57,7 @@ class Allowance:
         return True
 
     def attempt(self, suite: Suite, size: int) -> bool:
-        """Pays for an attempt to open a record of ``size`` bytes."""
+        """Pay for an attempt to open a record of ``size`` bytes."""
         return self.spend((_ATTEMPT_CBC if suite.cipher == "CBC" else _ATTEMPT) + size // _OPENED_FOR_ONE)
 
     def keys(self, count: int, hashed: int = 0) -> bool:

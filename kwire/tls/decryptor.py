@@ -182,7 +182,7 @@ class Decryptor:
     # -- bytes in, plaintext out
 
     def feed(self, side: int, data: bytes | bytearray | memoryview, position: int) -> list[Plain]:
-        """Takes the next bytes of a direction, which stand at ``position`` in its stream; gives what can be read now.
+        """Take the next bytes of a direction, which stand at ``position`` in its stream; give what can be read now.
 
         If a position is after that of the expected byte, those between are missing. Bytes from before are passed over.
         """
@@ -212,8 +212,9 @@ class Decryptor:
         return out
 
     def end(self, side: int) -> list[Plain]:
-        """Says that nothing more will come of one direction: gives what could not be read at its end. Records that wait
-        for the other direction still wait.
+        """Note that nothing more will come of one direction, and give what could not be read at its end.
+
+        Records that wait for the other direction still wait.
         """
         way = self._ways[side]
         if self.verdict is not Verdict.DECRYPTED or way.passed or (way.opener is None and way.is_open):
@@ -224,7 +225,7 @@ class Decryptor:
         return [Plain(side, lost)] if lost else []
 
     def finish(self) -> list[Plain]:
-        """Says that nothing more will come: gives what can be read without it, and what could not be."""
+        """Note that nothing more will come, and give what can be read without it and what could not be."""
         out: list[Plain] = []
         if self.has_failed:
             return out
@@ -247,7 +248,7 @@ class Decryptor:
         return out
 
     def _pump(self, out: list[Plain]) -> None:
-        """Reads both ways as far as they go: what one says may let the other go on."""
+        """Read both ways as far as they go: what one says may let the other go on."""
         moved = True
         while moved and not self.has_failed:
             moved = False
@@ -298,8 +299,10 @@ class Decryptor:
     # -- records
 
     def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
-        """Reads records of one way: whether there was anything but application data, so that the other way may go on.
-        What was not read stays in ``held``."""
+        """Read records of one way: whether there was anything but application data, so that the other way may go on.
+
+        What was not read stays in ``held``.
+        """
         data = bytes(way.held)
         view = memoryview(data)
         end = len(data)
@@ -390,7 +393,7 @@ class Decryptor:
         return moved and at > 0
 
     def _run(self, way: Way, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain) -> int:
-        """Reads records of application data, one after the other, as most of them are: up to where it is otherwise."""
+        """Read records of application data, one after the other, as most of them are: up to where it is otherwise."""
         assert way.opener is not None
         opening, number, base, end = way.opener.open, way.number, way.pos, len(data)
         lengths, ends, is_tls13 = plain.lengths, plain.ends, self._agreed.is_tls13
@@ -468,7 +471,7 @@ class Decryptor:
     # -- handshake messages
 
     def _messages(self, way: Way, data: bytes, sealed: bool) -> None:
-        """Takes what a record has of handshake messages."""
+        """Take what a record has of handshake messages."""
         if way.blind:
             if not _whole_messages(data):
                 way.unread += len(data)
@@ -537,7 +540,7 @@ class Decryptor:
     # -- keys
 
     def _arm(self, way: Way) -> None:
-        """Gives a way the key that seals its next record, the first one that is sealed; or says why there is none."""
+        """Give a way the key that seals its next record, the first one that is sealed; or say why there is none."""
         agreed = self._agreed
         assert agreed.hello is not None
         if not agreed.is_tls13:
@@ -573,7 +576,7 @@ class Decryptor:
         return any(one.is_open and one.opener is None and not one.changed for one in self._ways if one.end == 0)
 
     def _next_key(self, way: Way, phase: Phase, generation: int) -> None:
-        """Takes the key of TLS 1.3 that seals what follows."""
+        """Take the key of TLS 1.3 that seals what follows."""
         opener = self._agreed.opener(way.end, phase, generation)
         way.phase, way.generation, way.number = phase, generation, 0
         way.opener = opener or NOTHING
@@ -718,8 +721,10 @@ class Decryptor:
 
     @classmethod
     def restored(cls, state: Any, keys: KeyLog, allowance: Allowance | None = None) -> Decryptor:
-        """Goes on where the decryptor was that gave ``state``. Raises ``CaptureError`` for what is no state, and
-        ``MissingExtraError``."""
+        """Go on where the decryptor was that gave ``state``.
+
+        Raises ``CaptureError`` for what is no state, and ``MissingExtraError``.
+        """
         made = cls(keys, allowance)
         try:
             made._restore(state)
@@ -728,7 +733,7 @@ class Decryptor:
         return made
 
     def _restore(self, state: Any) -> None:
-        """Raises whatever a state that is none leads to."""
+        """Raise whatever a state that is none leads to."""
         agreed = self._agreed
         self.verdict, self._why = Verdict[state["verdict"]], stored.text(state["why"])
         self._final = stored.truth(state["final"])
@@ -741,7 +746,7 @@ class Decryptor:
                 self._open_again(way)
 
     def _open_again(self, way: Way) -> None:
-        """Gives a way the key that it had."""
+        """Give a way the key that it had."""
         agreed = self._agreed
         if way.end < 0 or not (agreed.is_agreed or agreed.count > way.era):
             raise ValueError("a key without a handshake")

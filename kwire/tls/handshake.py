@@ -41,7 +41,9 @@ _LABELS: Final = (
 
 
 class Handshake:
-    """What is known of a handshake. ``hello`` and ``answer`` are the hellos, ``suite`` the cipher suite of the latter.
+    """What is known of a handshake.
+
+    ``hello`` and ``answer`` are the hellos, ``suite`` the cipher suite of the latter.
 
     ``count`` says how many there were: more than one in TLS 1.2 where keys were agreed on anew. ``early`` says whether
     the server took early data (None: not known yet). Where something is asked of an ``end``, 0 is the client.
@@ -99,7 +101,7 @@ class Handshake:
         }
 
     def restore(self, state: Any) -> bool:
-        """Takes over what ``state`` gave: whether such a connection can be read.
+        """Take over what ``state`` gave: whether such a connection can be read.
 
         Raises ``DecodeError``, or an ordinary exception, for anything else.
         """
@@ -247,7 +249,7 @@ class Handshake:
         return False
 
     def guessed(self, number: int) -> None:
-        """Takes a suite of TLS 1.3 for the one that a server chose whose hello is not there."""
+        """Take a suite of TLS 1.3 for the one that a server chose whose hello is not there."""
         self.suite = suite(number)
         self.answer = ServerHello(b"", b"", number, TLS13, 0, False, False, False, False)
         self.messages[1] = number.to_bytes(2, "big")

@@ -128,11 +128,11 @@ class KeyLog:
         return found
 
     def add(self, text: bytes) -> None:
-        """Takes the lines of ``text``; the last one need not be ended."""
+        """Take the lines of ``text``; the last one need not be ended."""
         self._lines(text.splitlines())
 
     def add_file(self, path: str | Path) -> None:
-        """Takes what a file has, and remembers it as one that may grow. Raises ``OSError``."""
+        """Take what a file has, and remember it as one that may grow. Raises ``OSError``."""
         name = str(path)
         if name not in self._files:
             self._files[name] = 0, b""
@@ -153,7 +153,7 @@ class KeyLog:
         return grown
 
     def _read(self, name: str) -> bool:
-        """Reads on in a file: whether there was something."""
+        """Read on in a file: whether there was something."""
         at, begun = self._files[name]
         before = at
         if at:
@@ -182,7 +182,10 @@ class KeyLog:
             self._line(line.strip(), complete=True)
 
     def _line(self, line: bytes, complete: bool) -> bool:
-        """Takes one line: whether it was a secret. What is wrong is counted only where the line is ``complete``."""
+        """Take one line: whether it was a secret.
+
+        What is wrong is counted only where the line is ``complete``.
+        """
         if not line or line.startswith(b"#"):
             return False
         words = line.split() if len(line) <= LONGEST_LINE else []

@@ -100,8 +100,10 @@ def next_generation(secret: bytes, digest: str) -> bytes:
 
 
 def master_of(premaster: bytes, seed: bytes, extended: bool, version: int, digest: str) -> bytes:
-    """The master secret. ``seed``: both randoms, or all handshake messages up to ClientKeyExchange if ``extended``
-    (RFC 7627)."""
+    """The master secret.
+
+    ``seed``: both randoms, or all handshake messages up to ClientKeyExchange if ``extended`` (RFC 7627).
+    """
     if not extended:
         return _prf(premaster, b"master secret", seed, 48, version, digest)
     if version >= 0x0303:

@@ -17,7 +17,9 @@ __all__ = ["TLS13_SUITES", "Suite", "suite"]
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A cipher suite. ``cipher`` is ``GCM``, ``CCM``, ``CHACHA20`` or ``CBC``, and empty where it is not supported.
+    """A cipher suite.
+
+    ``cipher`` is ``GCM``, ``CCM``, ``CHACHA20`` or ``CBC``, and empty where it is not supported.
 
     Sizes in bytes: ``key`` is the length of the cipher's key, ``tag`` that of the tag of an AEAD, ``mac`` that of the
     MAC key of CBC. ``digest`` is the hash that keys are derived with. ``mac_digest`` is that of the MAC. Both have the

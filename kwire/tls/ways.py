@@ -93,7 +93,10 @@ class Way:
         }
 
     def restore(self, state: Any) -> bool:
-        """Takes over what ``state`` gave: whether there was a key. Raises an ordinary exception for anything else."""
+        """Take over what ``state`` gave: whether there was a key.
+
+        Raises an ordinary exception for anything else.
+        """
         for name, least in _NUMBERS.items():
             setattr(self, name, stored.number(state[name], least))
         for name in _TRUTHS:

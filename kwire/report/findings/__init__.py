@@ -48,8 +48,10 @@ class Thresholds(
     brokers.Limits,
     resent.Limits,
 ):
-    """From where on something is a finding: the ``Limits`` of all families. Rates are per minute of the capture's
-    clock."""
+    """From where on something is a finding: the ``Limits`` of all families.
+
+    Rates are per minute of the capture's clock.
+    """
 
     @classmethod
     def of(cls, changes: Iterable[str]) -> Thresholds:
@@ -114,8 +116,10 @@ _MOST_NAMED: Final = 1 << 16
 
 
 def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
-    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more. Raises
-    ``ValueError`` for an unknown rule."""
+    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more.
+
+    Raises ``ValueError`` for an unknown rule.
+    """
     wanted = {name for rule in _chosen(rules) for name in (*rule.tables, *(rule.also if also else ()))}
     return {name: columns for name, columns in COLUMNS.items() if name in wanted}
 
@@ -171,7 +175,7 @@ class Finder:
         return next((rule.newest for rule in self._rules if isinstance(rule, offsets.Lag)), {})
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         self.add_rows(name, rows_of(name, [batch]))
 
     def add_rows(self, name: str, rows: Rows) -> None:

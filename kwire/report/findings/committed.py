@@ -22,7 +22,10 @@ Place = tuple[str | None, int | None, str | None, str | None, int | None]
 
 
 PLACE: Final = (*BROKER, "group_id", "topic", "partition")
-"""Where a group commits: to its coordinator. Groups and topics of two clusters may have the same names."""
+"""Where a group commits: to its coordinator.
+
+Groups and topics of two clusters may have the same names.
+"""
 Broker = tuple[str | None, int | None]
 
 
@@ -59,7 +62,7 @@ class _Last:
         """Offset, time, connection, frame, and which texts."""
 
     def update(self, found: InOrder) -> None:
-        """Takes the last commit of each place."""
+        """Take the last commit of each place."""
         if not len(found.at):
             return
         of = self._of
@@ -93,7 +96,10 @@ class _Last:
 
 
 class _Transactions:
-    """How transactions end. What a request commits does not name its transaction in ``partitions``, but its frame."""
+    """How transactions end.
+
+    What a request commits does not name its transaction in ``partitions``, but its frame.
+    """
 
     APIS = ("TxnOffsetCommit", "EndTxn", "InitProducerId")
     _COLUMNS = ("capture", "frame", "api_name", "transactional_id", "committed")
@@ -109,7 +115,7 @@ class _Transactions:
         """By transactional id: when transactions ended, and whether they were committed."""
 
     def take(self, rows: Rows) -> None:
-        """Takes rows of ``calls``."""
+        """Take rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
         # Of what has no time nobody knows which end it is in front of.
         told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
@@ -152,7 +158,7 @@ class Clusters:
         self._names: set[str] = set()
 
     def take(self, rows: Rows) -> None:
-        """Takes rows of ``calls``."""
+        """Take rows of ``calls``."""
         told = np.flatnonzero(rows.valid("cluster_id") & rows.mask("direction", "response"))
         if not len(told):
             return
@@ -212,7 +218,7 @@ class Committed:
         return self._found
 
     def of_calls(self, rows: Rows) -> None:
-        """Takes rows of ``calls``, once."""
+        """Take rows of ``calls``, once."""
         if self._calls is not rows:
             self._calls = rows
             self.transactions.take(rows)

@@ -205,8 +205,9 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "high", "it belongs to another cluster", "see the addresses that it was given (bootstrap.servers, quorum)",
     ),
 }  # fmt: skip
-"""Errors that are findings, each with its severity, its meaning and what to change. Clients do not meet them in
-ordinary life, and cannot mend them.
+"""Errors that are findings, each with its severity, its meaning and what to change.
+
+Clients do not meet them in ordinary life, and cannot mend them.
 """
 _RETRIED: Final = (
     "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
@@ -237,8 +238,10 @@ class Fatal(Errors):
 
 
 class Repeated(Errors):
-    """The same error over and over, of those that no other rule is about. What clients retry in ordinary life counts
-    where nothing else came for long."""
+    """The same error over and over, of those that no other rule is about.
+
+    What clients retry in ordinary life counts where nothing else came for long.
+    """
 
     name = "repeated-errors"
     advice = "see what the error means for this request, and why the client does not change what it does"

@@ -51,7 +51,7 @@ class Offsets(Rule[Limits]):
             self.take_partitions(rows)
 
     def take_partitions(self, rows: Rows) -> None:
-        """Takes rows of ``partitions``."""
+        """Take rows of ``partitions``."""
         raise NotImplementedError
 
 
@@ -107,7 +107,10 @@ _OfCluster = tuple[Hashable, str | None, int | None]
 _STEP: Final = 10_000_000
 _MOST_STEPS: Final = 60
 _FALLS: Final = 0.1
-"""Of what lag grows by: less than this is no fall. Commits come now and then, so what is known jumps a bit."""
+"""Of what lag grows by: less than this is no fall.
+
+Commits come now and then, so what is known jumps a bit.
+"""
 _ALIVE: Final = 0.3
 """In this last part of the time a group must have committed: else nobody works, perhaps on purpose."""
 _LATER: Final = 0.25
@@ -132,7 +135,7 @@ class _Course:
         return len(self.of)
 
     def add(self, step: int, value: int) -> None:
-        """Takes a value in a step of ten seconds."""
+        """Take a value in a step of ten seconds."""
         at = step // self.width
         self.of[at] = max(value, self.of.get(at, value))
         while len(self.of) > _MOST_STEPS:
@@ -203,7 +206,7 @@ class Lag(Offsets):
 
     @staticmethod
     def _grow(courses: dict[Any, _Course], rows: Rows, keys: Sequence[str], at: Array, values: Array) -> dict[Any, int]:
-        """Adds values of the rows ``at`` to courses. Returns the largest of each of ``keys``."""
+        """Add values of the rows ``at`` to courses. Returns the largest of each of ``keys``."""
         largest: dict[Any, int] = {}
         if not len(at):
             return largest
@@ -319,7 +322,7 @@ class Lag(Offsets):
                     yield group, topic, partition, lag
 
     def _growth(self, groups: Mapping[tuple[Any, ...], _Behind]) -> None:
-        """Finds out by how much lag grew, where it only grew."""
+        """Find out by how much lag grew, where it only grew."""
         ends: dict[_OfCluster, list[_Course]] = {}
         for (host, port, topic, partition), course in self._ends.items():
             ends.setdefault((self.commits.clusters.of((host, port)), topic, partition), []).append(course)
@@ -370,8 +373,9 @@ _LOG: Final = (*BROKER, "topic", "partition")
 
 
 def _grown(partitions: Sequence[tuple[Sequence[_Course], Sequence[_Course]]]) -> tuple[int, float]:
-    """By how much lag grew, and in how many seconds; 0 if it did not only grow. ``partitions``: the courses of commits
-    and of the log's end. If one has several, the largest counts.
+    """By how much lag grew, and in how many seconds; 0 if it did not only grow.
+
+    ``partitions``: the courses of commits and of the log's end. If one has several, the largest counts.
     """
     courses = [course for pair in partitions for part in pair for course in part]
     if not courses:

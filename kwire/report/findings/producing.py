@@ -41,8 +41,10 @@ class Limits:
 
 
 class TinyBatches(Rule[Limits]):
-    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them. Where
-    records come now here, now there, it would have to wait for long; then only very many are too many."""
+    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them.
+
+    Where records come now here, now there, it would have to wait for long; then only very many are too many.
+    """
 
     name = "tiny-batches"
     tables: tuple[str, ...] = ("partitions",)

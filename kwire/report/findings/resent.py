@@ -44,7 +44,7 @@ class _Told(Generic[_Place]):
         self._of: dict[_Place, list[int]] = {}
 
     def add(self, place: _Place, time: int) -> None:
-        """Takes an error."""
+        """Take an error."""
         if len(self._of) < _MOST or place in self._of:
             mine = self._of.setdefault(place, [])
             if len(mine) < _MOST_TOLD:
