@@ -6,8 +6,8 @@ Whoever else may write to a folder can put a pipe, a device or a link where a fi
   end, or wait for somebody who writes to it. That is asked of the open file, so nobody can change it in between. What a
   user has named (``named``) may be a pipe.
 - Output is a new file under a name that nobody can guess. When it is whole, it takes the place of the file that has its
-  name. A link there is replaced, not followed; so is a pipe. Only what is in the system's own folders (``/dev/stdout``,
-  ``/dev/fd/63``, ``/dev/null``) is written to as it is.
+  name. A link there is replaced, not followed; so is a pipe. Only files in the system's own folders (``/dev/stdout``,
+  ``/dev/fd/63``, ``/dev/null``) are written to as they are.
 - On the way from a folder to a place below it no link is followed (``place``). Each folder is listed once, however many
   links lead to it (``below``).
 - Errors are ``OSError`` with the public name of the file (``kwire.naming``).
@@ -128,7 +128,7 @@ def place(source: str, root: str, below: str) -> None:
 
 
 def below(folder: str | os.PathLike[str], *, links: bool = False, recursive: bool = True) -> Iterator[str]:
-    """The paths of what stands in ``folder`` and its folders, but for folders, in no order.
+    """The paths of the files in ``folder`` and its folders, in no order.
 
     ``links``: links to folders are followed too, each folder once. Raises ``OSError`` for ``folder`` itself.
     """

@@ -585,7 +585,7 @@ PLACES: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 """The entry points, and the groups of options that each takes.
 
-In Spark those of object stores (``kwire.spark.stores.NAMES``) act everywhere besides.
+In Spark, the options of object stores (``kwire.spark.stores.NAMES``) act everywhere too.
 """
 
 

@@ -15,7 +15,7 @@ Rules kept here:
 
 - What is announced is not always served. 4.x announces Produce v0-2 for the sake of an old librdkafka, and answers them
   with an error (KAFKA-18659). ``choose`` does not take what such a broker does not serve.
-- A release is named by its line (``3.9``, ``0.10.1``) or by a patch release of it (``3.9.2``, ``0.10.1.1``). Patch
+- A release is named by its line (``3.9``, ``0.10.1``) or by one of its patch releases (``3.9.2``, ``0.10.1.1``). Patch
   releases of one line accept the same. The exception is 4.0.0, which refused JoinGroup v0-1. A line means its last
   patch release.
 - A broker that does not know the version of an ApiVersions request answers in v0 with error 35 (KIP-511). ``ask_again``
@@ -117,7 +117,9 @@ def release_name(release: str) -> str:
 
 
 def accepted(release: str, listener: Listener | None = None) -> Mapping[int, Versions]:
-    """API key -> the versions that brokers of ``release`` serve, as they are installed: nothing that has to be enabled.
+    """API key -> the versions that brokers of ``release`` serve as installed.
+
+    Versions that must be enabled first are not among them.
 
     ``listener``: None is what a broker accepts of whichever kind, with ZooKeeper or KRaft. Raises
     ``UnsupportedVersionError`` for an unknown release.

@@ -136,7 +136,7 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
     ``api`` is a name (``"OffsetCommit"``) or a key, ``direction`` ``"request"`` or ``"response"``. A field that a
     version lacks is null there. Integers have the type that holds them, bytes are binary, and uuids have Kafka's text
     form. An ``error_code`` is its name. A record set is its size (``struct<bytes: bigint>``), or with ``payloads``
-    binary. Raises ``ValueError`` for an API or direction that there is not.
+    binary. Raises ``ValueError`` for an API or direction that does not exist.
     """
     with needed("schemas of bodies", "capture"):
         from kwire.tables import reading

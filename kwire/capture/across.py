@@ -8,7 +8,7 @@ other would be the way without any parallel work. Here it is done in three steps
    connection: its state at the end of the file, and its **head**. The head is the packets from its first in this file
    up to where its state is likely to be the true one. There, a response to a request of this file was found.
 2. ``Chain`` goes from file to file with edges only. The true state at the end of one file is restored and fed the head
-   of the next. If that leads to the very state that the scan had at the end of the head, then the scan went on as the
+   of the next. That may lead to the very state that the scan had at the end of the head. Then the scan went on as the
    truth does. So the state at its end is true. If not, the earlier file is right: the connection's part of the later
    file is read again, from the true state. So nothing rests on a likely guess.
 3. Each file is decoded as a ``Part``, with the true states of its connections. The rows are those of one file that was
@@ -25,8 +25,9 @@ Rules kept here:
 - Some connections cannot be recognised from inside of the file: their role is known from earlier files only, or one
   direction was captured. Then the connection's whole part of the file is read again. Where it is known not to be Kafka,
   it is not.
-- If too little was captured of a connection that began in a file, a broker that an earlier file has shown may decide
-  what it is. The scan of the one does not know the other: what it held of the connection is read with that knowledge.
+- A connection may begin in a file with too little captured to recognise it. Then a broker that an earlier file has
+  shown may decide what it is. The scan of the one does not know the other: what it held of the connection is read with
+  that knowledge.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def scan(
 
     ``seen`` is called with the frames of each window.
 
-    A file that is damaged or no capture at all has the edges of what stands before the damage.
+    A file that is damaged or no capture at all has the edges of the bytes before the damage.
     """
     heads = _Heads()
     tracker: Tracker | None = None
@@ -629,7 +630,9 @@ def _unheard(frames: Frames) -> None:
 
 
 def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known at the end of a file besides connections (``Tracker.common``), with what was ``before`` it."""
+    """What is known at the end of a file in addition to connections (``Tracker.common``), after what was known
+    ``before`` it.
+    """
     if not before or not here:
         return dict(before or here)
     brokers = {*map(tuple, before["brokers"]), *map(tuple, here["brokers"])}

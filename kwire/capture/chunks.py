@@ -76,7 +76,7 @@ class _Pair:
 class Chunks:
     """A capture of ``chunks``, as a source for ``kwire.capture.read``.
 
-    ``requests``: the value of ``Chunk.side`` for what clients send; then ``ports`` of the reader is to be
+    ``requests``: the value of ``Chunk.side`` for what clients send. Then ``ports`` of the reader must be
     ``BROKER_PORT``. None: only that there are two sides is known. Who is the client is decided as in any capture.
     """
 

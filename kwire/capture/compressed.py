@@ -21,8 +21,8 @@ _NOT_HERE: Final = "xz"
 def decompressed(source: Any) -> Any:
     """A binary stream of what ``source``, one that was not read yet, holds: decompressed if it is compressed.
 
-    ``source`` has ``read``, and is closed with the returned object, which may be ``source`` itself. gzip, zstd, bzip2
-    and lz4 (as frames) are known. Raises what reading raises.
+    ``source`` has ``read``, and is closed with the returned object, which may be ``source`` itself. Known formats are
+    gzip, zstd, bzip2 and lz4 (as frames). Raises what reading raises.
     """
     if hasattr(source, "peek") and len(head := source.peek(_HEAD)[:_HEAD]) == _HEAD:
         ahead = source

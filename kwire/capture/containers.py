@@ -5,8 +5,8 @@ kernels of ``kwire.kernels.packets``. A ``Container`` takes a capture window by 
 no I/O. What it must remember between two windows can be taken out of it (``state``) and put into another one
 (``restore``). So reading can go on in another process.
 
-Bad input is a ``CaptureError`` with the offset in the file. It is returned, not raised, once packets have been
-read: those come first, the error when they have been dealt with.
+Bad input is a ``CaptureError`` with the offset in the file. It is returned, not raised, once packets have been read.
+Those come first; the error comes when they have been processed.
 """
 
 from __future__ import annotations

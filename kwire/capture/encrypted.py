@@ -423,7 +423,7 @@ class Encrypted:
         np.minimum.at(seen, window.segments["stream"][some] >> 1, window.segments["order"][some])
         other = np.flatnonzero(hello_order > seen[found])
         if len(other):
-            # Something was captured before: whether it had to wait for what was missing is to be found out.
+            # Something was captured before. It is not known yet whether it had to wait for missing bytes.
             seen[found] = AT_THE_END
             own_streams = known.streams.take(np.stack([2 * found[other], 2 * found[other] + 1], 1).ravel())
             placed = _placed(window, n_held, found[other], joined([own_streams]))

@@ -49,7 +49,7 @@ MOST_JOINED: Final = 256
 have them twice."""
 
 _COST: Final = 128
-"""Bytes that a fragment takes besides its own."""
+"""Bytes that a fragment takes in addition to its own."""
 _LARGEST: Final = 65535
 _IPV6_SIZE: Final = 40
 _FRAGMENT: Final = 44
@@ -61,7 +61,7 @@ Array = Any
 class _Content(NamedTuple):
     """A fragment, read.
 
-    ``head`` is what stands in front of the joined bytes: of the first fragment it is used.
+    ``head`` comes before the joined bytes: that of the first fragment is used.
     """
 
     key: bytes

@@ -2,7 +2,7 @@
 
 ``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column: a numpy array of int64,
 in the order of the frames. ``frames[i]`` is one frame as Python values. Nobody else needs to know how the kernels keep
-them; what each column holds is said by ``kwire.kernels.layouts.Frame``.
+them. ``kwire.kernels.layouts.Frame`` says what each column holds.
 
 Rules kept here:
 
@@ -182,8 +182,7 @@ class Frames:
 
     @cached_property
     def error_codes(self) -> tuple[Array, Array, Array]:
-        """The errors that responses tell of: (which frames cannot be read to their end; of each error its frame and its
-        code).
+        """The errors in responses: which frames cannot be read to their end, and frame and code of each error.
 
         They are in the order of frames, and of each frame as they stand in it.
         """

@@ -26,7 +26,7 @@ class PcapForm(NamedTuple):
     nano: bool
     """Times have nanoseconds; else microseconds."""
     packet_header: int
-    """Bytes in front of each packet."""
+    """Bytes before each packet."""
 
 
 PCAP: Final = {

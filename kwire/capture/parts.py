@@ -36,7 +36,7 @@ class Part:
     - ``left``: the ``ends`` of those that go on in a later part. None: all do, and nothing unfinished is reported.
     - ``common``: what ``Tracker.common`` gives, of all parts before.
     - ``topics``: names of topics by id, to which the tables of this part add what they learn.
-    - ``memory``: what tables remember of the parts before, likewise.
+    - ``memory``: what tables remember of the parts before. The tables of this part add to it too.
     - ``split``: it is not a file but a piece of one, and the source has the bytes from there on.
     - ``answers``: what later parts answer to its requests, where a table is to know it
       (``kwire.tables.committed.ANSWERS``).

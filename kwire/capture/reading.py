@@ -7,7 +7,7 @@ Rules kept here:
 - The source is read, never sought; nothing is written.
 - After the last byte, or at damage that cannot be passed, everything left is handled as if the capture ended there.
   Only then a ``CaptureError`` is raised. Good data before bad is not lost.
-- A live source is dealt with as its bytes come; only no bytes at all are its end.
+- A live source is processed as its bytes come; only no bytes at all are its end.
 - Where kernels are not loaded yet the first window is a small one, which needs none: the first rows come at once.
 """
 
@@ -136,7 +136,7 @@ class Reading:
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over: bool = False
-        """Of a split: it took the splits after it as well, since they cannot be read without it."""
+        """In a split: it took the splits after it as well, since they cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:
         window = self.window if engine.loaded() else min(self.window, FIRST_WINDOW)

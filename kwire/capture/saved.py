@@ -180,7 +180,7 @@ def _check_container(container: Any) -> None:
 
 
 def _check_fragments(fragments: Any) -> None:
-    """Look at what ``Fragments.state`` gave; what stands in it as base64 can be read then."""
+    """Look at what ``Fragments.state`` gave; its base64 can be decoded then."""
     if not isinstance(fragments, dict):
         raise _wrong("fragments")
     _number(fragments, "seen", *_COUNT)

@@ -1,4 +1,4 @@
-"""Where a large capture may be cut, so that its parts are read beside each other: ``find``.
+"""Where a large capture may be cut, so that its parts are read in parallel: ``find``.
 
 A split begins at a packet. It is read as a file of its own that goes on from the one before it (``Part.split``). Where
 packets begin is written nowhere but in the packet before. So wherever a cut is wanted, every position is taken for the
@@ -35,7 +35,10 @@ from kwire.kernels.packets import Count
 __all__ = ["HEAD", "Split", "find"]
 
 HEAD: Final = 1 << 20
-"""Bytes of the beginning of a file: what is said of its packets has to stand there, in front of the first."""
+"""Bytes of the beginning of a file.
+
+What describes its packets must be there, before the first packet.
+"""
 LOOKED_AT: Final = 1 << 20
 """Bytes in which chains are followed."""
 TRIES: Final = 16
@@ -163,7 +166,7 @@ def _followed(headers: Array, nexts: Array, count: int) -> Array:
     """Where the chain that begins at each of ``headers`` leaves the first ``count`` positions; -1 where it comes to
     nothing.
 
-    ``nexts``: where the next header of each has to be.
+    ``nexts``: where the next header of each must be.
 
     Each step follows twice as many links as the one before. What is cut off at the end is not looked at: the chain has
     come as far as that.
@@ -182,7 +185,7 @@ def _followed(headers: Array, nexts: Array, count: int) -> Array:
 
 
 def _timed(read: Callable[[int, int], bytes], at: int, state: Mapping[str, Any]) -> int | None:
-    """The first block from ``at`` on that is a packet with a time; None where there is none soon."""
+    """The first block from ``at`` on that is a packet with a time; None where none follows soon."""
     order = "<" if state["little"] else ">"
     data = read(at, LARGEST)
     pos = 0

@@ -203,7 +203,10 @@ class Connection:
     opener: Endpoint | None
     closed: bool
     tls: Tls | None = None
-    """Of a connection that began with a hello of TLS, where there is a key log: version, cipher suite, server name."""
+    """Version, cipher suite and server name of a connection.
+
+    It began with a hello of TLS, and there is a key log.
+    """
 
 
 LEAST_BYTES: Final = 8
@@ -215,7 +218,7 @@ FRAMES_BY_PYTHON: Final = 512
 SMALL_BYTE: Final = 8
 """Bytes below it stand in sizes, counts and ids, and each may have to be looked at by itself."""
 OF_A_SMALL_BYTE: Final = 8
-"""Bytes that each of them counts for, besides."""
+"""Bytes that each of them counts for, in addition."""
 SMALL_BYTES_OF_A_PACKET: Final = 40
 """This many are counted with the packet."""
 MANY_FRAMES: Final = 1 << 16
@@ -226,9 +229,9 @@ class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
     ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
-    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``keys`` are the secrets of
-    connections that speak TLS, besides those that the capture itself holds. ``account``: what becomes of each byte is
-    added up, for ``account()``.
+    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, in addition to 4789 and 8472. ``keys`` are the secrets of
+    connections that speak TLS, in addition to those that the capture itself holds. ``account``: what becomes of each
+    byte is added up, for ``account()``.
 
     ``part``: what is fed is this one of several that follow each other (``kwire.capture.across``). Numbers are then
     those of the whole: they begin at ``part << PART_BITS``. The number of a connection has its first packet in the
@@ -331,7 +334,7 @@ class Tracker:
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
         """The frames that become complete with the next bytes of the capture.
 
-        ``final`` says that these are the last ones: everything that is left is dealt with as if the capture ended here.
+        ``final`` says that these are the last ones. Everything that is left is processed as if the capture ended here.
         ``broken`` does the same and says why the capture could not be read any further.
 
         Raises ``CaptureError`` for what does not begin like a capture. A later problem is in ``error``, and is final
@@ -802,7 +805,8 @@ class Tracker:
     def begin_file(self) -> None:
         """What is fed from here on are the bytes of another capture file, which goes on where the one before ended.
 
-        Of a part only, whose end is not dealt with as if the capture ended there."""
+        Of a part only, whose end is not processed as if the capture ended there.
+        """
         self._container = Container(self._counts, self._keys)
         self._begun = self._ended = False
         self._begin = self._base = 0
@@ -814,7 +818,7 @@ class Tracker:
         return not len(self._rest) and not self._container.told
 
     def take_over(self, common: Mapping[str, Any]) -> None:
-        """Take over what earlier parts knew besides connections, as ``common`` gave it there.
+        """Take over what earlier parts knew in addition to connections, as ``common`` gave it there.
 
         Raises ``CaptureError`` for what is none of it.
         """
@@ -833,7 +837,7 @@ class Tracker:
         self._known.finder["resets_begin"] = 1
 
     def common(self) -> dict[str, Any]:
-        """What is known besides connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
+        """What is known in addition to connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
         return {
             "now": self._now,
             "brokers": sorted(map(list, self._brokers)),
@@ -852,7 +856,7 @@ class Tracker:
 
         ``connections`` chooses connections by their numbers. Then the state of the capture itself is left out: its
         format, the beginning of a packet, fragments, the counters. What is saved can be restored into the tracker of
-        another capture, perhaps of the next file. Raises ``ValueError`` for a number that there is not, and where
+        another capture, perhaps of the next file. Raises ``ValueError`` for a number that does not exist, and where
         connections were forgotten.
         """
         known = self._known

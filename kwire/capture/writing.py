@@ -105,7 +105,7 @@ class PcapngWriter:
         self._block(6, head + packet.data)
 
     def _write_simple(self, packet: Raw) -> None:
-        """Write a packet without a time. How much of it was captured is said by its interface alone."""
+        """Write a packet without a time. Its interface alone says how much of it was captured."""
         size = max(packet.size, len(packet.data))
         of = packet.link, 0 if size == len(packet.data) else len(packet.data)
         if self._interfaces and self._interfaces.get(of) != 0:

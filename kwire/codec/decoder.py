@@ -568,9 +568,9 @@ def decoder_source(
 
     One that counts takes a third argument, what objects may cost, and may raise ``BeyondError``.
 
-    ``guesses`` are expected lengths of inner arrays (see ``Guesses``). Where a layout can use guesses, the source calls
-    ``plain(site, objects)`` with what was decoded without a guess, or against a wrong one. The caller puts that name
-    into ``globals_``.
+    ``guesses`` are expected lengths of inner arrays (see ``Guesses``). A layout may be able to use guesses. Then the
+    source calls ``plain(site, objects)`` with what was decoded without a guess, or against a wrong one. The caller puts
+    that name into ``globals_``.
 
     With a ``frame`` it is the source of ``decode(data: bytes) -> frame``: a header comes before the message. The first
     numbers of the message come with the header's last ones. No bytes may be left after the message.

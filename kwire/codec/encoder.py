@@ -258,7 +258,7 @@ def encoder_source(
 ) -> str:
     """Source of ``encode(o) -> bytes``; its constants go to ``globals_``.
 
-    With a ``frame``, the header is written in front of the message: ``frame.arguments()`` are further arguments.
+    With a ``frame``, the header is written before the message: ``frame.arguments()`` are further arguments.
     """
     emitter = _Encoder(globals_, structs)
     emitter.add("parts = []", "w = parts.append")

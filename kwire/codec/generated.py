@@ -30,7 +30,7 @@ ARRAY_CODES: Final = frozenset(code for code in "hHiIq" if array(code).itemsize 
 
 
 class RetryError(ValueError):
-    """The fast path gives up; the tracked one decides what is to be said."""
+    """The fast path gives up; the tracked one decides which error it is."""
 
 
 class BeyondError(Exception):

@@ -1,4 +1,4 @@
-"""What of a message is not shown, and what stands in its place.
+"""What parts of a message are not shown, and what is shown in their place.
 
 The schema says which fields are secret (``model.Secret``). This module applies that to an object, to the result of
 ``to_dict``, and to the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
@@ -9,7 +9,7 @@ The schema says which fields are secret (``model.Secret``). This module applies 
 - The fields beside a configuration entry say whether its value is secret (``kwire.schema.configs``). The topic says
   whether a record set is. The fields of the structs around a field count as well. A record set whose topic is not known
   is not secret.
-- If a struct has secrets or holds such, its tagged fields that no schema knows are secret: a later version may have put
+- If a struct has secrets or holds such, its tagged fields that no schema knows are secret. A later version may have put
   one there.
 - Errors quote neither secrets nor what may hold some: ``quoted``.
 """
@@ -124,7 +124,7 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
         own = around[-1]
         if _is_secret_entry(own, value, resource_type):
             return True
-        # The synonyms of an entry stand inside of it: what is said of the entry holds for them too.
+        # The synonyms of an entry are inside of it, so the verdict on the entry holds for them too.
         entry = around[-2] if len(around) > 1 else own
         return entry is not own and _has(entry, "value") and _is_secret_entry(entry, value, resource_type)
     if secret == "topic":

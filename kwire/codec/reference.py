@@ -70,8 +70,11 @@ class EnoughError(Exception):
 class _Input(io.BytesIO):
     """The bytes and the state of reading them.
 
-    The state is: the end that reads must keep (``limit``), the field that is being read (``open``), and how much more
-    its objects may take (``budget``).
+    The state has three parts:
+
+    - ``limit``: the end that reads must keep
+    - ``open``: the field that is being read
+    - ``budget``: how much more its objects may take
     """
 
     def __init__(self, data: bytes, pos: int, label: str, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -3,9 +3,10 @@
 ``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` the message's classes.
 Everything is keyed by the ``Message`` object itself, so a user's own schemas live beside the built-in ones.
 
-A ``Codec`` is one of two implementations behind one interface: ``compiled`` (generated Python; ``kwire.codec.decoder``
-and ``encoder``) or ``reference`` (``construct``; ``kwire.codec.reference``). Tests and fuzzers compare them. Everybody
-else uses the compiled one. Neither importing this module nor decoding with it imports construct.
+A ``Codec`` is one of two implementations behind one interface. ``compiled`` is generated Python
+(``kwire.codec.decoder`` and ``encoder``). ``reference`` uses ``construct`` (``kwire.codec.reference``). Tests and
+fuzzers compare them. Everybody else uses the compiled one. Neither importing this module nor decoding with it imports
+construct.
 
 Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` only. Generated source is registered with
 ``linecache``, so that tracebacks and debuggers show it.

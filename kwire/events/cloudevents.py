@@ -29,7 +29,7 @@ Decisions where the specification leaves room:
 - A record of message format 0 or 1 has no headers and may only be structured (1.3). Without a content type, it is
   structured when its value is a JSON object with the member ``specversion``.
 - A record with no ``ce_`` header and no CloudEvents content type is no CloudEvent, and that is not an error. Where its
-  headers are those of the HTTP binding (``ce-id``, ``Content-Type``), this is said all the same.
+  headers are those of the HTTP binding (``ce-id``, ``Content-Type``), this is reported all the same.
 - In binary mode, data are the bytes of the value. In the JSON format they are bytes (``data_base64``), a string, or a
   JSON value. An explicit ``null`` is the bytes ``null``, because None means no data.
 - A structured event in a format other than JSON is refused. With ``unknown_formats="binary"`` it is read as binary,
@@ -126,7 +126,7 @@ PATTERNS: Final = {
     "dataschema": (URI, "is not a URI"),
     "time": (TIMESTAMP, "is not an RFC 3339 timestamp"),
 }
-"""What the text of an attribute must match as a whole, and what is said otherwise."""
+"""What the text of an attribute must match as a whole, and the sentence where it does not."""
 
 URIS: Final = ("source", "dataschema")
 
@@ -207,7 +207,7 @@ def http_content_type(name: str, value: bytes | None) -> bool:
 
 
 OF_HTTP: Final = "the headers of CloudEvents over HTTP (ce-id, Content-Type): in Kafka they are ce_id and content-type"
-"""What is said of a record that would be an event if its headers were spelled otherwise."""
+"""The sentence for a record that would be an event if its headers were spelled otherwise."""
 
 
 def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2) -> Mode | None:
@@ -310,7 +310,10 @@ def _binary(
 
 
 def _contradictions(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
-    """What ``ce_`` headers beside a structured event say otherwise than the event (section 3.3.3: the same headers)."""
+    """Where ``ce_`` headers of a structured event contradict the event.
+
+    Section 3.3.3 demands the same headers.
+    """
     if "value" in {what for what, _ in found.problems} or not any(name.startswith(PREFIX) for name, _ in headers):
         return
     beside = Reading("structured")
@@ -619,9 +622,9 @@ def canonical(name: str, value: object) -> str:
 def data_bytes(data: Any, declared: str | None) -> bytes:
     """Data as the bytes of a record's value; ``declared`` is its datacontenttype.
 
-    Bytes stay as they are. Text of another type than JSON becomes UTF-8, or the charset that its type names, where that
-    is known and has all its characters. Everything else becomes JSON text (a string with its quotes). Raises
-    ``EncodeError`` for what is none of it.
+    Bytes stay as they are. Text of another type than JSON gets the charset that its type names, if that is known and
+    has all its characters. Otherwise it becomes UTF-8. Everything else becomes JSON text (a string with its quotes).
+    Raises ``EncodeError`` for what is none of it.
     """
     if isinstance(data, (bytes, bytearray)):
         return bytes(data)

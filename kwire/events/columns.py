@@ -58,7 +58,10 @@ PLACE: Final = (
     "offset",
     "timestamp",
 )
-"""Columns of the table ``records`` that say which record it is; they stand in front of what the record means."""
+"""Columns of the table ``records`` that say which record it is.
+
+They come before what the record means.
+"""
 
 RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
 """What two of ``PLACE`` are called there: ``source`` is an attribute of events, and a record has more than one time."""

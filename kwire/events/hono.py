@@ -16,10 +16,10 @@ Rules kept here:
 
 - Nothing raises: what is wrong with a record is a violation, a rule's name and a sentence, and the rest is read.
 - Numbers are decimal text, as Hono writes them. They may also be big-endian integers of the size of their type (``int``
-  4 bytes, ``long`` 8), as a serializer of Kafka's Java client writes them. Bytes that are all printable ASCII are text
+  4 bytes, ``long`` 8). A serializer of Kafka's Java client writes these. Bytes that are all printable ASCII are text
   and never an integer. Such an integer would be a ``qos`` beyond 1, a ``ttd`` of 17 years or more, a time 73 million
   years away. Anything else is reported.
-- Of a header that is there twice the first counts, as in Hono, and it is reported.
+- If a header is there twice, the first counts, as in Hono, and it is reported.
 - A message is expired when creation time plus time-to-live is before now. The document's sentence has it the other way
   round ("is greater than the current time"). That would discard every message that is still alive.
 - ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time outside
@@ -108,7 +108,7 @@ HANDLED: Final = frozenset(
         ErrorCode.UNKNOWN_PRODUCER_ID,
     )
 )
-"""Errors of Produce after which a producer sends again by itself, besides the retriable ones.
+"""Errors of Produce after which a producer sends again by itself, in addition to the retriable ones.
 
 It makes batches smaller, or begins a new sequence. With any other the application gets an exception.
 """

@@ -2,8 +2,8 @@
 
 KIP-714 is about OTLP 0.10. That version had fields which later ones took out. protobuf skips them silently where they
 are not declared. They are gauges, sums and histograms of integers, labels in place of attributes, and the former names
-of scopes. Here they are declared beside the others, in a copy of the description that ``opentelemetry-proto`` has, in a
-pool of its own. What they mean now is said by ``plain``, ``labels`` and ``scopes``:
+of scopes. Here they are declared with the others, in a copy of the description that ``opentelemetry-proto`` has, in a
+pool of its own. ``plain``, ``labels`` and ``scopes`` say what they mean now:
 
 - ``int_gauge``, ``int_sum`` and ``int_histogram`` are what took their place, with whole numbers;
 - a label is an attribute with a text; an attribute of the same name counts.

@@ -10,8 +10,8 @@
 
 Rules kept here:
 
-- Nothing is said of what is not known. A subscription whose answer was not seen asks for nothing. A connection on which
-  no instance id was given has none to keep.
+- There is no verdict on what is not known. A subscription whose answer was not seen asks for nothing. A connection on
+  which no instance id was given has none to keep.
 - What is remembered is bounded: the clients that were silent longest are forgotten.
 - A push is early when it comes sooner than ``LATITUDE`` before the interval is over. An interval is measured where the
   packets were captured, and the way there takes a little longer one time than another. The first push after a
@@ -268,7 +268,7 @@ class Sessions:
     """The rules about clients and what they get, of many clients side by side.
 
     ``connection`` names a connection in any way that distinguishes two. Times are in nanoseconds, None where they are
-    not known. Then nothing is said of how long somebody waited.
+    not known. Then there is no verdict on how long somebody waited.
     """
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class Sessions:
         return self._subscriptions.get((instance, subscription))
 
     def pushes(self, connection: Hashable, request: Any, time: int | None, size: int | None = None) -> Pushed:
-        """A PushTelemetry request; what is wrong with its metrics is said by ``known.measured``.
+        """A PushTelemetry request; ``known.measured`` says what is wrong with its metrics.
 
         ``size``: the bytes of its metrics, where it does not have them itself."""
         if size is None:

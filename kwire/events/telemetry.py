@@ -14,7 +14,7 @@ Rules kept here:
 
 - ``unpack`` and ``points`` raise ``DecodeError``, nothing else.
 - Little input cannot ask for much. The decompressed size of a push, its parts and the buckets of a data point are
-  limited. protobuf objects are many times larger than their bytes.
+  limited. This matters because protobuf objects are many times larger than their bytes.
 
 Sources:
 
@@ -72,8 +72,8 @@ __all__ = [
 LARGEST_PUSH: Final = 8 << 20
 """Bytes that the metrics of a push may decompress to.
 
-A broker takes 1 MiB as they are sent (``telemetry.max.bytes``). protobuf objects need up to 30 times as much memory as
-their bytes.
+A broker takes 1 MiB as they are sent (``telemetry.max.bytes``). Objects of protobuf need up to 30 times as much memory
+as their bytes.
 """
 MOST_PARTS: Final = 300_000
 """Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""

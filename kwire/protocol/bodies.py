@@ -2,7 +2,7 @@
 
 A program is made of a layout and of all that ``kwire.protocol.describe`` does with a message. It names error codes,
 decodes the group protocol, and leaves out secrets and record sets. Text and rows are those of ``describe``, character
-for character: tests hold the two together for every layout.
+for character. Tests compare the two for every layout.
 
 Rules kept here:
 
@@ -73,7 +73,7 @@ def error_texts(pool: Pool) -> Array:
 
 
 def compile_text(api: int, response: int, version: int, shown: Shown, pool: Pool) -> TextProgram | None:
-    """The program that writes the bodies of one kind of frame, header and all; None where there is none.
+    """The program that writes the bodies of one kind of frame, with the header; None where none is made.
 
     ``shown``: what of a body, and how.
     """

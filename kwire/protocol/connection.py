@@ -76,7 +76,7 @@ _BEFORE_WAITING: Final = "1.1"
 
 
 class State(Enum):
-    """Where a connection stands; what may be sent is said at the top of the module."""
+    """The state of a connection; the top of the module says what may be sent in it."""
 
     START = "start"
     HANDSHAKE = "handshake"
@@ -270,7 +270,7 @@ class Connection:
         """The bytes of a SASL token: raw, or in SaslAuthenticate, whichever the handshake was about.
 
         A broker says with ``done`` that the client is authenticated. ``version`` is that of SaslAuthenticate. Raises
-        ``ProtocolError`` where no token is to be sent.
+        ``ProtocolError`` where no token may be sent.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise ProtocolError(f"a SASL token is bytes, not {type(data).__qualname__}")
@@ -295,7 +295,7 @@ class Connection:
         """The exchange is through, where its length is not known from its mechanism (GSSAPI).
 
         For the client: when it has sent its last token, or has the broker's. For a broker: when it has taken the last.
-        Raises ``ProtocolError`` where a token has to be answered first. All of them do, except the last raw one of
+        Raises ``ProtocolError`` where a token must be answered first. All of them do, except the last raw one of
         GSSAPI: Kafka's brokers send nothing for it.
         """
         if self._unanswered():
@@ -315,9 +315,9 @@ class Connection:
         """Take the next bytes, and yield what came; no bytes say that the other side has closed the connection.
 
         The bytes are taken when this is called. What happens to the connection happens as the events are taken. So a
-        broker can answer one request before the next. When the events come to it, it raises ``ProtocolError`` for a
-        step that is not allowed, and ``DecodeError`` for bytes that are not what they should be. Every later call
-        raises it again. ``TypeError`` for what is no bytes; nothing has happened then.
+        broker can answer one request before the next. It raises ``ProtocolError`` for a step that is not allowed, and
+        ``DecodeError`` for bytes that are not what they should be. An error is raised when the events come to it. Every
+        later call raises it again. ``TypeError`` for what is no bytes; nothing has happened then.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             # An empty text is no end of a connection.

@@ -13,8 +13,8 @@
 
 ``kwire.protocol.bodies`` makes programs that write the same as text: what is changed here is changed there.
 
-An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
-left over is ignored, as Kafka's own ConsumerProtocol does. In some layouts the protocol type is missing: it is in the
+An embedded schema begins with an int16 version. A version newer than the newest known is read as that one. What is left
+over is ignored, as Kafka's own ConsumerProtocol does. In some layouts the protocol type is missing: it is in the
 request, or not on the wire at all. There the bytes must fit exactly to be taken for what they seem to be.
 """
 

@@ -112,7 +112,7 @@ def _api_facts(keys: list[int]) -> Any:
 def _acks_programs() -> tuple[Any, Any, Any]:
     """The programs that read acks of a Produce request: code, and the first instruction by version.
 
-    And what stands in front of it nearly always, by version.
+    Also the bytes that nearly always come before it, by version.
     """
     produce = schema.request(ApiKey.PRODUCE)
     header = schema.message("RequestHeader")

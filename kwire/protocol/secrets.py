@@ -183,7 +183,7 @@ _BEARER: Final = re.compile(rb"n,(?:a=([^,\x00\x01]*))?,\x01")
 def sasl_user(auth_bytes: bytes | None) -> str | None:
     """The user in the first token of a client: the name of PLAIN and SCRAM, the identity that OAUTHBEARER asks for.
 
-    None where there is none: in later tokens, in those of brokers, in OAUTHBEARER without ``a=``, in GSSAPI. A token
+    None where no user is named: in later tokens, in those of brokers, in OAUTHBEARER without ``a=``, in GSSAPI. A token
     does not say its mechanism. One that is not entirely of the form of one of these gives nothing.
     """
     if not auth_bytes:

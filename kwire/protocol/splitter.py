@@ -55,8 +55,8 @@ class FrameSplitter:
         """Take the next bytes of the stream and yield the frames that are whole now, without their size.
 
         The bytes are taken when this is called, whether or not the frames are collected. Raises ``LimitError`` for a
-        size above the limit and ``DecodeError`` for a negative one, with the offset in the stream, after the frames
-        before it. Every later call raises it again.
+        size above the limit and ``DecodeError`` for a negative one. They have the offset in the stream, and come after
+        the frames before it. Every later call raises it again.
         """
         if self._broken is None:
             self._buffer += data

@@ -25,8 +25,8 @@ class Budget:
 
     What came out is charged to ``Limits.total``. What fails to decompress costs as much, and would cost it again and
     again. A kilobyte of nested wrappers can hold thousands of bombs. So failures have a quarter of the total to
-    themselves. When that is spent, later data may only grow to a usual size (64 times its own, and a MiB), and failures
-    are charged to the total too.
+    themselves. When that is spent, later data may only grow to a usual size: 64 times its own, and a MiB. Failures are
+    then charged to the total too.
     """
 
     __slots__ = ("_left", "_limits", "_patience")
@@ -55,7 +55,7 @@ class Budget:
         self._left -= size
 
     def refused(self, wrong: DecodeError, limit: int) -> str:
-        """What is to be said of data that was allowed to become ``limit`` bytes and was refused."""
+        """The sentence for data that was allowed to become ``limit`` bytes and was refused."""
         if not isinstance(wrong, LimitError):
             return wrong.message
         name = "decompressed" if limit == self._limits.decompressed else "total"

@@ -69,8 +69,8 @@ class RecordColumns:
     - ``set_index``: int32 array, for each row the record set that it came from.
     - ``problems``: what could not be read, as (record set, byte offset in that set, sentence), in that order. Inside
       compressed data the byte offset is that of the batch or outermost wrapper.
-    - ``consumed``: int64 array, how many bytes of each set were read. It is less than the set's length in two cases:
-      the last entry is cut off, or a problem made it impossible to find the next entry.
+    - ``consumed``: int64 array, how many bytes of each set were read. It is less than the set's length in two cases.
+      The last entry is cut off, or a problem made it impossible to find the next entry.
     """
 
     batch: pa.RecordBatch

@@ -4,8 +4,8 @@ Rules kept here:
 
 - ``decompress`` never makes more than ``limit`` bytes, and stops while decompressing, not afterwards. A declared size
   is compared with the limit before anything is allocated for it, and is otherwise not trusted.
-- Data that is cut off is an error; no part of it is returned. There is one exception: a xerial stream that ends between
-  two blocks cannot be told from a whole one, since that framing has no end mark.
+- Data that is cut off is an error; no part of it is returned. There is one exception, a xerial stream that ends between
+  two blocks. It looks like a whole one, since that framing has no end mark.
 - What a library says about bad input becomes a ``DecodeError``; nothing else leaves this module.
 - The libraries are imported on first use: a program that never meets a codec does not load it.
 
@@ -379,7 +379,7 @@ def _zstd_is_cut(data: Data) -> bool:
             last, kind = header & 1, header >> 1 & 3
             if kind == 3:
                 return False
-            # Of a block that repeats one byte only that byte is there.
+            # If a block repeats one byte, only that byte is there.
             pos += 3 + (1 if kind == 1 else header >> 3)
             if pos > size:
                 return True

@@ -1,4 +1,4 @@
-"""Control records: what the broker writes into a partition beside the producers' records.
+"""Control records: what the broker writes into a partition in addition to the producers' records.
 
 A control batch (attributes bit 5) holds records whose key starts with two int16, version and type. Transaction markers
 (KIP-98) end a transaction; the others belong to KRaft's metadata log (KIP-595, KIP-630, KIP-853). A type that is not

@@ -20,7 +20,7 @@ import crc32c as _crc32c
 __all__ = ["WRONG_CHECKSUM", "crc32", "crc32c"]
 
 WRONG_CHECKSUM: Final = "the checksum does not match"
-"""What is said of a record or batch whose checksum is not the one that it shows."""
+"""The sentence for a record or batch whose checksum is not the one that it shows."""
 
 
 def crc32(data: bytes | memoryview) -> int:

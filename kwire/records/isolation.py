@@ -53,11 +53,11 @@ class Points:
         return len(self.offsets)
 
     def before(self, producers: Ints, offsets: Ints) -> Ints:
-        """The last point of each producer that is not after its offset; -1 where there is none."""
+        """The last point of each producer that is not after its offset; -1 if it has none."""
         return self._of(producers, np.searchsorted(self._keys, self._keyed(producers, offsets), "right") - 1)
 
     def after(self, producers: Ints, offsets: Ints) -> Ints:
-        """The first point of each producer that is after its offset; -1 where there is none."""
+        """The first point of each producer that is after its offset; -1 if it has none."""
         return self._of(producers, np.searchsorted(self._keys, self._keyed(producers, offsets), "right"))
 
     def _keyed(self, producers: Ints, offsets: Ints) -> Ints:

@@ -1,9 +1,9 @@
 """Record sets to objects: ``decode``.
 
-This is the plain reader: it takes one field after the other and is meant to be read beside the protocol guide.
-``_quick_record`` is the one shortcut: it reads what ``_record`` reads, for records as they usually are. The columnar
-reader (``columnar.py``) reads the same formats by other means. Tests compare the two on valid and on damaged input, so
-both keep the same rules:
+This is the plain reader: it takes one field after the other. Read it beside the protocol guide. ``_quick_record`` is
+the one shortcut: it reads what ``_record`` reads, for records as they usually are. The columnar reader
+(``columnar.py``) reads the same formats by other means. Tests compare the two on valid and on damaged input, so both
+keep the same rules:
 
 - An entry is framed by its length; the magic byte is looked at only after that. A last entry that is cut off is the
   end, not an error. Brokers cut Fetch responses where the size limit falls (KIP-74).

@@ -1,8 +1,8 @@
 """What the tables say about records that are not all right: the verdict on a checksum, and the rows of problems.
 
-Every table with records in it (of captures, of log segments, in Spark) does three things. It decodes record sets, says
-for each record whether its checksum is right, and shows what could not be read as a row at its place. How that is done
-stands here.
+Every table with records in it (of captures, of log segments, in Spark) does three things. It decodes record sets. It
+says for each record whether its checksum is right. It shows what could not be read as a row at its place. How that is
+done stands here.
 
 Rules kept here:
 
@@ -67,7 +67,7 @@ def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def words_of(problems: Sequence[str]) -> list[str]:
-    """The ``status`` of problems by what is said of them: ``too_large`` where it is a limit, ``malformed``."""
+    """The ``status`` of problems by their text: ``too_large`` where it is a limit, ``malformed``."""
     return [TOO_LARGE if BEYOND in text else MALFORMED for text in problems]
 
 
@@ -162,7 +162,7 @@ class Waiting:
         self._told += 1
 
     def before(self, place: tuple[int, ...] | None) -> list[tuple[tuple[int, ...], Any]]:
-        """Those in front of a place, with their own; None: all that are left."""
+        """Those before a place, with their own; None: all that are left."""
         found = []
         while self._heap and (place is None or self._heap[0][0] < place):
             own, _, problem = heapq.heappop(self._heap)

@@ -70,7 +70,7 @@ class Accepted:
 def _refused(rows: Rows, at: Array, requests: Array, asked: Array) -> Array:
     """Which rows are followed by a response that says that what they ask was not done.
 
-    Where nothing of a request was refused, which is mostly so, its parts are not looked at.
+    Mostly nothing of a request was refused. Then its parts are not looked at.
     """
     refused = np.zeros(len(at), bool)
     wrong = ~asked & (rows.valid("error") & ~rows.mask("error", "NONE"))[at]

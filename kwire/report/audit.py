@@ -8,8 +8,8 @@ one than the broker's newest has no newer one.
 Rules kept here:
 
 - A client is only cleared for what was seen: APIs that it did not use in the capture are not judged.
-- Where the traffic cannot show it, the verdict is ``unknown`` and says why: encrypted connections, or an old version
-  that was the newest of an old broker.
+- Where the traffic cannot show it, the verdict is ``unknown`` and says why. Reasons are encrypted connections, or an
+  old version that was the newest of an old broker.
 - Brokers that talk to each other are clients too, but they are upgraded with the cluster: they are listed, not judged.
 """
 

@@ -1,4 +1,4 @@
-"""What is otherwise than before: two reports held against each other (``kwire report --against``).
+"""What is different from before: two reports compared (``kwire report --against``).
 
 A report carries its figures as JSON in its page, so that a later one needs the page alone. That page may come from
 anybody, so it is read like any other input. What is no number of a report is an error.

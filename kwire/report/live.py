@@ -191,7 +191,7 @@ class Live:
         if self.last is None:
             return []
         end = (self.last if now is None else max(now, self.last)) // 1_000_000
-        # The second that has begun is not whole, but what happens is to be seen at once.
+        # The second that has begun is not whole, but what happens must be seen at once.
         return [one for second, one in self._of.items() if end - self.seconds < second <= end]
 
     def _rates(self, kind: str, second: int, key: Any) -> Rates:

@@ -280,7 +280,7 @@ class Overview:
         sums = [rows.values(name)[at] for name in ("record_bytes", "batches", "records")]
         keys = (written, "topic", "partition", *_CLIENT, "compression")
         for wrote, topic, partition, host, client, codec, count, size, batches, records in rows.totals(at, keys, *sums):
-            # What is written stands in front of what is read.
+            # What is written comes before what is read.
             way, one = _WAYS[wrote], _known(topic)
             amounts = (size, batches, records, 0, 0, 0) if wrote else (0, 0, 0, size, batches, records)
             self.topics.add(one, size, *amounts)
@@ -298,7 +298,7 @@ class Overview:
         for wrote, topic, bucket, _, size, many in rows.totals(at, (written, "topic", buckets), sizes, records):
             self.flow.add((_WAYS[wrote], _known(topic)), bucket, size, many)
         self._batches(written, sizes, batches, self.sizes)
-        # Of a batch in a ShareFetch response, only what was acquired is counted.
+        # In a batch of a ShareFetch response, only what was acquired is counted.
         known = (rows.valid("records") & ~rows.mask("api_name", "ShareFetch"))[at]
         self._batches(written[known], records[known], batches[known], self.fills)
 

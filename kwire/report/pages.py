@@ -86,7 +86,7 @@ def table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], name: st
     """A table in HTML.
 
     Where a column stands right and has a number of its own to be sorted by (``values``), cells have it. ``name``: what
-    is in it, for who does not see it.
+    is in it, for readers who do not see it.
     """
     label = f' tabindex="0" role="region" aria-label="{safe(name)}"' if name else ""
     # On a phone each row of an answer is a card, whose parts have their titles.

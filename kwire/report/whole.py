@@ -1,7 +1,7 @@
 """The report of captures as a page: what ``kwire report`` writes of an ``Overview``.
 
 Strategy: tables are HTML, so that the page is whole without a script. Its script sorts and filters them, and draws the
-charts from JSON that stands in the page. The same JSON has the figures that a later report is held against.
+charts from JSON that stands in the page. The same JSON has the figures that a later report is compared with.
 
 Rules kept here:
 
@@ -629,7 +629,7 @@ def _rows_of(batch: Any) -> list[Row]:
 
 
 def figures(over: Overview) -> dict[str, Any]:
-    """What a later report is held against (``kwire.report.changes``)."""
+    """What a later report is compared with (``kwire.report.changes``)."""
     return _figures(_Page(over))
 
 

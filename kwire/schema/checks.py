@@ -63,7 +63,7 @@ RESERVED: Final = frozenset({"unknown_tagged_fields", "self", "to_dict", "from_d
 RESERVED_CLASSES: Final = frozenset(
     {"FIELDS", "STRUCTS", "SCHEMA"} | {"ClassVar", "Message", "Sequence", "UUID", "WireMessage", "WireStruct"}
 )
-"""What message classes hold beside their structs, and what the type stub imports."""
+"""What message classes hold in addition to their structs, and what the type stub imports."""
 
 SECRET_TYPES: Final[dict[str, tuple[str, ...]]] = {
     "always": ("string", "bytes", "records"),

@@ -2,10 +2,10 @@
 
 An entry is secret where anything says so: the broker that describes it (``is_sensitive``, type ``PASSWORD``), its name,
 or its value. Secret are Kafka's own names of the type ``PASSWORD``, with any prefix
-(``listener.name.internal.ssl.key.password``), and names that look like one. Brokers have entries of plugins (storage,
-authorizers, reporters) that nobody here can know. And a value that was shown cannot be taken back. Names that only
-speak of a secret (``delegation.token.expiry.time.ms``) end in what they are instead. A broker's loggers are entries
-too: their names are those of classes, their values levels.
+(``listener.name.internal.ssl.key.password``). So are names that look like one. Brokers have entries of plugins
+(storage, authorizers, reporters) that nobody here can know. And a value that was shown cannot be taken back. Names that
+only speak of a secret (``delegation.token.expiry.time.ms``) end in what they are instead. A broker's loggers are
+entries too: their names are those of classes, their values levels.
 
 Imports nothing of kwire.
 

@@ -2,7 +2,7 @@
 
 Apache Kafka generates its protocol classes from one JSON file per message, and its jars carry these files. Requests,
 responses and headers are in ``kafka-clients`` (``common/message/``). Embedded schemas are in the coordinator,
-``kafka-metadata``, ``kafka-raft`` and ``kafka-storage`` jars. So each release can be held against the schema files
+``kafka-metadata``, ``kafka-raft`` and ``kafka-storage`` jars. So each release can be compared with the schema files
 mechanically.
 
 Strategy: a definition becomes an ordinary ``Message``. Two messages are compared version by version through their

@@ -1,8 +1,8 @@
 """Where the schema files are, and which of them to parse for a name or an API key.
 
-The built-in files are in one of two places: the ``schemas`` folder beside the package (a checkout, an editable
-install), or ``kwire/_schemas`` (a wheel, a zip on ``PYTHONPATH``). The first wins: an editable install may leave an old
-copy of the second.
+The built-in files are in one of two places. These are the ``schemas`` folder beside the package (a checkout, an
+editable install), and ``kwire/_schemas`` (a wheel, a zip on ``PYTHONPATH``). The first wins: an editable install may
+leave an old copy of the second.
 
 Strategy: parse as little as possible. A request or response is found by its key, which file names start with. Any other
 message is found by an index of the head lines of all files. One regular expression over each text makes it once. Files

@@ -1,4 +1,6 @@
-"""How much work the TLS connections of one capture may ask for beside reading each record once: ``Allowance``.
+"""How much work the TLS connections of a capture may ask for, in addition to reading each record once.
+
+The class is ``Allowance``.
 
 A few bytes can ask for much:
 
@@ -9,7 +11,7 @@ A few bytes can ask for much:
 So all of it is paid for in bytes, which the connections earn as they are read. One budget holds for the capture: what
 one connection leaves over, others may need.
 
-The unit is a byte of ciphertext. Prices follow what the work costs beside the promise of 2 us a byte.
+The unit is a byte of ciphertext. Prices follow what the work costs in addition to the promise of 2 us a byte.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from kwire.tls.suites import Suite
 __all__ = ["GRANT", "Allowance"]
 
 GRANT: Final = 1 << 16
-"""What there is to begin with: a hole near the beginning of a capture may need thousands of attempts."""
+"""The allowance at the beginning.
+
+A hole near the beginning of a capture may need thousands of attempts.
+"""
 GENERATION: Final = 8
 """Deriving the secret after a KeyUpdate from the one before."""
 

@@ -8,9 +8,9 @@ what the bytes say, and every record proves by its tag that they fit.
 Rules kept here:
 
 - Nothing is guessed: a plaintext is one whose tag (or MAC) fits. Where packets are missing, sequence numbers are tried
-  until a record fits. Sometimes it is not certain which key seals a record: early data, a handshake without a secret in
-  the key log, a missing KeyUpdate. Then later keys are tried. The number of attempts, and of keys, is bounded by the
-  bytes read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
+  until a record fits. Sometimes it is not certain which key seals a record: with early data, without a secret in the
+  key log, after a missing KeyUpdate. Then later keys are tried. The number of attempts, and of keys, is bounded. The
+  bounds are the bytes read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
 - Any bytes give plaintext or a ``Verdict``, never an exception.
 - Memory: one unfinished record of each direction, and ``HELD`` bytes while a way stands still.
 - Secrets are in no ``repr``, in no sentence, and not in ``state``: who goes on needs the key log as well.
@@ -37,7 +37,7 @@ from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Way
 __all__ = ["Decryptor", "Plain"]
 
 HELD: Final = 256 << 10
-"""Bytes of one direction that are held while the other one has to be seen first."""
+"""Bytes of one direction that are held while the other one must be seen first."""
 LARGEST_RECORD: Final = (1 << 14) + 2048
 """Bytes after a record's header (RFC 5246, 6.2.3); TLS 1.3 has less."""
 LARGEST_MESSAGE: Final = 256 << 10
@@ -45,7 +45,7 @@ LARGEST_MESSAGE: Final = 256 << 10
 PASSED: Final = 256 << 10
 """Bytes of records that may be passed over for want of their secret, until there is one that a key opens."""
 ATTEMPTS: Final = 1 << 14
-"""How many records of a connection may be tried in vain, if the capture's allowance permits it."""
+"""How many records of a connection may be tried without success, if the capture's allowance permits it."""
 ATTEMPTS_EACH: Final = 2
 """How many more may be for each one that is opened."""
 SMALLEST_RECORD: Final = 5 + 8 + 1
@@ -176,7 +176,7 @@ class Decryptor:
         return None
 
     def position(self, side: int) -> int:
-        """Up to where a direction has been dealt with; what follows is held here."""
+        """Up to where a direction has been processed; what follows is held here."""
         return self._ways[side].pos
 
     # -- bytes in, plaintext out
@@ -429,7 +429,7 @@ class Decryptor:
             self._end(way, Verdict.NOT_TLS, f"no TLS record begins at byte {position}, where one is due")
 
     def _in_clear(self, way: Way, kind: int, body: memoryview) -> bool:
-        """A record that is not sealed, or whose key has to be made first: whether it has been dealt with."""
+        """A record that is not sealed, or whose key must be made first: whether it has been processed."""
         agreed = self._agreed
         if way.end < 0 and kind != _HANDSHAKE:
             return self._without_hello(way)

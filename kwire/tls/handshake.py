@@ -66,7 +66,7 @@ class Handshake:
         self.messages: list[bytes] = [b"", b""]
         """The hellos as they were; without an answer, the suite that ``guess`` found."""
         self._latest: dict[int, tuple[int, bytes]] = {}
-        """Of each end the latest generation that was asked for, and its secret."""
+        """The latest generation of each end that was asked for, and its secret."""
         self._openers: dict[tuple[int, Phase], tuple[int, bytes, int, Opener]] = {}
         """What was derived last for an end and a phase, and what of: suite, secret and generation."""
 

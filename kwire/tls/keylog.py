@@ -80,7 +80,7 @@ class KeyLog:
         self.conflicting: int = 0
         self._secrets: dict[tuple[bytes, bytes], bytes] = {}
         self._files: dict[str, tuple[int, bytes]] = {}
-        """Of each file: how far it was read, and the beginning of a line that stands there."""
+        """For each file: how far it was read, and the beginning of a line that is there."""
         if text:
             self.add(text)
 

@@ -24,8 +24,10 @@ from kwire.tls.suites import Suite
 __all__ = ["Opener", "key_block_openers", "master_of", "next_generation", "opener13", "require"]
 
 _SEALED_WITH: Final = Struct(">QBHH")
-"""What the tag of a record of TLS 1.2 covers besides its bytes: sequence number, type, version, length of the
-plaintext."""
+"""What the tag of a TLS 1.2 record covers in addition to its bytes.
+
+This is: sequence number, type, version, length of the plaintext.
+"""
 _EXPLICIT_NONCE: Final = 8
 _NONCE: Final = 12
 _BLOCK: Final = 16
@@ -117,7 +119,7 @@ def master_of(premaster: bytes, seed: bytes, extended: bool, version: int, diges
 
 
 def _aead(suite: Suite, key: bytes) -> Callable[[bytes, Any, bytes], bytes]:
-    """What takes nonce, sealed bytes and what the tag covers besides them."""
+    """What takes nonce, sealed bytes and what the tag covers in addition to them."""
     ciphers = require().ciphers
     if suite.cipher == "GCM":
         return ciphers.AESGCM(key).decrypt  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ class Way:
         self.end: int = -1
         """Who speaks: 0 the client, 1 the server, as hellos showed."""
         self.pos: int = 0
-        """Position in the stream of the first byte that is not dealt with."""
+        """Position in the stream of the first byte that is not processed."""
         self.held: bytearray = bytearray()
         """The bytes from there."""
         self.need: int = 5

@@ -1,7 +1,7 @@
 """What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
 
 Strategy: a rule reads some columns of some tables, batch by batch. It adds up what it needs by client, group or topic
-(``kwire.report.tallies``, which keeps columns), and says at the end what it found. What is done for single rows in
+(``kwire.report.tallies``, which keeps columns). At the end it says what it found. What is done for single rows in
 Python is little. Rules stand by family in the modules of this package. What counts as too much stands beside them, in
 ``Limits``. Each limit has a default that the traffic of clients in their default settings does not reach.
 
@@ -147,7 +147,7 @@ def _kept(one: object, deep: int = 4) -> int:
 class Finder:
     """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
 
-    Raises ``ValueError`` for a rule that there is not.
+    Raises ``ValueError`` for a rule that does not exist.
     """
 
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:

@@ -80,7 +80,7 @@ class _Last:
             self._columns[k, mine] = column
 
     def known(self, places: Iterable[Place]) -> tuple[Array, Array, Array]:
-        """Of each place whether there is a commit, its offset and its time."""
+        """For each place: whether there is a commit, its offset and its time."""
         of = np.array([self._of.get(place, -1) for place in places], np.int64)
         if not self._of:
             return of >= 0, of, of
@@ -117,7 +117,7 @@ class _Transactions:
     def take(self, rows: Rows) -> None:
         """Take rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
-        # Of what has no time nobody knows which end it is in front of.
+        # If a row has no time, nobody knows which end it comes before.
         told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
         times = rows.times[told].tolist()
         for time, (capture, frame, api, name, committed) in zip(
@@ -242,7 +242,7 @@ class Committed:
         return _sorted(rows, at[self._not_late(rows, at)])
 
     def before(self, places: Iterable[Place]) -> tuple[Array, Array]:
-        """Of each place whether there was a commit before the batch that ``of`` was asked for, and the last offset."""
+        """For each place: whether there was a commit before the batch of ``of``, and the last offset."""
         return self._last.known(places)[:2]
 
     def last(self) -> Iterator[tuple[Place, dict[str, Any]]]:

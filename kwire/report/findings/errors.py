@@ -32,7 +32,7 @@ class Limits:
     repeated_errors: int = 20
     """The same error, of one client and API."""
     retried_seconds: float = 60.0
-    """For how long a client got no other answer, where the error is one that it meets in ordinary life."""
+    """For how long a client got no other answer, where the error is usual in normal operation."""
 
 
 class Errors(Rule[Limits]):
@@ -207,7 +207,7 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
 }  # fmt: skip
 """Errors that are findings, each with its severity, its meaning and what to change.
 
-Clients do not meet them in ordinary life, and cannot mend them.
+Clients do not meet them in normal operation, and cannot mend them.
 """
 _RETRIED: Final = (
     "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
@@ -216,7 +216,7 @@ _RETRIED: Final = (
     "OFFSET_NOT_AVAILABLE", "THROTTLING_QUOTA_EXCEEDED", "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_ID",
     "INCONSISTENT_TOPIC_ID", "STALE_MEMBER_EPOCH", "ELECTION_NOT_NEEDED", "BROKER_ID_NOT_REGISTERED",
 )  # fmt: skip
-"""Errors that clients meet in ordinary life and ask again: what is wrong is that it goes on."""
+"""Errors that clients meet in normal operation and ask again: the fault is that they go on."""
 
 
 class Fatal(Errors):
@@ -240,7 +240,7 @@ class Fatal(Errors):
 class Repeated(Errors):
     """The same error over and over, of those that no other rule is about.
 
-    What clients retry in ordinary life counts where nothing else came for long.
+    What clients retry in normal operation counts where nothing else came for long.
     """
 
     name = "repeated-errors"

@@ -130,7 +130,7 @@ class MixedAcks(Rule[Limits]):
 
 
 class Aborted(Rule[Limits]):
-    """Most transactions of a client are aborted: now and then one is, in ordinary life."""
+    """Most transactions of a client are aborted; in normal operation only one is now and then."""
 
     name = "aborted-transactions"
     tables: tuple[str, ...] = ("calls",)
