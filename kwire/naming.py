@@ -52,7 +52,7 @@ def public(path: str | os.PathLike[str]) -> str:
 
 
 def secrets_of(path: str | os.PathLike[str]) -> set[str]:
-    """The texts in ``path`` that must be shown to nobody, as they are and unquoted; none where it has no credentials."""
+    """The texts in ``path`` that must be shown to nobody, as they are and unquoted; none without credentials."""
     return _parts(os.fspath(path))[1]
 
 
