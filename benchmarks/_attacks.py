@@ -1455,7 +1455,8 @@ def state(**more: Any) -> bytes:
 
 def connections(compression: str | None = None) -> bytes:
     """The table of a state: of one connection, or of many, with buffers that are compressed."""
-    from kwire.capture.tracker import STATE, Tracker
+    from kwire.capture.state import STATE
+    from kwire.capture.tracker import Tracker
 
     made, sink = Tracker(), pa.BufferOutputStream()
     made.feed(talk(sized(request(3, 0, METADATA))))

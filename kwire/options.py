@@ -425,7 +425,32 @@ class FileOptions(TypedDict, total=False):
         str, Option(help="a pattern of the files' names, as of Spark's own sources", kind=TEXT, unset="every name")
     ]
     recursiveFileLookup: Annotated[
-        bool, Option(help="false: a folder's own files only", kind=SWITCH, default=True, unset="true")
+        bool | None,
+        Option(
+            help="false: a folder's own files only; true: also those in its folders, without partition columns",
+            kind=SWITCH,
+            unset="those in its folders too",
+        ),
+    ]
+    basePath: Annotated[
+        str,
+        Option(
+            help="the folder below which names of folders are partition columns",
+            kind=PATH,
+            unset="the folder that is named, or that a pattern matches",
+        ),
+    ]
+    partitionColumnTypeInference: Annotated[
+        bool, Option(help="false: partition columns are strings", kind=SWITCH, default=True, unset="true")
+    ]
+    timeZone: Annotated[
+        str,
+        Option(
+            help="the time zone of timestamps in names of folders, such as Europe/Berlin",
+            kind=TEXT,
+            default="UTC",
+            unset="UTC",
+        ),
     ]
     modifiedAfter: Annotated[
         datetime,

@@ -44,7 +44,8 @@ import pyarrow as pa
 
 from kwire.capture.parts import Part, ends, latest
 from kwire.capture.reading import UNREADABLE, Reading, is_damage, said_of
-from kwire.capture.tracker import PART_BITS, STATE, STATE_VERSION, Packets, Tracker
+from kwire.capture.state import STATE, STATE_VERSION
+from kwire.capture.tracker import PART_BITS, Packets, Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.layouts import ABSENT, AT_THE_END, CONNECTION, NO_TIME, PACKET, Role, Status
 from kwire.kernels.tracking import LATEST_COPY, LATEST_SYN

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -45,9 +45,20 @@ from kwire.capture.encrypted import Encrypted, Tls, Window
 from kwire.capture.fragments import Fragments
 from kwire.capture.frames import Endpoint, Frames, text_of
 from kwire.capture.hellos import Hellos
-from kwire.capture.links import named
+from kwire.capture.notes import notes_of_packets, nothing_found
 from kwire.capture.saved import check_common, check_connections, what_is_stated
 from kwire.capture.splits import Split
+from kwire.capture.state import (
+    COUNTED,
+    LISTED,
+    STATE,
+    STATE_VERSION,
+    fill,
+    segments_column,
+    segments_from,
+    structs,
+    waiting_column,
+)
 from kwire.errors import CaptureError, MissingExtraError
 from kwire.kernels import directions, framing, ordering, pairing, roles, streams, tracking
 from kwire.kernels.engine import MACHINE, PYTHON, Engine, choose
@@ -98,84 +109,6 @@ _FIRST_WAITING: Final = 64
 """Requests for which the table has rows at first; a power of 2, as all sizes of that table are."""
 
 Array = Any
-
-STATE_VERSION: Final = 9
-
-_NUMBER: Final = pa.int64()
-
-_COUNTED: Final = (
-    (CONNECTION, "first_order"),
-    (CONNECTION, "opener_order"),
-    (CONNECTION, "closed_order"),
-    (CONNECTION, "settled_order"),
-    (CONNECTION, "begun_order"),
-    (STREAM, "start_order"),
-    (STREAM, "end_order"),
-    (STREAM, "placed_order"),
-    (STREAM, "since"),
-)
-"""Columns that hold numbers of packets, or AT_THE_END."""
-_LISTED: Final = ("waiting_head", "waiting_tail", "waiting_front", "waiting_new")
-"""Columns of connections that are rows of the table of requests that wait."""
-
-
-def _struct(names: Iterable[str], *more: pa.Field) -> pa.DataType:
-    return pa.struct([*(pa.field(name, _NUMBER, nullable=False) for name in names), *more])
-
-
-def _rows_with(names: Iterable[str], last: str) -> pa.DataType:
-    """A list of structs of numbers and, last, bytes."""
-    return pa.list_(pa.field("element", _struct(names, pa.field(last, pa.binary())), nullable=False))
-
-
-_WAITS: Final = _rows_with(("id", "api", "version", "time", "order", "clock", "overtaken"), "client_id")
-_HELD: Final = _rows_with(("side", "pos", "len", "time", "order", "clock", "doubt"), "bytes")
-
-STATE: Final = pa.schema(
-    [
-        pa.field("connection", _struct(CONNECTION.names), nullable=False),
-        pa.field("a_to_b", _struct(STREAM.names), nullable=False),
-        pa.field("b_to_a", _struct(STREAM.names), nullable=False),
-        pa.field("client_id", pa.binary()),
-        pa.field("waiting", _WAITS, nullable=False),
-        pa.field("segments", _HELD, nullable=False),
-        pa.field("tls", pa.string()),
-        pa.field("hello", pa.string()),
-    ]
-)
-"""What ``Tracker.save`` gives: one row for each connection.
-
-Columns:
-
-- ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``.
-- ``client_id`` is that of the latest request.
-- ``waiting`` are the requests without a response so far.
-- ``segments`` are the bytes that are not processed yet (null: the capture does not have them).
-- ``tls`` is what is known of a TLS connection that is decrypted, as JSON without any secret.
-- ``hello`` is what the hellos of a connection that is not decrypted say (version, cipher suite, server name).
-
-What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
-"""
-
-
-_LEFT_OUT: Final = {
-    Count.LINK: "left out: in PPI, with a link type that is not supported",
-    Count.FRAGMENT: "left out: fragments of IP packets that could not be joined, because others are missing or cut off",
-    Count.TUNNEL: "left out: in tunnels that are not read",
-    Count.DEEP: "left out: in more tunnels, one inside of the other, than are followed",
-    Count.PROTECTED: "left out: encrypted below TCP (Wi-Fi, IPsec, MACsec or PPP)",
-    Count.RADIO: "left out: Wi-Fi frames that hold a part of a packet, or several",
-    Count.SNAPPED: "cut off by the snapshot length of the capture",
-    Count.WRONG: "with a wrong TCP checksum: their bytes are read where no other copy was captured",
-    Count.PATH: "behind bytes that went on other paths of Multipath TCP: each path is read by itself",
-    Count.DAMAGED: "left out: damaged or incomplete headers",
-    Count.INTERFACE: "left out: of an interface that is not described",
-    Count.TIME: "with times before 1677-09-23 or after 2262-04-10, which are shown at these",
-}
-"""What is reported of packets that were left out or changed, most important first."""
-
-_OTHER: Final = {Count.UDP: "UDP", Count.NOT_TCP: "other protocols of IP", Count.NOT_IP: "not IP"}
-"""What every capture has, and what is reported where nothing else was found."""
 
 
 class Packets(NamedTuple):
@@ -779,24 +712,14 @@ class Tracker:
         counts = self._counts.tolist()
         counts[Count.FRAGMENT] += self._fragments.waiting
         links = {link: number for link, number in sorted(self._container.unsupported.items()) if number}
-        notes = [
-            f"{_packets(number)} {'has' if number == 1 else 'have'} link type {named(link)}, which is not supported"
-            for link, number in links.items()
-        ]
-        counts[Count.LINK] -= sum(links.values())
-        notes += [f"{_packets(counts[one])} {text}" for one, text in _LEFT_OUT.items() if counts[one]]
+        notes = notes_of_packets(counts, links)
         notes += [] if self._encrypted is None else self._encrypted.notes()
         if self._keys_unused:
             notes.append(f"the capture has secrets of TLS: {self._keys_unused}")
         if self._forgotten:
             notes.append(f"{self._forgotten} connections were given up: nothing of them was captured for 3 hours")
         if not self._frames:
-            said = [f"{counts[one]} {text}" for one, text in _OTHER.items() if counts[one]]
-            notes.append(
-                f"no Kafka traffic among {_packets(counts[Count.PACKETS])} and "
-                f"{self._known.n_connections + self._forgotten} "
-                f"TCP connections{' (other packets: ' if said else ''}{', '.join(said)}{')' if said else ''}"
-            )
+            notes.append(nothing_found(counts, self._known.n_connections + self._forgotten))
             notes += self.left_out()
         return notes
 
@@ -872,15 +795,15 @@ class Tracker:
         rows = known.connections.take(slots)
         clients = rows["client"].tolist()
         # Rows of tables that are not part of the state: whoever restores it makes his own.
-        for name in ("before", "client", *_LISTED):
+        for name in ("before", "client", *LISTED):
             rows[name] = -1
         columns = [
-            _structs(rows),
-            _structs(known.streams.take(2 * slots)),
-            _structs(known.streams.take(2 * slots + 1)),
+            structs(rows),
+            structs(known.streams.take(2 * slots)),
+            structs(known.streams.take(2 * slots + 1)),
             pa.array([None if one < 0 else client_ids[one] for one in clients], pa.binary()),
-            self._waiting_of(slots, client_ids),
-            pa.array(self._segments_of(slots), _HELD),
+            waiting_column(known.connections, self._waiting, slots, client_ids),
+            segments_column(self._segments, self._held, slots),
             pa.array([self._tls_of(slot) for slot in slots.tolist()], pa.string()),
             pa.array(
                 [None if said is None else json.dumps(said) for said in map(self._hellos.state, slots.tolist())],
@@ -904,40 +827,6 @@ class Tracker:
                 "fragments": self._fragments.state(),
             }
         return pa.Table.from_arrays(columns, schema=STATE.with_metadata({"kwire": json.dumps(whole)}))
-
-    def _waiting_of(self, slots: Array, client_ids: Sequence[bytes]) -> pa.Array:
-        counts = self._known.connections["waiting"][slots]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        rows = np.empty(offsets[-1], np.int64)
-        choose(rows.nbytes)(pairing.list_all)(self._known.connections, slots, self._waiting, rows)
-        entries = self._waiting.take(rows)
-        client = entries["client"]
-        named = pa.array(client, mask=client < 0)
-        columns = [
-            pa.array(client_ids, pa.binary()).take(named)
-            if name == "client_id"
-            else pa.array(entries[name].astype(np.int64))
-            for name in _WAITS.value_type.names
-        ]
-        structs = pa.StructArray.from_arrays(columns, fields=list(_WAITS.value_type))
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=_WAITS)
-
-    def _segments_of(self, slots: Array) -> list[list[dict[str, Any]]]:
-        found: dict[int, list[dict[str, Any]]] = {}
-        for stream, pos, length, off, time, order, clock, doubt in self._segments.tolist():
-            data = self._held[off : off + length].tobytes() if off >= 0 else None
-            one = {
-                "side": stream & 1,
-                "pos": pos,
-                "len": length,
-                "time": time,
-                "order": order,
-                "clock": clock,
-                "doubt": doubt,
-                "bytes": data,
-            }
-            found.setdefault(stream >> 1, []).append(one)
-        return [found.get(slot, []) for slot in slots.tolist()]
 
     def _tls_of(self, slot: int) -> str | None:
         state = None if self._encrypted is None else self._encrypted.state(slot)
@@ -981,14 +870,14 @@ class Tracker:
         engine = choose(saved.nbytes)
         connections = np.zeros(max(64, count), CONNECTION)
         table = np.zeros(2 * len(connections), STREAM)
-        _fill(connections[:count], saved.column("connection"))
-        _fill(table[0 : 2 * count : 2], saved.column("a_to_b"))
-        _fill(table[1 : 2 * count : 2], saved.column("b_to_a"))
+        fill(connections[:count], saved.column("connection"))
+        fill(table[0 : 2 * count : 2], saved.column("a_to_b"))
+        fill(table[1 : 2 * count : 2], saved.column("b_to_a"))
         if not whole:
             # Packets are counted anew: what there was came before all of them.
             if self._part is None:
                 connections["number"][:count] = np.arange(count)
-            for kind, name in _COUNTED:
+            for kind, name in COUNTED:
                 rows = connections if kind is CONNECTION else table
                 rows[name] = np.where(rows[name] == AT_THE_END, AT_THE_END, -1)
         self._known = tracking.restored(connections, table, count, engine)
@@ -997,7 +886,7 @@ class Tracker:
             -1 if one is None else self._client_ids.add(one, engine) for one in saved.column("client_id").to_pylist()
         ]
         self._restore_waiting(saved.column("waiting"), whole, engine)
-        self._restore_segments(saved.column("segments").to_pylist(), whole)
+        self._segments, self._held = segments_from(saved.column("segments").to_pylist(), whole)
         for slot, one in enumerate(saved.column("hello").to_pylist()):
             if one is not None:
                 self._hellos.restore(slot, json.loads(one))
@@ -1010,7 +899,7 @@ class Tracker:
 
     def _restore_waiting(self, lists: pa.ChunkedArray, whole: bool, engine: Engine) -> None:
         connections = self._known.connections
-        for name in _LISTED:
+        for name in LISTED:
             connections[name] = -1
         connections["waiting"] = connections["overtaken"] = 0
         entries = pc.list_flatten(lists).combine_chunks()
@@ -1031,23 +920,6 @@ class Tracker:
         rows["client"][named] = numbers[names.indices.drop_null().to_numpy()]
         self._room["waiting"], self._room["free"] = len(slots), -1
         engine(pairing.append_all)(connections, slots, self._waiting)
-
-    def _restore_segments(self, of_connections: list[list[dict[str, Any]]], whole: bool) -> None:
-        rows: list[tuple[int, ...]] = []
-        parts: list[bytes] = []
-        held = 0
-        for slot, segments in enumerate(of_connections):
-            for one in segments:
-                data, order = one["bytes"], one["order"] if whole else -1
-                at = -1 if data is None else held
-                times = one["time"], order, one["clock"]
-                rows.append((2 * slot + one["side"], one["pos"], one["len"], at, *times, one["doubt"]))
-                if data is not None:
-                    parts.append(data)
-                    held += len(data)
-        self._segments = np.array(rows, SEGMENT) if rows else np.empty(0, SEGMENT)
-        # A copy: its memory is written to when it is used again.
-        self._held = np.frombuffer(b"".join(parts), np.uint8).copy()
 
 
 def _distinct(numbers: Array) -> Array:
@@ -1085,19 +957,3 @@ def _ports(ports: Iterable[int] | None) -> Array:
     if wanted and not 0 <= wanted[0] <= wanted[-1] <= 0xFFFF:
         raise ValueError(f"{wanted[0] if wanted[0] < 0 else wanted[-1]} is no port")
     return np.array(wanted, np.int64)
-
-
-def _packets(number: int) -> str:
-    return "1 packet" if number == 1 else f"{number} packets"
-
-
-def _structs(rows: Array) -> pa.Array:
-    names = rows.dtype.names
-    fields = [pa.field(name, _NUMBER, nullable=False) for name in names]
-    return pa.StructArray.from_arrays([pa.array(np.ascontiguousarray(rows[name])) for name in names], fields=fields)
-
-
-def _fill(rows: Array, column: pa.ChunkedArray) -> None:
-    structs = column.combine_chunks()
-    for name in rows.dtype.names:
-        rows[name] = structs.field(name).to_numpy()

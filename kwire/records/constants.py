@@ -8,6 +8,7 @@ Rule kept here: what is kept is bounded in bytes, whatever the values are.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, Final
 
 from kwire.errors import MissingExtraError
@@ -39,6 +40,9 @@ class Constants:
 
     def __init__(self) -> None:
         self._made: dict[tuple[Any, Any], Any] = {}
+        self._bytes = 0
+        """Of all that is in ``_made``: each new one would otherwise take as long as there are others."""
+        self._lock = Lock()
 
     def get(self, kind: pa.DataType, value: Any, rows: int) -> pa.Array:
         """``rows`` times ``value``; None is null, and ``()`` no headers."""
@@ -59,14 +63,12 @@ class Constants:
         return made.slice(0, rows)
 
     def _keep(self, key: tuple[Any, Any], made: pa.Array) -> None:
-        self._made.pop(key, None)
-        self._made[key] = made
-        total = 0
-        # Another thread may add to it meanwhile, so a copy is walked.
-        for one, array in reversed(list(self._made.items())):
-            total += array.nbytes
-            if total > KEPT:
-                self._made.pop(one, None)
+        with self._lock:
+            before = self._made.pop(key, None)
+            self._made[key] = made
+            self._bytes += made.nbytes - (0 if before is None else before.nbytes)
+            while self._bytes > KEPT:
+                self._bytes -= self._made.pop(next(iter(self._made))).nbytes
 
 
 def _repeated(kind: pa.DataType, value: Any, rows: int) -> pa.Array:

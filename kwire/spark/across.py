@@ -41,6 +41,7 @@ import pyarrow as pa
 from kwire.options import READ
 from kwire.spark.arrow import mapped, packed, unpacked
 from kwire.spark.options import PATHS, Options, check_across, spark_schema, texts
+from kwire.spark.partitioned import INFER
 from kwire.spark.reader import BAD_FILE, FileReader
 from kwire.spark.sensors import Sensor, parts_of, wholes
 from kwire.spark.workers import context_of, of_file
@@ -49,6 +50,7 @@ from kwire.tables.definition import CaptureTable
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
     from kwire.capture.parts import Part
     from kwire.capture.splits import Split
@@ -129,17 +131,17 @@ def read(
     from pyspark.sql import SparkSession as Session
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kwire.spark.files import find
-
     spark = spark or Session.active()
     named = [paths] if isinstance(paths, str) else list(paths)
-    checked = Options.of({**texts(options, READ), "table": table, PATHS: json.dumps(named)})
+    given = texts({INFER: spark.conf.get(f"spark.sql.sources.{INFER}.enabled", None), **options}, READ)
+    checked = Options.of({**given, "table": table, PATHS: json.dumps(named)})
     definition = checked.definition
     check_across(definition)
     schema = spark_schema(definition, asked=True)
     names = (definition.schema if columns is None else definition.chosen(columns)).names
-    schema = type(schema)([schema[name] for name in names])
-    files = find(checked.paths, checked.wanted, checked.choice, stores=checked.stores)
+    files = checked.files()
+    beside = checked.folder_columns(files)
+    schema = type(schema)([*(schema[name] for name in names), *beside])
     checked.beside()
     if not files:
         return spark.createDataFrame([], schema)
@@ -161,7 +163,7 @@ def read(
     assert isinstance(definition, CaptureTable)
     if ACCOUNT not in [one.name for one in definition.asked]:
         return mapped(placed, _Decoding(work, schema).rows, schema)
-    return _in_order(placed, work, definition).select(*schema.names)
+    return _in_order(placed, work, definition, beside).select(*schema.names)
 
 
 def _split_bytes(total: int, at_once: int) -> int:
@@ -186,7 +188,7 @@ def _at_once(spark: SparkSession, asked: Callable[[SparkContext], int] = _parall
     return BUCKETS if context is None else asked(context)
 
 
-def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataFrame:
+def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable, folders: Sequence[StructField]) -> DataFrame:
     """The rows of a table that need those before them, of all files: they are filled in by a task for each sensor.
 
     Only the few frames that such a table is made of come together there; all are decoded where the others are.
@@ -198,13 +200,14 @@ def _in_order(placed: DataFrame, work: _Work, definition: CaptureTable) -> DataF
     if only is not None:
         # The status of a row is known when it is filled in.
         work = replace(work, options=replace(work.options, only=replace(only, status=None)))
-    whole = spark_schema(definition, asked=True)
+    whole = StructType([*spark_schema(definition, asked=True).fields, *folders])
     beside = [StructField(name, LongType()) for name in (_SENSOR, _NUMBER)]
     rows = mapped(placed, _Accounting(work, whole).rows, StructType([*whole.fields, *beside]))
     sensors = work.files.sensors
     ordered = rows.repartitionById(sensors, rows[_SENSOR].cast("int")).sortWithinPartitions(_SENSOR, "frame", _NUMBER)
-    made = spark_schema(definition)
-    return mapped(ordered, _Filling(work.options.values["limits"], made, status).rows, made)
+    made = StructType([*spark_schema(definition).fields, *folders])
+    names = tuple(one.name for one in folders)
+    return mapped(ordered, _Filling(work.options.values["limits"], made, status, names).rows, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +434,8 @@ class _Filling:
     schema: Any
     status: frozenset[str] | None
     """The words of ``status`` that are wanted."""
+    folders: tuple[str, ...] = ()
+    """Partition columns."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -451,7 +456,10 @@ class _Filling:
                 if row[_SENSOR] != sensor:
                     judge, sensor = Judge(self.limits), row[_SENSOR]
                 account = row.pop(ACCOUNT)
+                values = {name: row[name] for name in self.folders}
                 found = judge.filled(row, None if account is None else json.loads(account))
+                if found is not None:
+                    found.update(values)
                 if found is not None and (self.status is None or found["status"] in (*self.status, BAD_FILE)):
                     yield found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kwire.spark.workers import begin_task
+from kwire.spark.workers import begin_task, plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +34,7 @@ def mapped(frame: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]],
         return Frame(java.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
+@plainly
 def _task(function: Callable[[Iterable[Any]], Iterator[Any]], batches: Iterable[Any]) -> Iterator[Any]:
     begin_task()
     yield from function(batches)

@@ -33,7 +33,7 @@ from pyarrow import fs
 from kwire import stored
 from kwire.capture.across import still_open
 from kwire.capture.parts import Part
-from kwire.capture.tracker import STATE
+from kwire.capture.state import STATE
 from kwire.errors import CaptureError, KwireError, MissingExtraError
 from kwire.naming import public
 from kwire.spark.arrow import packed

@@ -38,7 +38,7 @@ import numpy as np
 from kwire import stored
 from kwire.capture.compressed import Around, DamagedError, decompressed
 from kwire.errors import CaptureError, KwireError
-from kwire.spark.files import File
+from kwire.spark.files import File, pairs_of
 from kwire.spark.sensors import sensor_of
 
 __all__ = ["Memory", "Taken", "Terms", "Waiting", "files_of", "first_offset", "names_of"]
@@ -294,8 +294,9 @@ def names_of(end: Mapping[str, Any]) -> tuple[list[tuple[str, int | None]], list
 
 def _taken(file: File | None, name: str, size: int | None, trouble: str | None) -> Taken:
     if file is None:
-        return Taken(None, name, name, size, True, None, trouble or "it was there when the stream took it, and is gone")
-    return Taken(file.filesystem, file.path, name, size, file.asked, file.changed, trouble)
+        gone = trouble or "it was there when the stream took it, and is gone"
+        return Taken(None, name, name, size, True, None, gone, pairs=pairs_of(name))
+    return Taken(file.filesystem, file.path, name, size, file.asked, file.changed, trouble, pairs=file.pairs)
 
 
 class _FirstBytes(Around):

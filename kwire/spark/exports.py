@@ -40,6 +40,7 @@ from kwire.spark.files import filesystem_of, put
 from kwire.spark.options import PATHS, texts
 from kwire.spark.reader import BAD_FILE, FileReader
 from kwire.spark.source import KwireDataSource
+from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -255,6 +256,7 @@ class _Plan:
         dated = DATE in self.partition_by and DATE not in schema.names
         return schema.append(pa.field(DATE, pa.date32())) if dated else schema
 
+    @plainly
     def write(self, numbers: pa.Array) -> pa.Array:
         """Writes the parts of these ``numbers``; gives what was written for each."""
         return pa.array([list(self._write(number)) for number in numbers.to_pylist()], _WRITTEN)

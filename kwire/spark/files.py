@@ -56,7 +56,9 @@ __all__ = [
     "in_groups",
     "instant",
     "opened",
+    "pairs_of",
     "put",
+    "unescaped",
     "visible",
 ]
 
@@ -67,6 +69,12 @@ CAPTURE_NAME = re.compile(
     r".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:[._-]?\d+)*(?:\.(?:gz|zst|zstd|bz2|lz4|xz))?", re.IGNORECASE | re.DOTALL
 )
 """How captures are named, rotated and compressed ones too: ``broker.pcap``, ``trace.pcap12``, ``trace.pcap.3.gz``."""
+
+
+Pairs = tuple[tuple[str, str], ...]
+"""Names of columns and what stands behind their ``=``, as the folders of a file have it, from the uppermost on."""
+
+_ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 
 
 class Broken(NamedTuple):
@@ -108,6 +116,8 @@ class File:
     asked: bool
     changed: datetime | None = None
     """When it was last written, UTC; None where the file system does not say."""
+    pairs: Pairs = field(default=(), kw_only=True, repr=False)
+    """What its folders say of partition columns."""
     split: Split | None = field(default=None, kw_only=True, repr=False)
     broken: Broken | None = field(default=None, kw_only=True)
     """It is damaged. Others go on from there, so it is not tried again."""
@@ -216,6 +226,24 @@ def put(filesystem: Any, file: str, root: str, below: str, made: set[str]) -> No
     filesystem.move(file, f"{root}/{below}")
 
 
+def pairs_of(name: str, base: str | None = None) -> Pairs:
+    """What the folders of a file below ``base`` (None: all of its folders) say; the lowest run of names with ``=``."""
+    found: list[tuple[str, str]] = []
+    below = name if base is None else name[len(base) :]
+    for one in reversed(below.split("/")[:-1]):
+        column, equals, value = one.partition("=")
+        if column and equals and value:
+            found.append((unescaped(column), value))
+        elif found:
+            break
+    return tuple(reversed(found))
+
+
+def unescaped(text: str) -> str:
+    """``text`` without the escapes that Spark writes in names of folders: ``%3A`` is ``:``."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
 def in_groups(files: Iterable[File], most: int, opening: int = 0) -> list[tuple[File, ...]]:
     """``files`` in groups of about ``most`` bytes, in order; each counts ``opening`` bytes more than it has.
 
@@ -286,18 +314,23 @@ def find(
     *,
     growing: bool = False,
     stores: Stores = NONE,
+    base: str | None = None,
+    what: str = "files",
 ) -> list[File]:
     """The files that ``paths`` stand for, each once, sorted within each path.
 
     ``wanted`` is asked about the files of folders: it gets the path below the folder. Files that are named, or that
     match a pattern, are taken without asking. ``choice`` holds for all of them. ``growing``: a folder that is there,
-    and a pattern, may stand for no file yet. ``stores``: the options of object stores. Raises ``CaptureError`` for a
-    path that stands for no file, or whose file system cannot be reached.
+    and a pattern, may stand for no file yet. ``stores``: the options of object stores. ``base``: the folder below which
+    names of folders are partition columns (``File.pairs``), by itself the one that is named or matched. ``what``: how
+    errors call what is wanted. Raises ``CaptureError`` for a path that stands for no file, or whose file system cannot
+    be reached.
     """
     found: dict[str, File] = {}
+    above = None if base is None else _name_of(base, stores)
     for path in paths:
         try:
-            files = _find(path, wanted, choice.recursive, stores)
+            files = _find(path, wanted, choice.recursive, stores, above)
             empty = not files and not (growing and _may_be_empty(path, stores))
         except (OSError, pa.ArrowException, ValueError) as error:
             name, secrets = public(path), secrets_of(path)
@@ -308,24 +341,32 @@ def find(
                 said = f"the file system cannot be reached ({type(error).__name__})"
             raise CaptureError(said, file=name) from None
         if empty:
-            raise CaptureError("no such file", file=public(path))
+            raise CaptureError(_nothing(path, what, choice.recursive, stores), file=public(path))
         for file in files:
             if choice.takes(file.path.rpartition("/")[2], file.changed):
                 found.setdefault(file.name, file)
     return list(found.values())
 
 
-def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Stores) -> list[File]:
+def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Stores, above: str | None) -> list[File]:
     filesystem, root, prefix = filesystem_of(path, stores)
     info = filesystem.get_file_info(root)
-    if info.type == fs.FileType.File:
-        return [File(filesystem, info.path, prefix + info.path, info.size, True, info.mtime)]
     files: list[File] = []
 
-    def take(infos: Iterable[Any], taken: Callable[[str], Any], asked: bool) -> None:
+    def take(infos: Iterable[Any], taken: Callable[[str], Any], asked: bool, base: str | None = None) -> None:
+        known: dict[str, Pairs] = {}
         for one in infos:
             if one.type == fs.FileType.File and taken(one.path):
-                files.append(File(filesystem, one.path, prefix + one.path, one.size, asked, one.mtime))
+                name = prefix + one.path
+                folder = name.rpartition("/")[0]
+                pairs = known.get(folder)
+                if pairs is None:
+                    pairs = known[folder] = _pairs(name, folder if base is None else prefix + base, above)
+                files.append(File(filesystem, one.path, name, one.size, asked, one.mtime, pairs=pairs))
+
+    if info.type == fs.FileType.File:
+        take([info], lambda path: True, True)
+        return files
 
     folders = [root]
     if info.type == fs.FileType.NotFound:
@@ -337,8 +378,30 @@ def _find(path: str, wanted: Callable[[str], bool], recursive: bool, stores: Sto
         folders = _folders(filesystem, root, wild, pattern)
     for folder in folders:
         start = len(folder)
-        take(_listed(filesystem, folder, recursive), lambda path: wanted(path[start:].lstrip("/")), False)  # noqa: B023
+        take(_listed(filesystem, folder, recursive), lambda path: wanted(path[start:].lstrip("/")), False, folder)  # noqa: B023
     return sorted(files, key=lambda file: file.name)
+
+
+def _pairs(name: str, folder: str, above: str | None) -> Pairs:
+    """What the folders of a file below ``folder``, or ``above``, say. Raises ``CaptureError`` for one that is not."""
+    if above is None:
+        return pairs_of(name, folder)
+    plain = name.removeprefix("file://")
+    if not plain.startswith(above.rstrip("/") + "/"):
+        raise CaptureError(f"it is not in {above}, which the option 'basePath' says", file=name)
+    return pairs_of(plain, above)
+
+
+def _name_of(path: str, stores: Stores) -> str:
+    """A folder as the names of files in it begin, without ``file://``."""
+    try:
+        _, root, prefix = filesystem_of(path, stores)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        said = stores.hidden(" ".join(str(error).split()))
+        if any(one in said for one in secrets_of(path)):
+            said = type(error).__name__
+        raise CaptureError(f"the option 'basePath': {said}", file=public(path)) from None
+    return (prefix + root).removeprefix("file://")
 
 
 def _folders(filesystem: Any, root: str, wild: str, pattern: re.Pattern[str]) -> list[str]:
@@ -377,6 +440,14 @@ def _listed(filesystem: Any, root: str, recursive: bool) -> list[Any]:
         return []
     infos: list[Any] = filesystem.get_file_info(names)
     return infos
+
+
+def _nothing(path: str, what: str, recursive: bool, stores: Stores) -> str:
+    """Why ``path`` stands for no file."""
+    filesystem, root, _ = filesystem_of(path, stores)
+    if filesystem.get_file_info(root).type != fs.FileType.Directory:
+        return "no such file"
+    return f"a folder without {what}" + ("" if recursive else "; recursiveFileLookup=false leaves out its folders")
 
 
 def _may_be_empty(path: str, stores: Stores) -> bool:

@@ -38,6 +38,7 @@ from kwire.errors import DecodeError, KwireError, LimitError, UnsupportedVersion
 from kwire.protocol.describe import Shown, described, to_json
 from kwire.protocol.headers import request_header_version
 from kwire.protocol.secrets import CONTROLS, METADATA_TOPIC, is_doubtful
+from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,18 +179,22 @@ def api_name(api_key: ColumnOrName) -> Column:
     return _udf(_names, pa.string())(_column(api_key).cast("int")).alias("api_name")
 
 
+@plainly
 def _sql_requests(payload: pa.Array) -> pa.Array:
     return _requests(payload, _NO, _NO)
 
 
+@plainly
 def _sql_headers(payload: pa.Array) -> pa.Array:
     return _headers(payload, _NO)
 
 
+@plainly
 def _sql_responses(payload: pa.Array, api_key: pa.Array, api_version: pa.Array) -> pa.Array:
     return _responses(payload, api_key, api_version, _NO, _NO)
 
 
+@plainly
 def _sql_records(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
     for payload in columns:
         yield from _windows(payload, pa.nulls(len(payload), pa.bool_()).fill_null(False), False)
@@ -256,18 +261,18 @@ def _is_set(flag: pa.Array) -> bool:
 
 
 def _bytes_of(column: pa.Array) -> pa.Array:
-    """A column of payloads; NULL in SQL has no type. Raises ``TypeError`` for one that is not of bytes."""
+    """A column of payloads; NULL in SQL has no type. Raises ``KwireError`` for one that is not of bytes."""
     if pa.types.is_null(column.type):
         return column.cast(pa.binary())
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
-        raise TypeError(f"the payload is a column of bytes (BINARY), not of the type {column.type}")
+        raise KwireError(f"the payload is a column of bytes (BINARY), not of the type {column.type}")
     return column
 
 
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
     """The frames of a column; for one whose size is not that of what follows, the error.
 
-    Raises ``TypeError`` for a column that is not of bytes.
+    Raises ``KwireError`` for a column that is not of bytes.
     """
     column, has_size = _bytes_of(column), _is_set(sized)
     for value in column:
@@ -335,6 +340,7 @@ def _of_api(
     return returns, _Struct(message, returns.field("body").type, shown)
 
 
+@plainly
 def _typed_requests(
     payload: pa.Array, sized: pa.Array, secrets: pa.Array, payloads: pa.Array, api: pa.Array
 ) -> pa.Array:
@@ -342,6 +348,7 @@ def _typed_requests(
     return _structs((None if one is None else _request(one, body) for one in _payloads(payload, sized)), returns)
 
 
+@plainly
 def _typed_responses(
     payload: pa.Array,
     api_key: pa.Array,
@@ -358,6 +365,7 @@ def _typed_responses(
     )
 
 
+@plainly
 def _requests(payload: pa.Array, sized: pa.Array, secrets: pa.Array) -> pa.Array:
     shows = _Text(_is_set(secrets))
     return _structs((None if one is None else _request(one, shows) for one in _payloads(payload, sized)), REQUEST)
@@ -403,6 +411,7 @@ def _names(api_key: pa.Array) -> pa.Array:
     return pa.array([names.get(key) for key in api_key.to_pylist()], pa.string())
 
 
+@plainly
 def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
     """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
     import numpy as np
@@ -509,6 +518,7 @@ def _header(data: bytes | KwireError) -> Row:
     return _row(data, no_body)
 
 
+@plainly
 def _responses(
     payload: pa.Array, api_key: pa.Array, api_version: pa.Array, sized: pa.Array, secrets: pa.Array
 ) -> pa.Array:
@@ -550,6 +560,7 @@ def _structs(rows: Iterable[Row | None], type_: pa.DataType) -> pa.Array:
 
 
 # An iterator, because there can be more in a column of record sets than one Arrow array can hold.
+@plainly
 def _record_sets(columns: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
     for payload, hides, strict in columns:
         yield from _windows(payload, hides, _is_set(strict))

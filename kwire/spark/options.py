@@ -12,9 +12,10 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 from pyspark.sql.types import StructField, StructType
 
@@ -35,10 +36,11 @@ from kwire.options import (
 from kwire.options import texts as options_as_texts
 from kwire.spark import stores as object_stores
 from kwire.spark.discovery import Terms
+from kwire.spark.partitioned import Folders
 from kwire.tables.definition import CaptureTable, LogTable, Table
 
 if TYPE_CHECKING:
-    from kwire.spark.files import Choice
+    from kwire.spark.files import Choice, File
     from kwire.spark.stores import Stores
     from kwire.tables.filters import Filter
     from kwire.tls import KeyLog
@@ -114,7 +116,7 @@ class Options:
     """The options of a read, checked.
 
     ``values``: each option of ``kwire.options`` by its name. ``paths``: what to read. ``choice``: which files of it.
-    ``only``: which rows. ``stores``: the options of object stores.
+    ``only``: which rows. ``stores``: the options of object stores. ``folders``: those of partition columns.
     """
 
     values: Mapping[str, Any] = field(repr=False)
@@ -122,6 +124,7 @@ class Options:
     choice: Choice
     only: Filter | None
     stores: Stores
+    folders: Folders
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -148,6 +151,7 @@ class Options:
             choice=_choice(found),
             only=_only(found),
             stores=object_stores.Stores.of(given),
+            folders=Folders.of(found),
         )
         if found["across"]:
             check_across(made.definition)
@@ -224,6 +228,22 @@ class Options:
                 raise CaptureError(f"the option {option!r}: {said}") from None
         return found
 
+    def files(self, *, growing: bool = False) -> list[File]:
+        """The files that there are, sorted (``files.find``). Raises ``CaptureError``."""
+        from kwire.spark.files import find
+
+        what = _SEGMENTS if self.is_of_log else "captures"
+        where: dict[str, Any] = {"stores": self.stores, "base": self.folders.base, "what": what}
+        found = find(self.paths, self.wanted, self.choice, growing=growing, **where)
+        if not self.is_of_log:
+            _warn_of_segments(found)
+        return found
+
+    def folder_columns(self, files: Iterable[File]) -> list[StructField]:
+        """The partition columns of ``files``. Raises ``KwireError`` where their folders do not agree."""
+        table = self.definition
+        return self.folders.columns(files, (one.name for one in (*table.schema, *table.asked)))
+
     @property
     def wanted(self) -> Callable[[str], bool]:
         """Which files of a folder to take, by their path in it."""
@@ -234,12 +254,31 @@ class Options:
         return (lambda below: log.has_segment_name(below.rpartition("/")[2])) if self.is_of_log else visible
 
 
+_SEGMENTS: Final = "log segments, which are named like 00000000000000000042.log"
+
+
+def _warn_of_segments(files: Iterable[File]) -> None:
+    """Warns where there are log segments, and nothing that is named like a capture: they have no rows."""
+    from kwire import log
+    from kwire.spark.files import CAPTURE_NAME
+
+    segment = None
+    for file in files:
+        name = file.path.rpartition("/")[2]
+        if file.asked or CAPTURE_NAME.fullmatch(name):
+            return
+        if segment is None and log.has_segment_name(name):
+            segment = file.name
+    if segment is not None:
+        warn(f"no file is named like a capture, and {segment} like a log segment: format=log reads those", stacklevel=3)
+
+
 def _choice(found: Mapping[str, Any]) -> Choice:
     from kwire.spark.files import Choice
 
     return Choice(
         glob=found["pathGlobFilter"],
-        recursive=found["recursiveFileLookup"],
+        recursive=found["recursiveFileLookup"] is not False,
         after=found["modifiedAfter"],
         before=found["modifiedBefore"],
     )

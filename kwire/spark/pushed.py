@@ -42,7 +42,7 @@ def narrowed(conditions: Iterable[Condition], only: Filter | None, table: Table)
     clock = "frame_timestamp" if "frame_timestamp" in names else "timestamp"
     for one in conditions:
         path: tuple[Any, ...] = getattr(one, "attribute", ())
-        column = path[0] if len(path) == 1 else None
+        column = path[0].lower() if len(path) == 1 else None
         if column not in names:
             continue
         if isinstance(one, EqualTo | In):

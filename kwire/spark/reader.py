@@ -22,24 +22,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kwire.errors import KwireError, MissingExtraError
 from kwire.options import OF_SEGMENTS
-from kwire.spark.files import FolderOf, find, in_groups
+from kwire.spark import partitioned
+from kwire.spark.files import FolderOf, in_groups
 from kwire.spark.pushed import narrowed
 from kwire.spark.sensors import one_by_one, wholes
-from kwire.spark.workers import LackError, begin_task, of_file
+from kwire.spark.workers import LackError, begin_task, of_file, plainly
 from kwire.tables.definition import LogTable, Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql.datasource import Filter as Condition
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     from kwire.capture.parts import Part
     from kwire.capture.tracker import Tracker
-    from kwire.spark.files import File
+    from kwire.spark.files import File, Pairs
     from kwire.spark.options import Options
     from kwire.spark.sensors import Whole
 
@@ -78,28 +80,100 @@ class SensorPartition(InputPartition):
     whole: Whole
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A table, and what its columns become: those that the schema of a query has, and partition columns."""
+
+    table: Table
+    columns: list[str]
+    """Those of the table that are needed, each once."""
+    beside: tuple[StructField, ...]
+    """Partition columns."""
+    schema: pa.Schema
+    """What Spark gets."""
+
+    @classmethod
+    def of(cls, table: Table, schema: StructType) -> _Shape:
+        """For the columns of ``schema``, whose names may be in any case."""
+        known = {one.name for one in (*table.schema, *table.asked)}
+        columns = dict.fromkeys(name.lower() for name in schema.names if name.lower() in known)
+        beside = tuple(one for one in schema.fields if one.name.lower() not in known)
+        return cls(table, [*columns] or [table.file], beside, to_arrow_schema(schema, timezone="UTC"))
+
+    def shown(self, batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
+        """Rows of the table with these ``values`` of partition columns."""
+        if not values and batch.schema.names == self.schema.names:
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        count = batch.num_rows
+        made = []
+        for one in self.schema:
+            name = one.name.lower()
+            if name in values:
+                made.append(pa.repeat(pa.scalar(values[name], one.type), count))
+            else:
+                made.append(batch.column(name))
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+
+    def row(self, values: Mapping[str, Any]) -> pa.RecordBatch:
+        """One row with these values of columns, and null in all others."""
+        return pa.RecordBatch.from_pylist([{one: values.get(one.lower()) for one in self.schema.names}], self.schema)
+
+
 class FileReader(DataSourceReader):
     """Reads captures or segments, one partition for each file, or for small ones that follow each other; with
     ``across`` one for the captures of each sensor."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: Options, schema: StructType, files: list[File] | None = None) -> None:
         self.options = options
         self.schema = schema
+        self.conditions: list[Condition] = []
+        """Conditions on partition columns, which choose files."""
+        self._files = files
+        """Those that there are, where they were listed already."""
         self._beside: dict[str, Any] | None = None
         """The key log and the names of topics, read once by a task."""
+        self._shape: _Shape | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker gets the files of its partition, and makes the rest itself.
+        return self.__dict__ | {"_files": None, "_beside": None, "_shape": None}
+
+    @property
+    def shape(self) -> _Shape:
+        """The table, and what becomes of its columns. Made once."""
+        if self._shape is None:
+            self._shape = _Shape.of(self.options.definition, self.schema)
+        return self._shape
 
     def grouped(self, files: Iterable[File]) -> list[FilePartition]:
         """``files`` as partitions, in order."""
         return [FilePartition(group) for group in in_groups(files, self.options.values["maxPartitionBytes"], OPENING)]
 
+    @plainly
     def partitions(self) -> list[FilePartition | SensorPartition]:
-        """The files. Raises ``CaptureError`` where there are none."""
-        files = find(self.options.paths, self.options.wanted, self.options.choice, stores=self.options.stores)
+        """The files. Raises ``CaptureError`` where there are none, ``KwireError`` for a folder whose value is none."""
+        files, self._files = self.options.files() if self._files is None else self._files, None
+        self.check_folders(files)
         self.options.beside()
         if not self.options.values["across"]:
-            return [*self.grouped(files)]
+            return [*self.grouped(filter(self.may_have, files))]
+        # Connections go on from files that nobody asks for.
         return [SensorPartition(whole) for whole in wholes(files, self.options.values["sensor"])]
 
+    def check_folders(self, files: Iterable[File]) -> None:
+        """Raises ``KwireError`` for a folder whose value is none of its column."""
+        for pairs in dict.fromkeys(file.pairs for file in files):
+            self.values(pairs)
+
+    def values(self, pairs: Pairs) -> dict[str, Any]:
+        """What folders say of the partition columns, by their names in small letters."""
+        return {one.name.lower(): self.options.folders.value(pairs, one) for one in self.shape.beside}
+
+    def may_have(self, file: File) -> bool:
+        """Whether the query may want rows of this file, by what its folders say."""
+        return not self.conditions or partitioned.may_hold(self.conditions, self.values(file.pairs))
+
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor. Where there is no partition, Spark gives
         one of its own."""
@@ -113,20 +187,12 @@ class FileReader(DataSourceReader):
         self, file: File, part: Part | None = None, ended: Callable[[Tracker], None] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the rows of one file. ``part``: of which whole it is a part; ``ended`` gets the tracker then."""
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         from kwire.capture.compressed import DamagedError
 
         begin_task()
-        options, table = self.options, self.options.definition
-        schema = to_arrow_schema(self.schema, timezone="UTC")
-        names = schema.names
-
-        def shown(batch: pa.RecordBatch) -> pa.RecordBatch:
-            columns = batch.columns if batch.schema.names == names else [batch.column(name) for name in names]
-            return pa.RecordBatch.from_arrays(columns, schema=schema)
-
+        options, shape = self.options, self.shape
+        table, names = shape.table, shape.columns
+        values = self.values(file.pairs)
         with of_file(file.name, options.stores.hidden):
             terms = self._terms(table, file)
         try:
@@ -136,7 +202,7 @@ class FileReader(DataSourceReader):
                 with file.open() as stream:
                     own = terms if ended is None else terms | {"on_end": ended}
                     for batch in _read(stream, table, names, part, own):
-                        yield shown(batch)
+                        yield shape.shown(batch, values)
         except (KwireError, DamagedError, EOFError) as error:
             if isinstance(error, LackError | MissingExtraError):
                 raise
@@ -147,9 +213,8 @@ class FileReader(DataSourceReader):
                 # Rows of the files before it may wait for what it says.
                 with contextlib.suppress(KwireError):
                     for batch in _read(io.BytesIO(), table, names, part, terms):
-                        yield shown(batch)
-            row = {table.file: file.name, "status": BAD_FILE, "error": said}
-            yield pa.RecordBatch.from_pylist([{name: row.get(name) for name in names}], schema=schema)
+                        yield shape.shown(batch, values)
+            yield shape.row({table.file: file.name, "status": BAD_FILE, "error": said, **values})
 
     def _terms(self, table: Table, file: File) -> dict[str, Any]:
         """How ``file`` is read."""
@@ -167,8 +232,17 @@ class PushingReader(FileReader):
     """Spark asks a reader that has ``pushFilters`` what it can do of WHERE. It fails where its configuration forbids to
     ask, so this is a class of its own, for those who want it."""
 
+    @plainly
     def pushFilters(self, filters: list[Condition]) -> Iterable[Condition]:  # noqa: N802 - Spark calls it so
-        """Reads less by them. All are left to Spark as well."""
+        """Reads less by them. Conditions by which files were chosen are done with; ``explain("formatted")`` shows them.
+        All others are left to Spark as well."""
         options = self.options
         self.options: Options = dataclasses.replace(options, only=narrowed(filters, options.only, options.definition))
-        return filters
+        names = [one.name.lower() for one in self.shape.beside]
+        if not names or options.values["across"]:
+            return filters
+        self.conditions: list[Condition] = [*partitioned.on_columns(filters, names)]
+        if self._files is None:
+            self._files = options.files()
+        values = [self.values(pairs) for pairs in dict.fromkeys(file.pairs for file in self._files)]
+        return [one for one in filters if not partitioned.is_decided(one, values)]

@@ -12,11 +12,12 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 import pyarrow as pa
 
@@ -60,6 +61,7 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
     of: dict[str, list[tuple[int, str, list[File]]]] = {}
     for file, begin, parts in zip(files, begins, splits, strict=True):
         of.setdefault(sensor_of(file.name, sensor), []).append((begin, file.name, parts))
+    _warn_of_dates(of, files, sensor)
     found = []
     place = 0
     for _, some in sorted(of.items()):
@@ -68,6 +70,46 @@ def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> li
         found.append(Whole(whole, tuple(range(place, place + len(whole)))))
         place += len(whole)
     return found
+
+
+_DATED: Final = re.compile(
+    r"(?:date|day|dt|ds|hour|hr|month|year|time)=.*"
+    r"|.*(?<!\d)(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:\d\d){0,3}(?!\d).*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names that say a time: ``date=2026-11-22``, ``20261122``."""
+_CALENDAR: Final = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/\d{1,2}){0,2})?", re.DOTALL)
+"""Folders that do, one in the other: ``2026/11/22``."""
+
+
+def _warn_of_dates(of: Iterable[str], files: Sequence[File], sensor: Sensor) -> None:
+    """Warns where all sensors that were found are dates: connections end with the folder of a day then, and sensors
+    that share it are taken for one."""
+    if sensor is None or callable(sensor) or not files:
+        return
+    names = list(of)
+
+    def dated(file: File, level: int) -> bool:
+        folders = PurePosixPath(file.name).parts[:-1]
+        return 0 < level < len(folders) and bool(
+            _DATED.fullmatch(folders[-level]) or _CALENDAR.fullmatch("/".join(folders[: len(folders) - level + 1]))
+        )
+
+    if isinstance(sensor, str):
+        if all(map(_DATED.fullmatch, names)):
+            warn(f"{_such(names)}: give a pattern that finds the name of the sensor", stacklevel=2)
+    elif all(dated(file, sensor) for file in files):
+        level = sensor
+        while dated(files[0], level):
+            level += 1
+        folders = PurePosixPath(files[0].name).parts[:-1]
+        better = f": sensor={level} is {folders[-level]!r}" if level < len(folders) else ""
+        warn(f"{_such(names)}: the option is a level of folders, counted from the file{better}", stacklevel=2)
+
+
+def _such(names: Sequence[str]) -> str:
+    shown = ", ".join(sorted(names)[:3])
+    return f"the option 'sensor' finds dates ({shown}), so connections are cut where a folder ends"
 
 
 def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:

@@ -21,21 +21,26 @@ Rules kept here:
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructField, StructType
 
 from kwire import stored
-from kwire.errors import KwireError
+from kwire.errors import CaptureError, KwireError
 from kwire.naming import secrets_of
 from kwire.options import LOAD, STREAM, check_place
 from kwire.spark import stores as object_stores
 from kwire.spark.options import PATH, PATHS, Options, spark_schema
+from kwire.spark.partitioned import check_type
 from kwire.spark.reader import FileReader, PushingReader
-from kwire.spark.workers import prefer_drivers_python
+from kwire.spark.workers import plainly, prefer_drivers_python
+
+if TYPE_CHECKING:
+    from kwire.spark.files import File
 
 __all__ = ["KwireDataSource"]
 
@@ -71,11 +76,17 @@ class KwireDataSource(DataSource):
         """The word for ``format``."""
         return "kwire"
 
+    @plainly
     def schema(self) -> StructType:
         """The columns of the table that was asked for."""
         options, of_catalog = _given(self.options)
         checked = Options.of(options)
         schema = spark_schema(checked.definition, columns=checked.values["columns"])
+        if checked.folders.on:
+            # A path that is not there is said where it is read: it may come to be.
+            with contextlib.suppress(CaptureError):
+                files = checked.files(growing=True)
+                schema = StructType([*schema.fields, *checked.folder_columns(files)])
         if of_catalog:
             for name in object_stores.SECRETS & options.keys():
                 raise KwireError(
@@ -93,9 +104,10 @@ class KwireDataSource(DataSource):
             return StructType([kept, *others])
         return schema
 
+    @plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark calls it so
         """The reader of a stream over a growing folder. Raises ``KwireError`` where there is none."""
-        options, schema = self._checked(schema, STREAM)
+        options, schema, _ = self._checked(schema, STREAM)
         if options.values["across"] and options.stream.state is None:
             raise KwireError(
                 "the option 'across' is for spark.read, and for streams with the option 'stateLocation': a folder "
@@ -109,14 +121,15 @@ class KwireDataSource(DataSource):
             ) from None
         return StreamReader(options, schema)
 
+    @plainly
     def reader(self, schema: StructType) -> FileReader:
         """The reader for ``schema``: the table's own, or the part of it that the user chose."""
-        options, schema = self._checked(schema, LOAD)
-        return PushingReader(options, schema) if options.values["pushFilters"] else FileReader(options, schema)
+        options, schema, files = self._checked(schema, LOAD)
+        return (PushingReader if options.values["pushFilters"] else FileReader)(options, schema, files)
 
-    def _checked(self, schema: StructType, at: str) -> tuple[Options, StructType]:
-        """The options, and the columns that are wanted. Raises ``KwireError``, for options that do not act ``at`` this
-        place too."""
+    def _checked(self, schema: StructType, at: str) -> tuple[Options, StructType, list[File] | None]:
+        """The options, the columns that are wanted, and the files where they had to be listed. Raises ``KwireError``,
+        for options that do not act ``at`` this place too."""
         kept = next((one.metadata[CATALOG] for one in schema.fields if CATALOG in one.metadata), "{}")
         given = {**_kept(kept), **_given(self.options)[0]}
         check_place((one for one in given if one != PATHS), at, object_stores.NAMES)
@@ -124,17 +137,36 @@ class KwireDataSource(DataSource):
         schema = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema.fields])
         whole = spark_schema(options.definition, asked=True)
         known = {one.name: one for one in whole.fields}
+        beside = [one for one in schema.fields if one.name.lower() not in known]
+        files = _with_folders(options, beside, known, growing=at == STREAM) if beside else None
         for one in schema.fields:
-            if one.name not in known:
-                raise KwireError(f"the table {options.definition.name} has no column {one.name!r}: {', '.join(known)}")
-            theirs = known[one.name]
+            theirs = known.get(one.name.lower())
+            if theirs is None:
+                continue
             if one.dataType != theirs.dataType:
                 raise KwireError(
                     f"column {one.name!r} is {theirs.dataType.simpleString()}, not {one.dataType.simpleString()}"
                 )
             if theirs.nullable and not one.nullable:
                 raise KwireError(f"column {one.name!r} can be null")
-        return options, schema
+        return options, schema, files
+
+
+def _with_folders(
+    options: Options, columns: Sequence[StructField], known: Iterable[str], *, growing: bool
+) -> list[File]:
+    """The files, of which some say something of each of these ``columns``. Raises ``KwireError`` where none does, or a
+    partition column has no such type."""
+    files = options.files(growing=growing) if options.folders.on else []
+    names = {name.lower() for file in files for name, _ in file.pairs}
+    for one in columns:
+        if one.name.lower() not in names and (files or not options.folders.on):
+            listed, table = ", ".join(known), options.definition.name
+            raise KwireError(
+                f"the table {table} has no column {one.name!r}, and no folder is named {one.name}=...: {listed}"
+            )
+        check_type(one)
+    return files
 
 
 def _given(options: Mapping[str, str]) -> tuple[dict[str, str], bool]:

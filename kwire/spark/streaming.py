@@ -26,9 +26,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kwire.spark.checkpoint import Carried, batch_of
 from kwire.spark.discovery import Memory, Waiting, files_of, first_offset, names_of
-from kwire.spark.files import find
 from kwire.spark.reader import FilePartition, FileReader
 from kwire.spark.sensors import Whole, sensor_of, wholes
+from kwire.spark.workers import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -69,6 +69,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when: float | None = None
         self._now_only = False
 
+    @plainly
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark calls it so
         """Nothing was taken. Raises ``CaptureError`` for a path that is not there."""
         self._list()
@@ -78,11 +79,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What ``latestOffset`` is given, unless the trigger asks for everything."""
         return ReadMaxFiles(self.options.stream.files)
 
+    @plainly
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """The files of the query are those that are closed now."""
         self._list()
         self._now_only = True
 
+    @plainly
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The offset after one more batch; ``start`` where there is nothing to take."""
         self._list()
@@ -94,6 +97,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end[CARRIES] = bool(end["files"]) or bool(start.get(CARRIES))
         return end
 
+    @plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files of a batch."""
         there = {one.name for one in self._listed}
@@ -102,6 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # After a restart the batch is read again, before anything was listed.
             self._listed = self._found()
         files = files_of(start, end, self._listed)
+        self.files.check_folders(files)
         self.options.beside()
         if self._carried is None:
             return self.files.grouped(files)
@@ -113,6 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             made.append(BatchPartition(whole, sensor, Memory.of(end).batch))
         return made
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Batches of the rows of some files, or of the captures of a sensor."""
         if not isinstance(partition, BatchPartition):
@@ -121,6 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._carried is not None
         yield from batch_of(partition.whole, partition.sensor, partition.batch, self._carried, self.files.rows_of)
 
+    @plainly
     def commit(self, end: dict[str, Any]) -> None:
         """States that no batch begins with any more are removed."""
         if self._carried is not None:
@@ -134,6 +141,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._when = time.monotonic()
 
     def _found(self) -> list[File]:
-        return find(
-            self.options.paths, self.options.wanted, self.options.choice, growing=True, stores=self.options.stores
-        )
+        return self.options.files(growing=True)

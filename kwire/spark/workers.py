@@ -11,6 +11,9 @@ Connect the workers' is the server's.
 
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
 
+What fails is told in one line (``plainly``): PySpark puts the stack of a worker in front of an error, and only the last
+of its lines says what to do.
+
 What a worker lacks (memory, a library, room on a disk, a store that answers, permission) is no fault of the files that
 it reads: ``lack`` makes the sentence with which its task fails.
 """
@@ -18,12 +21,15 @@ it reads: ``lack`` makes the sentence with which its task fails.
 from __future__ import annotations
 
 import errno
+import functools
 import gc
+import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kwire.errors import CaptureError, KwireError
 
@@ -39,6 +45,7 @@ __all__ = [
     "context_of",
     "lack",
     "of_file",
+    "plainly",
     "prefer_drivers_python",
     "use_drivers_python",
 ]
@@ -80,6 +87,51 @@ def use_drivers_python(spark: SparkSession) -> None:
 
 class LackError(KwireError):
     """A file could not be read, and its bytes are not to blame."""
+
+
+# --- how it is told ---------------------------------------------------------------------------------------------------
+
+_HIDES: Final = "SPARK_HIDE_TRACEBACK"
+"""A variable of the environment by which PySpark leaves out the stack: it looks where it writes an error down."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def plainly(function: _Function) -> _Function:
+    """``function``, which Spark calls in one of its Python processes, with errors of kwire that Spark shows as a line.
+
+    The line is the error's own; another one says where it was raised. The process ends with the error, so that nothing
+    else is told without its stack. What is no ``KwireError`` is a bug, and keeps it.
+    """
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generating(*args: Any, **named: Any) -> Iterator[Any]:
+            try:
+                yield from function(*args, **named)
+            except KwireError as error:
+                _without_stack(error)
+                raise
+
+        return generating  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def calling(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except KwireError as error:
+            _without_stack(error)
+            raise
+
+    return calling  # type: ignore[return-value]
+
+
+def _without_stack(error: KwireError) -> None:
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if main is None or not main.name.startswith("pyspark.") or getattr(error, "__notes__", None):
+        return
+    os.environ[_HIDES] = "1"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    error.add_note(f"raised in {'/'.join(last.filename.rsplit('/', 3)[-3:])}, line {last.lineno}, {last.name}")
 
 
 # --- what a worker lacks ----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Record what ``kwire findings`` is about: clients that behave badly, denials by an authorizer, and consumer lag.
 
-    python tests/golden/record_findings.py [findings|denials|lag|leaders ...] [--out DIR]      three minutes
+    python tests/golden/record_findings.py [findings|denials|lag|leaders|faults ...] [--out DIR]      three minutes
 
 Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of them is the same over and over.
 
@@ -11,6 +11,8 @@ Needs what ``record.py`` needs. Captures are compressed (``NAME.gz``): much of t
     lag.gz              groups of several clients on topics that go on growing; lag.txt is what the broker's own tool
                         says of all groups at the end (``kafka-consumer-groups.sh --describe --all-groups``)
     leaders.gz          clients that write to a broker that does not lead the partition (two brokers)
+    faults.gz           a log that was cut off, a broker that stands still, batches that come again without idempotence,
+                        transactions that are aborted, and lag that only grows: ``bad-RULE``, and ``near-RULE``
 
 Beside each stands NAME.json: the clients and what they were told.
 """
@@ -38,10 +40,11 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "broker"), str(HERE.parent / "support")]
 
+import aiokafka  # type: ignore[import-untyped]  # noqa: E402
 import capturing  # noqa: E402
 import kafka  # type: ignore[import-untyped]  # noqa: E402
 import kafka_cluster  # noqa: E402
-from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # noqa: E402
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # noqa: E402
 from capturing import Recording  # noqa: E402
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition  # noqa: E402
 from kafka.admin import KafkaAdminClient, NewTopic  # noqa: E402
@@ -521,8 +524,112 @@ def leaders(broker: Cluster, out: Path) -> None:
                         assert error == (6 if address == other else 0), error
 
 
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+
+def faults(broker: Cluster, out: Path) -> None:
+    """Faults of brokers, and what clients make of them."""
+    at = broker.bootstrap("CLIENT")
+    topics(at, reset=1, stalled=1, again=1, aborted=1, grows=2)
+    (node,) = broker.nodes
+    assert node.process is not None
+    with recorded("faults", (faults.__doc__ or ""), broker.ports("CLIENT"), out) as recording:
+        recording.clients["aiokafka"] = f"aiokafka {aiokafka.__version__}"
+        # Records are deleted before they are read, by one group and not by the other.
+        fill(at, "reset", 1, 60)
+        for name in ("bad", "near"):
+            committed(at, f"{name}-offset-resets", "reset", 20 if name == "bad" else 60)
+        admin = KafkaAdminClient(bootstrap_servers=at)
+        admin.delete_records({TopicPartition("reset", 0): 50})
+        admin.close()
+        fill(at, "reset", 1, 10)
+        for name in ("bad", "near"):
+            committed(at, f"{name}-offset-resets", "reset", 5)
+        # The broker stands still while three producers write, two of them without idempotence: one of these waits long
+        # enough.
+        waits = {
+            "bad-duplicate-produces": {"acks": 1, "enable_idempotence": False, "request_timeout_ms": 2000},
+            "near-duplicate-produces": {"acks": 1, "enable_idempotence": False},
+            "near-stalled-brokers": {"acks": "all"},
+        }
+        writers = [threading.Thread(target=writing, args=(at, one, more)) for one, more in waits.items()]
+        for one in writers:
+            one.start()
+        time.sleep(3)
+        node.process.send_signal(signal.SIGSTOP)
+        time.sleep(3.5)
+        node.process.send_signal(signal.SIGCONT)
+        for one in writers:
+            one.join()
+        asyncio.run(transactions(at))
+        behind(at)
+
+
+def committed(at: str, name: str, topic: str, offset: int) -> None:
+    """A group reads what comes next, and commits an offset."""
+    one = KafkaConsumer(
+        topic, bootstrap_servers=at, group_id=name, client_id=name, enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )  # fmt: skip
+    poll(one, 2)
+    one.commit({TopicPartition(topic, 0): kafka.OffsetAndMetadata(offset, "", -1)})
+    one.close()
+
+
+def writing(at: str, client_id: str, options: dict[str, Any]) -> None:
+    """Writes a record ten times a second."""
+    topic = "again" if "duplicate" in client_id else "stalled"
+    with contextlib.closing(KafkaProducer(bootstrap_servers=at, client_id=client_id, **options)) as one:
+        for _ in range(80):
+            one.send(topic, VALUE)
+            time.sleep(0.1)
+
+
+async def transactions(at: str) -> None:
+    """Transactions of two producers: most of the one's are aborted."""
+    for name, kept in (("bad", 4), ("near", 8)):
+        one = AIOKafkaProducer(
+            bootstrap_servers=at, client_id=f"{name}-aborted-transactions", transactional_id=f"{name}-aborted"
+        )
+        await one.start()
+        for k in range(16):
+            await one.begin_transaction()
+            await one.send_and_wait("aborted", VALUE)
+            await (one.commit_transaction() if k < kept + (name == "near") else one.abort_transaction())
+        await one.stop()
+
+
+def behind(at: str) -> None:
+    """Two groups on a topic that grows by 100 records a second: one works on a third of them."""
+    ends = time.monotonic() + 45
+
+    def reads(name: str, most: int) -> None:
+        one = KafkaConsumer(
+            "grows", bootstrap_servers=at, group_id=name, client_id=name, enable_auto_commit=False,
+            auto_offset_reset="earliest", max_poll_records=most,
+        )  # fmt: skip
+        while time.monotonic() < ends:
+            if one.poll(timeout_ms=500):
+                one.commit()
+            time.sleep(1)
+        one.close()
+
+    readers = [threading.Thread(target=reads, args=one) for one in (("bad-lag", 33), ("near-lag", 500))]
+    for one in readers:
+        one.start()
+    with contextlib.closing(KafkaProducer(bootstrap_servers=at, linger_ms=200, client_id="filler")) as writer:
+        k = 0
+        while time.monotonic() < ends:
+            writer.send("grows", b"%d" % k, partition=k % 2)
+            k += 1
+            time.sleep(0.01)
+    for one in readers:
+        one.join()
+
+
 ALL: dict[str, tuple[int, Callable[[Cluster, Path], None]]] = {
     "lag": (1, lag), "denials": (1, denials), "findings": (1, findings), "leaders": (2, leaders),
+    "faults": (1, faults),
 }  # fmt: skip
 """By name: how many brokers, and what is done with them."""
 

@@ -85,3 +85,20 @@ def test_clients_that_write_to_a_broker_that_does_not_lead_are_found() -> None:
     (one,) = finder_of("leaders").result()
     assert (one.rule, one.client_id, one.count) == ("stale-leaders", "bad-stale-leaders", 25)
     assert one.evidence
+
+
+def test_faults_of_brokers_and_what_clients_make_of_them_are_found() -> None:
+    found = finder_of("faults").result()
+    assert {(one.rule, one.client_id) for one in found} == {
+        ("stalled-brokers", None),
+        *((rule, f"bad-{rule}") for rule in ("offset-resets", "duplicate-produces", "aborted-transactions", "lag")),
+        # In the end these groups commit a lower offset.
+        *(("offsets-back", f"{name}-offset-resets") for name in ("bad", "near")),
+    }
+    by = {one.rule: one for one in found}
+    assert by["offset-resets"].topic == "reset"
+    assert by["offset-resets"].summary.endswith("; then it asked for the earliest one")
+    assert by["stalled-brokers"].count == 1
+    assert by["aborted-transactions"].summary == "12 of 16 transactions were aborted"
+    assert by["lag"].count < 10_000
+    assert "although the group works" in by["lag"].summary

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from mixed_connections import close_together, mixture, out_of_order, with_loss
 from packets import Connection, Packet, metadata, pcap, pcapng
 
-from kwire.capture.tracker import STATE, Tracker
+from kwire.capture.state import STATE
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.engine import MACHINE, PYTHON, using
 from kwire.kernels.layouts import Status

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import pickle
+import re
 import struct
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,7 +23,8 @@ from kwire.spark import files
 from kwire.spark.checkpoint import Carried
 from kwire.spark.options import Options
 from kwire.spark.reader import FilePartition, SensorPartition
-from kwire.spark.sensors import Whole, sensor_of
+from kwire.spark.sensors import Whole, sensor_of, wholes
+from kwire.spark.source import KwireDataSource
 
 SECRETS = ("AKIDEXAMPLE", "wJalr", "XUtn", "FEMI", "hunter2", "t0ken")
 
@@ -260,3 +264,63 @@ def test_a_link_to_a_folder_above_is_no_endless_pattern(tree: Path) -> None:
     found = files.find([f"{tree}/2026-*/*/*"])
     assert all(Path(one.path).is_file() for one in found)
     assert len(found) < 50
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("capture", "a folder without captures$"),
+        ("log", r"a folder without log segments, which are named like 0{18}42\.log$"),
+    ],
+)
+def test_a_folder_without_files_says_so(tmp_path: Path, form: str, said: str) -> None:
+    (tmp_path / "_hidden.log").touch()
+    source = KwireDataSource({"path": str(tmp_path), "format": form})
+    with pytest.raises(CaptureError, match=said):
+        source.reader(source.schema()).partitions()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / f"{0:020}.log").touch()
+    flat = KwireDataSource({"path": str(tmp_path), "format": form, "recursiveFileLookup": "false"})
+    with pytest.raises(CaptureError, match="recursiveFileLookup=false leaves out its folders"):
+        flat.reader(source.schema()).partitions()
+
+
+def test_segments_that_are_read_as_captures_are_a_warning(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020}.log").touch()
+    with pytest.warns(UserWarning, match="like a log segment: format=log reads those"):
+        Options.of({"path": str(tmp_path)}).files()
+    (tmp_path / "a.pcap").touch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Options.of({"path": str(tmp_path)}).files()
+        Options.of({"path": str(tmp_path), "format": "log"}).files()
+
+
+@pytest.mark.parametrize(
+    ("sensor", "folders", "said"),
+    [
+        (1, ["east/date=2026-11-22", "west/date=2026-11-23"], "finds dates .*: sensor=2 is 'east'"),
+        (1, ["east/20261122", "east/20261123T10"], "sensor=2 is 'east'"),
+        (2, ["east/date=2026-11-22/hour=07"], "sensor=3 is 'east'"),
+        (1, ["east/2026/11/22", "east/2026/11/23"], "sensor=4 is 'east'"),
+        (r"date=[^/]*", ["east/date=2026-11-22"], "give a pattern that finds the name of the sensor"),
+        (2, ["east/date=2026-11-22", "west/date=2026-11-23"], None),
+        (1, ["east", "2026-11-22"], None),
+        (1, ["2026/east", "11/west"], None),
+        (1, ["rack/10", "rack/11"], None),
+        (1, ["20261322", "sensor-192168001101"], None),
+        (None, ["date=2026-11-22"], None),
+        (lambda name: "date=2026-11-22", ["date=2026-11-22"], None),
+    ],
+)
+def test_sensors_that_are_dates_are_a_warning(
+    tmp_path: Path, sensor: Any, folders: list[str], said: str | None
+) -> None:
+    for one in folders:
+        (tmp_path / one).mkdir(parents=True)
+        (tmp_path / one / "a.pcap").touch()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wholes(files.find([str(tmp_path)]), sensor)
+    assert len(caught) == (said is not None)
+    assert said is None or re.search(said, str(caught[0].message))

@@ -1,20 +1,27 @@
-"""Spark's workers run the Python that the driver runs, without the user setting anything."""
+"""Spark's workers run the Python that the driver runs, without the user setting anything, and tell errors in a line."""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+import kwire.spark
+from kwire.errors import KwireError
 from kwire.spark.arrow import mapped
-from kwire.spark.workers import begin_task
+from kwire.spark.workers import begin_task, plainly
 
 
 def frozen(_: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -62,3 +69,78 @@ def test_the_data_source_imports_neither_codec_nor_columns_and_the_package_has_e
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "set()"]
+
+
+def _streamed(spark: SparkSession, path: Path, **options: str) -> None:
+    frame = spark.readStream.format("kwire").options(**options).load(str(path))
+    query = frame.writeStream.format("memory").queryName("told").trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+FAILURES: dict[str, tuple[Callable[[SparkSession, Path], Any], str]] = {
+    "an option": (
+        lambda spark, path: spark.read.format("kwire").option("table", "x").load(str(path)),
+        "KwireError: no table 'x': the option 'table' is one of frames, ",
+    ),
+    "a path": (
+        lambda spark, path: spark.read.format("kwire").load(f"{path}/none").collect(),
+        "CaptureError: .*/none: no such file",
+    ),
+    "a task": (
+        lambda spark, path: spark.read.format("kwire").option("badFiles", "fail").load(str(path)).collect(),
+        "KwireError: a bad file, which the option 'badFiles' lets fail the query: .*x.pcap at byte 0: not a capture",
+    ),
+    "a stream": (
+        lambda spark, path: _streamed(spark, path / "none"),
+        "CaptureError: .*/none: no such file",
+    ),
+    "a task of a stream": (
+        lambda spark, path: _streamed(spark, path, badFiles="fail", idle="0s"),
+        "KwireError: a bad file, which the option 'badFiles'",
+    ),
+    "a function": (
+        lambda spark, path: spark.range(1).select(kwire.spark.decode_request("id")).collect(),
+        r"KwireError: the payload is a column of bytes \(BINARY\), not of the type int64",
+    ),
+    "a read across files": (
+        lambda spark, path: kwire.spark.read(str(path), badFiles="fail", spark=spark).collect(),
+        "KwireError: a bad file, which the option 'badFiles'",
+    ),
+}
+
+
+@pytest.mark.parametrize("where", FAILURES)
+def test_an_error_is_told_in_its_first_line_and_without_the_stack_of_a_worker(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "x.pcap").write_bytes(b"half a file")
+    fail, said = FAILURES[where]
+    with pytest.raises(PySparkException) as caught:
+        fail(spark, tmp_path)
+    first, *rest = str(caught.value).splitlines()
+    shown = first + (rest[0] if first.endswith("worker:") else "")  # which Spark says in front of what a task raised
+    assert re.search(rf"kwire\.errors\.{said}", shown), caught.value
+    assert "Traceback" not in str(caught.value)
+    assert "site-packages" not in str(caught.value)
+
+
+def test_a_bug_keeps_its_stack_and_a_process_of_ones_own_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    @plainly
+    def bug() -> None:
+        raise IndexError("of kwire")
+
+    @plainly
+    def mistake() -> None:
+        raise KwireError("of a user")
+
+    for spec, function, hidden in (
+        ("pyspark.daemon", bug, False),
+        ("pytest", mistake, False),
+        ("pyspark.daemon", mistake, True),
+    ):
+        monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name=spec))
+        with pytest.raises((IndexError, KwireError)) as caught:
+            function()
+        assert (os.environ["SPARK_HIDE_TRACEBACK"] == "1") is hidden
+        assert hasattr(caught.value, "__notes__") is hidden

@@ -70,11 +70,11 @@ class TinyBatches(Rule[Limits]):
         much = np.zeros(int(of.max()) + 1, bool)
         much[of] = np.bincount(topics, weights=totals.count)[topics] >= self.limits.tiny_batches
         found: dict[tuple[Any, ...], tuple[Tally, int, dict[str, Any]]] = {}
-        for (*key, _), one in busiest(self.tallies, much):
+        for (*key, _), process in busiest(self.tallies, much):
             tally, most, who = found.get(tuple(key), (Tally(), -1, {}))
-            tally.join(one.tally)
-            if one.tally.busiest > most:
-                most, who = one.tally.busiest, one.who
+            tally.join(process.tally)
+            if process.tally.busiest > most:
+                most, who = process.tally.busiest, process.who
             found[tuple(key)] = tally, most, who
         for (host, client, topic), (tally, most, who) in found.items():
             often = most >= self.limits.tiny_batches or tally.busiest >= self._IN_ALL * self.limits.tiny_batches

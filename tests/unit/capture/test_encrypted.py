@@ -18,7 +18,8 @@ from tls_connections import Talk, made13
 
 from kwire.capture.encrypted import Encrypted
 from kwire.capture.reading import Reading
-from kwire.capture.tracker import STATE, Tracker
+from kwire.capture.state import STATE
+from kwire.capture.tracker import Tracker
 from kwire.errors import CaptureError
 from kwire.kernels.engine import MACHINE, PYTHON, using
 from kwire.kernels.layouts import Status

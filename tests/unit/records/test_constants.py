@@ -31,6 +31,22 @@ def test_every_row_has_the_value_whatever_was_asked_before(kind: Any, value: Any
         assert made.to_pylist() == [row] * rows
 
 
+def test_keeping_one_more_looks_at_none_of_the_others() -> None:
+    class Counted:
+        """An array whose bytes are asked for."""
+
+        nbytes, asked = 1000, 0
+
+        def __getattribute__(self, name: str) -> Any:
+            Counted.asked += name == "nbytes"
+            return object.__getattribute__(self, name)
+
+    some = Constants()
+    for n in range(1000):
+        some._keep((n, n), Counted())
+    assert Counted.asked == 1000
+
+
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "KEPT", 100_000)
     monkeypatch.setattr(constants, "LARGEST", 20_000)
