@@ -1,9 +1,9 @@
 """kwire reads and writes the Kafka wire protocol.
 
-``decode_request(frame)`` and ``decode_response(frame, api_key=, api_version=)`` turn frames (the bytes after the 4-byte
-size) into objects; ``encode_request`` and ``encode_response`` do the reverse; ``decode_body`` and ``encode_body`` do it
-without headers. ``kwire.messages`` holds the classes,
-``kwire.records`` the records inside, ``kwire.capture`` reads whole captures, ``kwire.spark`` makes tables of them.
+``decode_request(frame)`` and ``decode_response(frame, api_key=, api_version=)`` turn frames into objects. A frame is
+the bytes after the 4-byte size. ``encode_request`` and ``encode_response`` do the reverse. ``decode_body`` and
+``encode_body`` do it without headers. ``kwire.messages`` holds the classes, ``kwire.records`` the records inside,
+``kwire.capture`` reads whole captures, ``kwire.spark`` makes tables of them.
 
 Importing this package imports none of the optional dependencies, and parses no schema.
 """

@@ -1,10 +1,13 @@
 """The exceptions of kwire.
 
-One root, a short tree. Bad input of any kind raises a ``KwireError`` and nothing else; where the input is a
-sequence of bytes the error is a ``DecodeError`` that says which field failed (``path``, in the JSONPath-like
-form ``$.responses[0].partitions[2].records``) and where (``offset``, in bytes from the start of what the caller
-passed in). What is no sequence of bytes is one as well, and a record of text an ``EncodeError``. Other programming
-mistakes (a wrong argument type) stay ``TypeError`` and friends.
+One root, a short tree. Bad input of any kind raises a ``KwireError`` and nothing else. Where the input is a sequence of
+bytes, the error is a ``DecodeError``. It says which field failed and where:
+
+- ``path``: the field, in the JSONPath-like form ``$.responses[0].partitions[2].records``
+- ``offset``: bytes from the start of what the caller passed in
+
+What is no sequence of bytes is one as well, and a record of text an ``EncodeError``. Other programming mistakes (a
+wrong argument type) stay ``TypeError`` and friends.
 
 Errors name files without the credentials that a URI may have (``kwire.naming``), whoever raises them.
 
@@ -77,9 +80,9 @@ class SchemaError(KwireError):
 class DecodeError(KwireError):
     """Bytes are not what the layout says.
 
-    ``message`` says what is wrong, ``layout`` which layout was read (``FetchResponse v4``), ``path`` which field
-    (``$`` is the message itself), ``offset`` the byte at which that field starts, counted from the first byte that the
-    caller passed in; ``None`` where it is not known.
+    ``message`` says what is wrong, and ``layout`` which layout was read (``FetchResponse v4``). ``path`` is the field
+    (``$`` is the message itself). ``offset`` is the byte at which that field starts, counted from the first byte that
+    the caller passed in. It is ``None`` where it is not known.
     """
 
     def __init__(self, message: str, *, layout: str = "", path: str = "$", offset: int | None = None) -> None:
@@ -179,7 +182,7 @@ _PACKAGES: Final = {"capture": ("numba", "llvmlite", "numpy", "pyarrow")}
 
 @contextmanager
 def needed(feature: str, extra: str) -> Iterator[None]:
-    """Lets an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
+    """Let an import in the block that fails for want of a package of ``extra`` raise ``MissingExtraError``."""
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -4,7 +4,8 @@ Rules kept here:
 
 - Every length and count in the input is checked against the bytes that are there before anything is allocated. What is
   bounded here is what may be larger than its input all the same.
-- Beyond a limit is a ``LimitError`` that names the limit; in tables it is a row with a status, and all others stay.
+- Above a limit there is a ``LimitError`` that names the limit. In tables it is a row with a status, and all others
+  stay.
 """
 
 from __future__ import annotations
@@ -17,15 +18,20 @@ __all__ = ["BEYOND", "DEFAULT_LIMITS", "GROWTH", "Limits", "size_of"]
 _UNITS: Final = {"": 1, "k": 1000, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
 BEYOND: Final = "beyond the limit"
-"""What every sentence about a limit has: by it a problem that is told as text is known to be one of these."""
+"""What every sentence about a limit has.
+
+A problem that is text is recognised by it as one of these.
+"""
 
 GROWTH: Final = 12
 """How many times its own size a large body may take as objects."""
 
 
 def size_of(text: str) -> int:
-    """The number that a text says: ``64MiB``, ``100000``. Units are k, M, G (thousands), Ki, Mi and Gi, with or without
-    a B. Raises ``ValueError``."""
+    """The number that a text says: ``64MiB``, ``100000``.
+
+    Units are k, M, G (thousands), Ki, Mi and Gi, with or without a B. Raises ``ValueError``.
+    """
     digits = text.rstrip("BbiKkMmGg ")
     unit = text[len(digits) :].strip().lower().removesuffix("b")
     if unit not in _UNITS or not (digits.isascii() and digits.isdecimal()) or len(digits) > 18:
@@ -37,20 +43,21 @@ def size_of(text: str) -> int:
 class Limits:
     """What decoding may use. All sizes are in bytes.
 
-    ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
-    take a twelfth of it whatever its size, and beyond that 12 times its own bytes: ordinary ones take 1 to 10 times.
-    Of one entry of a record set, so many bytes of ``Record`` are made at most, whatever its size (200 bytes each).
-    The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
-    ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB. Of names of
-    topics that are longer than Kafka's may be, a capture has so much in the table ``records``.
-    ``problems``: how many things that are wrong are told of one record set (as objects), or of all those of one window
-    of a capture or segment (as columns and tables), 40,000. The last one says how many more there were.
-    ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
-    what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
-    ``total``: the most that all of them in one call may decompress to together, 1 GiB. Of a capture or segment: in the
-    whole run, which may decompress 32 times the bytes of its record sets on top, since captures can be long.
-    ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1); Kafka itself has
-    not written more than one since 0.11. A batch of magic 2 cannot be nested.
+    - ``objects``: the most that one body may take as Python objects, by an estimate (``kwire.codec.costs``). A body may
+      take a twelfth of it whatever its size, and beyond that 12 times its own bytes. Ordinary ones take 1 to 10 times.
+      For one entry of a record set, at most this many bytes of ``Record`` are made, whatever its size (200 bytes each).
+      The default, 96 MiB, is a Metadata response of 10 MB, of a cluster of 240,000 partitions.
+    - ``text``: the most that one body may become as JSON text in a table, 96 MiB: record sets of 72 MiB. In the table
+      ``records``, a capture may have this much text of topic names that are longer than Kafka's may be.
+    - ``problems``: how many problems are reported, 40,000. As objects they are those of one record set. As columns and
+      tables they are all those of one window of a capture or segment. The last one says how many more there were.
+    - ``decompressed``: the most that one compressed batch or wrapper message may decompress to. The default, 32 MiB, is
+      what a producer with default settings may hold in memory for all its batches together (``buffer.memory``).
+    - ``total``: the most that all of them in one call may decompress to together, 1 GiB. For a capture or segment it
+      holds for the whole run. The run may decompress 32 times the bytes of its record sets on top, since captures can
+      be long.
+    - ``nesting``: how many wrapper messages may stand inside each other in message sets (magic 0 and 1). Kafka itself
+      has not written more than one since 0.11. A batch of magic 2 cannot be nested.
     """
 
     decompressed: int = 32 << 20
@@ -100,4 +107,4 @@ class Limits:
 
 
 DEFAULT_LIMITS: Final = Limits()
-"""What readers use unless they are told otherwise."""
+"""What readers use by default."""

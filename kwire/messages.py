@@ -1,8 +1,8 @@
 """The message classes by name: ``kwire.messages.ProduceRequest``, ``kwire.messages.FetchResponse`` and so on.
 
 A class is made when its name is first used. A nested struct is an attribute of its message's class
-(``ProduceRequest.TopicProduceData``). The stub beside this module is generated from the schemas and tells type checkers
-and editors the fields (``python -m kwire.codec.stubs``).
+(``ProduceRequest.TopicProduceData``). The stub beside this module is generated from the schemas (``python -m
+kwire.codec.stubs``). It gives type checkers and editors the fields.
 """
 
 from __future__ import annotations

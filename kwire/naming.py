@@ -6,7 +6,7 @@ URI. ``public`` names one path, ``hidden`` is for sentences that others have mad
 Rules kept here:
 
 - What is shown has neither user information nor options. A secret may have any character in it, ``/``, ``?`` and spaces
-  too: it ends at its ``@``, and where there is none nothing of the rest is shown.
+  too. It ends at its ``@``. Where there is no ``@``, nothing of the rest is shown.
 - ``pathlib`` makes one slash of two, so ``s3:/KEY:SECRET@bucket`` is a URI, also inside a longer path.
 - A name that is public already stays as it is.
 """
@@ -21,12 +21,15 @@ from urllib.parse import unquote
 __all__ = ["OPTIONS", "hidden", "public", "secrets_of"]
 
 OPTIONS: Final = re.compile(r"\?\w+=.*$", re.DOTALL)
-"""The options of a file system at the end of a URI (``?region=eu-west-1``), told from the wildcard by their form."""
+"""The options of a file system at the end of a URI (``?region=eu-west-1``).
+
+Their form distinguishes them from the wildcard.
+"""
 
 _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]+):/+")
 _URI: Final = re.compile(_SCHEME.pattern + r"[^\s'\"<>]*")
 _USER: Final = r"[^/@:]*@"
-# What stands behind the colon of a host is a port; a bucket has none.
+# What follows the colon of a host is a port; a bucket has none.
 _HOST: Final = re.compile(rf"{_USER}|(?!\[)[^/@:]*:(?!\d*(?:/|$))[^@]*(?:@|$)")
 _BUCKET: Final = re.compile(rf"{_USER}|[^/@:]*:(?:[^@]*@|(?!\d*(?:/|$)).*$)", re.DOTALL)
 _MORE: Final = re.compile(r"[^/]*@")
@@ -49,13 +52,15 @@ def public(path: str | os.PathLike[str]) -> str:
 
 
 def secrets_of(path: str | os.PathLike[str]) -> set[str]:
-    """The texts in ``path`` that nobody is to be shown, as they are and unquoted; none where it has no credentials."""
+    """The texts in ``path`` that must be shown to nobody, as they are and unquoted; none without credentials."""
     return _parts(os.fspath(path))[1]
 
 
 def hidden(text: str, *given: str) -> str:
-    """``text`` with the public names of the URIs in it, and without the secrets of ``given``, paths that it may quote
-    in whatever form."""
+    """``text`` with the public names of the URIs in it, and without the secrets of ``given``.
+
+    ``given`` are paths that the text may quote in whatever form.
+    """
     for path in given:
         name, secrets = _parts(path)
         if not secrets:

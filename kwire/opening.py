@@ -2,12 +2,12 @@
 
 Whoever else may write to a folder can put a pipe, a device or a link where a file was expected. Rules kept here:
 
-- What was found in a folder is read only if it is a regular file, perhaps behind a link: a pipe would never end, or
-  wait for somebody who writes to it. That is asked of the open file, so nobody can change it in between. What a user
-  has named (``named``) may be a pipe.
-- What is written is a new file under a name that nobody can guess; it takes the place of what has its name when it is
-  whole. A link there is replaced, not followed; so is a pipe. Only what stands in the system's own folders
-  (``/dev/stdout``, ``/dev/fd/63``, ``/dev/null``) is written to as it is.
+- A file that was found in a folder is read only if it is a regular file, perhaps through a link. A pipe would never
+  end, or wait for somebody who writes to it. That is asked of the open file, so nobody can change it in between. What a
+  user has named (``named``) may be a pipe.
+- Output is a new file under a name that nobody can guess. When it is whole, it takes the place of the file that has its
+  name. A link there is replaced, not followed; so is a pipe. Only files in the system's own folders (``/dev/stdout``,
+  ``/dev/fd/63``, ``/dev/null``) are written to as they are.
 - On the way from a folder to a place below it no link is followed (``place``). Each folder is listed once, however many
   links lead to it (``below``).
 - Errors are ``OSError`` with the public name of the file (``kwire.naming``).
@@ -64,16 +64,20 @@ def is_regular(path: str | os.PathLike[str]) -> bool:
 
 
 def create_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """A new file, open for writing. Raises ``FileExistsError`` where anything has its name, even a link to nothing;
-    ``OSError``."""
+    """A new file, open for writing.
+
+    Raises ``FileExistsError`` where anything has its name, even a link to nothing; ``OSError``.
+    """
     with _public_errors():
         return open(path, "xb")  # noqa: PTH123
 
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[tuple[Path, str]]:
-    """What to open in place of ``path``, and in which mode: a new file, which takes its name when the block has ended
-    well. Raises ``OSError``."""
+    """What to open in place of ``path``, and in which mode.
+
+    It is a new file, which takes its name when the block has ended well. Raises ``OSError``.
+    """
     final = Path(path)
     if _is_of_the_system(final):
         yield final, "w"
@@ -93,7 +97,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[tuple[Path, str]]:
 
 
 def place(source: str, root: str, below: str) -> None:
-    """Moves the file ``source`` to ``below``, a path in the folder ``root``. Makes the folders on the way.
+    """Move the file ``source`` to ``below``, a path in the folder ``root``. Makes the folders on the way.
 
     Raises ``OSError``, also for a link on the way.
     """
@@ -124,7 +128,7 @@ def place(source: str, root: str, below: str) -> None:
 
 
 def below(folder: str | os.PathLike[str], *, links: bool = False, recursive: bool = True) -> Iterator[str]:
-    """The paths of what stands in ``folder`` and its folders, but for folders, in no order.
+    """The paths of the files in ``folder`` and its folders, in no order.
 
     ``links``: links to folders are followed too, each folder once. Raises ``OSError`` for ``folder`` itself.
     """
@@ -174,7 +178,7 @@ def _is_of_the_system(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _public_errors() -> Iterator[None]:
-    """Lets errors name a file without credentials."""
+    """Let errors name a file without credentials."""
     try:
         yield
     except OSError as error:

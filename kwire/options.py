@@ -10,8 +10,8 @@ An option is a key of a ``TypedDict`` whose annotation carries an ``Option``. Ev
 
 Rules kept here:
 
-- ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name, because
-  an option that is accepted and does nothing is a wrong answer.
+- ``PLACES`` says which options an entry point takes. At any other entry point the option is refused by name. An option
+  that is accepted and does nothing is a wrong answer.
 - An option for captures alone is refused where ``format`` is ``log``, and the other way round (``Option.form``).
 - Nothing here imports numpy, pyarrow, numba or pyspark.
 """
@@ -403,7 +403,10 @@ class CaptureOptions(StreamedOptions, ContentOptions, total=False):
 LEAST_SPLIT: Final = 1 << 20
 """Bytes of splits (``maxSplitBytes``), at least."""
 PARTITION: Final = 4 << 20
-"""Bytes of small files that are read by one task (``maxPartitionBytes``): so many take as long as a task costs."""
+"""Bytes of small files that are read by one task (``maxPartitionBytes``).
+
+Reading this many takes as long as a task costs.
+"""
 
 
 class FileOptions(TypedDict, total=False):
@@ -605,8 +608,10 @@ PLACES: Final[Mapping[str, tuple[Any, ...]]] = {
     EXPORT: (*_FILES, TableOptions),
     CHUNKS: (ContentOptions,),
 }
-"""The entry points, and the groups of options that each takes. In Spark those of object stores
-(``kwire.spark.stores.NAMES``) act everywhere besides."""
+"""The entry points, and the groups of options that each takes.
+
+In Spark, the options of object stores (``kwire.spark.stores.NAMES``) act everywhere too.
+"""
 
 
 def _declared(group: Any) -> dict[str, Option]:
@@ -693,7 +698,7 @@ def texts(options: Mapping[str, Any], place: str, more: Iterable[str] = ()) -> d
 
 
 def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = ()) -> None:
-    """Raises ``KwireError`` for an option that is not known, or does not act at the entry point ``place`` (None: any).
+    """Raise ``KwireError`` for an option that is not known, or does not act at the entry point ``place`` (None: any).
 
     ``more`` are options that act there and are not declared here: those of object stores.
     """
@@ -717,7 +722,7 @@ def check_place(names: Iterable[str], place: str | None, more: Iterable[str] = (
 
 
 def check_form(names: Iterable[str], form: str) -> None:
-    """Raises ``KwireError`` for an option, whose name may be in small letters, that is for another ``format``."""
+    """Raise ``KwireError`` for an option, whose name may be in small letters, that is for another ``format``."""
     for one in names:
         name = _NAMED.get(one.lower(), one)
         option = OPTIONS.get(name)

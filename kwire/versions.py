@@ -1,24 +1,24 @@
-"""Which versions of which APIs: what the brokers of a release accept, and what a client and a broker both have.
+"""Which versions of which APIs brokers of a release accept, and a client and a broker both have.
 
-Every request names its API and a version of it; client and broker must have that version. A broker says which it has
-in its answer to ApiVersions (KIP-35, since 0.10.0), and the client takes the newest that both have::
+Every request names its API and a version of it; client and broker must have that version. A broker says which it has in
+its answer to ApiVersions (KIP-35, since 0.10.0). The client takes the newest that both have::
 
     chosen = versions.choose(response)                     # {0: 12, 1: 17, ...}: API key -> version
     chosen = versions.choose(response, pin="0.10.1")       # nothing that is newer than Kafka 0.10.1
     chosen = versions.choose(versions.announced("0.9.0"))  # a broker without ApiVersions
 
-``accepted(release)`` is what brokers of a release serve, from 0.8.0 to the newest; ``announced`` what they say that
-they serve, ``accepting`` the releases that serve one version. The table is ``schemas/releases.txt``, made of the
+``accepted(release)`` is what brokers of a release serve, from 0.8.0 to the newest. ``announced`` is what they say that
+they serve. ``accepting`` are the releases that serve one version. The table is ``schemas/releases.txt``, made of the
 classes of each release (``tests/kafka/releases.py``).
 
 Rules kept here:
 
-- What is announced is not always served: 4.x announces Produce v0-2 for the sake of an old librdkafka, and answers them
+- What is announced is not always served. 4.x announces Produce v0-2 for the sake of an old librdkafka, and answers them
   with an error (KAFKA-18659). ``choose`` does not take what such a broker does not serve.
-- A release is named by its line (``3.9``, ``0.10.1``) or by a patch release of it (``3.9.2``, ``0.10.1.1``). Patch
-  releases of one line accept the same, but for 4.0.0, which refused JoinGroup v0-1; the line is its last patch
-  release.
-- A broker that does not know the version of an ApiVersions request answers in v0 with error 35 (KIP-511): ``ask_again``
+- A release is named by its line (``3.9``, ``0.10.1``) or by one of its patch releases (``3.9.2``, ``0.10.1.1``). Patch
+  releases of one line accept the same. The exception is 4.0.0, which refused JoinGroup v0-1. A line means its last
+  patch release.
+- A broker that does not know the version of an ApiVersions request answers in v0 with error 35 (KIP-511). ``ask_again``
   says which version to ask with then. What is older than 0.10.0 closes the connection instead.
 """
 
@@ -117,7 +117,9 @@ def release_name(release: str) -> str:
 
 
 def accepted(release: str, listener: Listener | None = None) -> Mapping[int, Versions]:
-    """API key -> the versions that brokers of ``release`` serve, as they are installed: nothing that has to be enabled.
+    """API key -> the versions that brokers of ``release`` serve as installed.
+
+    Versions that must be enabled first are not among them.
 
     ``listener``: None is what a broker accepts of whichever kind, with ZooKeeper or KRaft. Raises
     ``UnsupportedVersionError`` for an unknown release.
@@ -157,7 +159,9 @@ def accepting(api: int | str, version: int, listener: Listener | None = None) ->
 
 
 def api_key(api: int | str) -> int:
-    """The key of an API by its name, as ``kwire.schema.api_keys`` has it or as ``ApiKey`` does; a key stays what it is.
+    """The key of an API by its name, as ``kwire.schema.api_keys`` or ``ApiKey`` has it.
+
+    A key stays what it is.
 
     Raises ``UnsupportedVersionError`` for a name that no API has.
     """
@@ -180,7 +184,7 @@ def choose(
     """API key -> the newest version that both sides have (protocol guide, "Retrieving Supported API versions").
 
     ``api_versions`` is what the broker said: an ``ApiVersionsResponse``, or a mapping of API key to ``Versions`` such
-    as ``announced`` gives. ``wanted`` says which APIs, by key or name; as a mapping also in which versions: the
+    as ``announced`` gives. ``wanted`` says which APIs, by key or name. As a mapping it also says in which versions: the
     newest one, the oldest and the newest, or ``Versions``. An API that is wanted but has no version that both sides
     have is an ``UnsupportedVersionError``. None: every API that kwire and the broker have in common.
 
@@ -262,9 +266,9 @@ _KAFKA_4_PRODUCE: Final = 3
 def ask_again(response: Any, asked: int) -> int | None:
     """The version in which to ask ApiVersions again; None when ``response`` answers the question.
 
-    ``response`` is the ``ApiVersionsResponse`` to a request of version ``asked``. From 2.4 on a broker that does not
-    know that version lists the ones that it does; before, nothing, and 0 is what every broker knows (KIP-511). Raises
-    ``ProtocolError`` when there is nothing older to ask.
+    ``response`` is the ``ApiVersionsResponse`` to a request of version ``asked``. From 2.4 on, a broker that does not
+    know that version lists the ones that it does. Before, it lists nothing, and 0 is what every broker knows (KIP-511).
+    Raises ``ProtocolError`` when there is nothing older to ask.
     """
     if response.error_code != _UNSUPPORTED_VERSION:
         return None

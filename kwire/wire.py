@@ -1,17 +1,17 @@
 """Primitive types of the Kafka wire protocol: how each is read and written outside of ``struct`` formats.
 
-What ``struct`` can do is done by ``struct`` where it is used; here stands what it cannot: unsigned varints, uuids with
-their text form, and strings whose bytes are not UTF-8. Rules kept here:
+What ``struct`` can do is done by ``struct`` where it is used. This module has what it cannot do: unsigned varints,
+uuids with their text form, and strings whose bytes are not UTF-8. Rules kept here:
 
 - An unsigned varint is at most five bytes; its low 32 bits count (Kafka's ``ByteUtils.readUnsignedVarint`` lets the
   fifth byte overflow silently). Overlong forms are accepted, and written in the shortest form. To Kafka it is an int of
-  Java: where the sign matters, which is in compact lengths, 2**31 and more are negative (``compact_length``).
+  Java. Where the sign matters, which is in compact lengths, 2**31 and more are negative (``compact_length``).
 - Any negative length is null, as Kafka's generated readers have it; -1, or 0 in compact form, is what is written.
 - Bytes that are not UTF-8 never lose a message: they become lone surrogates (PEP 383), which are written back as they
   came. ``printable`` is what a person or an Arrow string column gets instead.
 - NaN and the infinities, for which JSON has no numbers, are words there (``finite``).
-- Times are int64 milliseconds since 1970, of any size. What can be shown (Python, Arrow's text, SQL) is the years 1 to
-  9999 in UTC: ``FIRST_MS`` to ``LAST_MS``, or ``FIRST_US`` to ``LAST_US`` where times have become microseconds.
+- Times are int64 milliseconds since 1970, of any size. Only the years 1 to 9999 in UTC can be shown (Python, Arrow's
+  text, SQL). They are ``FIRST_MS`` to ``LAST_MS``, or ``FIRST_US`` to ``LAST_US`` where times have become microseconds.
 - uuids are ``uuid.UUID`` objects; equal ones are usually the same object (a bounded memo; topic ids repeat).
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482; KIP-516 for the text form of uuids.

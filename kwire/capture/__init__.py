@@ -56,22 +56,27 @@ def read(
 ) -> Iterator[pa.RecordBatch] | Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of a table of one capture, as Arrow batches that are not empty.
 
-    ``source`` is the path of a capture, or a binary file object, read once from where it stands; a path is the ``name``
-    too, unless there is one. A list of them is one capture that was cut in several, in order of time: connections and
-    clients go on from one to the next (not with the tables ``connections`` and ``hono``); ``name`` is then a list as
-    well, or the same for all. ``name`` fills the column ``capture`` and stands in errors. ``table`` is a name that
-    ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``, ``records`` and so on) or ``"events"``.
-    ``tables`` takes several names instead: one pass makes them all and yields pairs of a table's name and a batch.
-    ``columns`` chooses columns, in the order given (with ``tables``: by the name of the table); what no chosen column
-    needs is not worked out.
+    ``source`` is the path of a capture, or a binary file object that is read once from its current position. A path is
+    also the ``name``, unless ``name`` is given. A list of sources is one capture that was cut in several files, in
+    order of time. Connections and clients go on from one file to the next. The tables ``connections`` and ``hono`` do
+    not take a list. ``name`` is then a list as well, or one name for all. ``name`` fills the column ``capture`` and
+    stands in errors. ``table`` is a name that ``kwire.tables.names`` gives for ``"capture"`` (``frames``, ``messages``,
+    ``records`` and so on) or ``"events"``. ``tables`` takes several names instead: one pass makes them all and yields
+    pairs of a table's name and a batch. ``columns`` chooses columns, in the order given. With ``tables`` it does so by
+    the name of the table. What no chosen column needs is not computed.
 
-    ``options`` are the keywords of ``kwire.options.CaptureOptions``; ``help(kwire.capture.read)`` and docs/options.md
+    ``options`` are the keywords of ``kwire.options.CaptureOptions``. ``help(kwire.capture.read)`` and docs/options.md
     list them with their meaning and defaults.
 
-    Raises ``CaptureError`` for what is no capture, and for one that is truncated or damaged, but then after all
-    batches of what stands before the damage; ``TypeError`` for an unknown option; ``ValueError`` for an unknown table,
-    column, API or status; ``MissingExtraError`` without the extra ``capture`` (for ``client_metrics`` also ``events``,
-    with ``keylog`` also ``tls``); ``OSError`` for a capture or key log that cannot be opened.
+    Raises:
+
+    - ``CaptureError`` for what is no capture. A capture that is truncated or damaged raises it too, after all batches
+      that stand before the damage.
+    - ``TypeError`` for an unknown option.
+    - ``ValueError`` for an unknown table, column, API or status.
+    - ``MissingExtraError`` without the extra ``capture``. For ``client_metrics`` the extra ``events`` is needed too,
+      with ``keylog`` the extra ``tls``.
+    - ``OSError`` for a capture or key log that cannot be opened.
     """
     options = settled(options)
     with needed("reading captures", "capture"):
@@ -129,9 +134,9 @@ def schema_of(api: str, direction: str, *, payloads: bool = False) -> pa.Schema:
     """The fields of a body, as the columns of a struct that all versions of an API share.
 
     ``api`` is a name (``"OffsetCommit"``) or a key, ``direction`` ``"request"`` or ``"response"``. A field that a
-    version lacks is null there. Integers have the type that holds them, bytes are binary, uuids Kafka's text form, an
-    ``error_code`` is its name, and a record set its size (``struct<bytes: bigint>``), or with ``payloads`` binary.
-    Raises ``ValueError`` for an API or direction that there is not.
+    version lacks is null there. Integers have the type that holds them, bytes are binary, and uuids have Kafka's text
+    form. An ``error_code`` is its name. A record set is its size (``struct<bytes: bigint>``), or with ``payloads``
+    binary. Raises ``ValueError`` for an API or direction that does not exist.
     """
     with needed("schemas of bodies", "capture"):
         from kwire.tables import reading

@@ -1,15 +1,16 @@
 """What became of every byte of the Kafka connections of a capture: ``Account``.
 
-A byte that the capture has belongs to a row (a frame, or bytes in which none can be seen), or was captured before: then
-to none, since it was seen twice. This is added up beside what makes the rows, out of the segments that packets bring
-and the positions that rows stand for (``Frame.begin``, ``Frame.end``), so that a difference shows.
+Each byte that the capture has belongs to a row: to a frame, or to bytes in which no frame can be seen. A byte that was
+captured before belongs to no row, since it was seen twice. This balance is added up beside the code that makes the
+rows, so that a difference shows. Its sources are the segments of the packets and the positions of the rows
+(``Frame.begin``, ``Frame.end``).
 
 Rules kept here:
 
-- Positions of a direction are sets of stretches, merged as they come: those of a connection without losses are one, so
+- Positions of a direction are sets of stretches, merged as they come. A connection without losses has one stretch. So
   memory grows with holes and with changes of status, not with bytes.
-- Connections that are not Kafka are no part of the balance. Those of TLS count as ``encrypted``; where they are
-  decrypted, positions are of plaintext, and only what was captured again is counted in ciphertext.
+- Connections that are not Kafka are no part of the balance. Bytes of TLS count as ``encrypted``. Where they are
+  decrypted, positions are of plaintext, and only repeated bytes are counted in ciphertext.
 - A balance is whole when the capture has been read to its end: before that, unfinished frames are in no row.
 """
 
@@ -37,9 +38,9 @@ _KAFKA: Final = (Role.A_REQUESTS, Role.B_REQUESTS, Role.ENCRYPTED)
 class Balance:
     """What became of the bytes of a direction of a connection, of a connection, or of all.
 
-    ``captured`` are those that the capture has, each counted once; ``rows`` says how many of them belong to rows, by
-    the ``status`` of these; ``nowhere`` are in no row, and ``twice`` in more than one: both are 0, or kwire is wrong.
-    ``repeated`` were captured again (or stand in front of the SYN, where the stream has no bytes), ``missing`` are
+    ``captured`` are the bytes that the capture has, each counted once. ``rows`` says how many of them belong to rows,
+    by the ``status`` of the rows. ``nowhere`` are in no row, and ``twice`` in more than one: both are 0, or kwire is
+    wrong. ``repeated`` were captured again, or stand before the SYN, where the stream has no bytes. ``missing`` are
     known to have been sent and are not in the capture.
     """
 
@@ -51,7 +52,7 @@ class Balance:
     missing: int = 0
 
     def add(self, other: Balance) -> None:
-        """Adds what became of others."""
+        """Add what became of others."""
         for name in ("captured", "nowhere", "twice", "repeated", "missing"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for status, count in other.rows.items():
@@ -67,8 +68,11 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The balance of a direction: ``source`` sends, ``way`` is ``request`` or ``response``; of a connection of TLS that
-    is not decrypted it is ``encrypted``."""
+    """The balance of a direction.
+
+    ``source`` sends. ``way`` is ``request`` or ``response``. If the connection is TLS that is not decrypted, it is
+    ``encrypted``.
+    """
 
     connection: int
     way: str
@@ -100,15 +104,17 @@ class Account:
         """Slots of connections in whose segments plaintext takes the place of ciphertext."""
 
     def packets(self, segments: Array, roles: Array) -> None:
-        """Takes the segments that the packets of a window brought; ``roles`` of all connections."""
+        """Take the segments that the packets of a window brought; ``roles`` of all connections."""
         for stream, rows in _by_stream(segments, roles):
             self._brought[stream] = self._brought.get(stream, 0) + int(rows["len"].sum())
             fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
             self._sent[stream] = _union(self._sent.get(stream, _NONE), fresh)
 
     def sealed(self, slots: Sequence[int]) -> None:
-        """Takes the connections in whose segments plaintext takes the place of ciphertext from now on: all of them so
-        far, in the order in which they were found."""
+        """Take the connections whose segments carry plaintext in place of ciphertext from now on.
+
+        They are all connections so far, in the order in which they were found.
+        """
         for slot in slots[len(self._sealed) :]:
             self._sealed.add(slot)
             # What was held before its hello was known is ciphertext, and nothing of it was read.
@@ -116,13 +122,13 @@ class Account:
                 self._captured.pop(stream, None)
 
     def streams(self, segments: Array, roles: Array) -> None:
-        """Takes the segments that are read in a window: decrypted, and those that are held as well."""
+        """Take the segments that are read in a window: decrypted, and those that are held as well."""
         for stream, rows in _by_stream(segments, roles):
             fresh = np.stack([rows["pos"], rows["pos"] + rows["len"]])
             self._captured[stream] = _union(self._captured.get(stream, _NONE), fresh)
 
     def frames(self, frames: Frames) -> None:
-        """Takes the rows of a window."""
+        """Take the rows of a window."""
         rows = np.flatnonzero((frames["begin"] != ABSENT) & (frames["end"] > frames["begin"]))
         begin, end = frames["begin"][rows], frames["end"][rows]
         stream = 2 * frames["slot"][rows] + (frames["client_side"][rows] ^ frames["response"][rows])
@@ -140,7 +146,7 @@ class Account:
     def lines(self, frames: Frames, roles: Array, numbers: Array, starts: Array) -> list[Line]:
         """The balance of each direction of the connections that are Kafka or encrypted, in their order.
 
-        ``frames`` knows the ends of connections; ``roles`` and ``numbers`` are those of all connections, ``starts``
+        ``frames`` knows the ends of connections. ``roles`` and ``numbers`` are those of all connections. ``starts`` is
         where their streams begin as SYNs say, or -1.
         """
         made = []
@@ -175,7 +181,7 @@ class Account:
             rows["encrypted"] = rows.get("encrypted", 0) + nowhere
             nowhere = 0
         known = np.concatenate([captured, everything], axis=1)
-        # A size may promise more than the stream has in the end; only holes and rows of lost bytes say what is missing.
+        # A size may promise more than the stream has in the end. Only holes and rows of lost bytes say what is missing.
         gaps: Array = of_status.get(int(Status.GAP), _NONE)
         last = max([int(one[1].max()) for one in (captured, gaps) if one.shape[1]], default=0)
         missing = 0
@@ -200,8 +206,10 @@ _NAMED_PORTS: Final = 8
 
 
 def left_out(known: Connections, ports: Sequence[int]) -> list[str]:
-    """Sentences about the connections of a capture that are no part of the balance: why, how many, how many bytes their
-    segments had, and to which ports. ``ports`` are those of the brokers, if they were named.
+    """Sentences about the connections of a capture that are no part of the balance.
+
+    They say why, how many, how many bytes their segments had, and to which ports. ``ports`` are those of the brokers,
+    if they were named.
 
     The port is that of the end that did not open the connection; where that was not captured, the lower one.
     """

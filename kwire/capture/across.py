@@ -1,30 +1,33 @@
 """Connections across files: what each file needs to know of those before it, found out for all files at once.
 
-Captures are rotated in the middle of connections. To read a file as the part of a whole that it is, the state of its
-connections at the end of the file before is needed, which depends on the file before that. Reading all of them one
-after the other would be the way without any parallel work. Here it is done in three steps:
+Captures are rotated in the middle of connections. To read a file as part of a whole, one needs the state of its
+connections at the end of the file before. That state depends on the file before that. Reading all of them one after the
+other would be the way without any parallel work. Here it is done in three steps:
 
-1. ``scan`` reads each file alone, whatever comes before it, and makes no rows. What it gives are the **edges** of each
-   connection: its state at the end of the file, and its **head**: the packets from its first in this file up to where
-   its state is likely to be the true one (a response to a request of this file was found).
+1. ``scan`` reads each file alone, whatever comes before it, and makes no rows. It gives the **edges** of each
+   connection: its state at the end of the file, and its **head**. The head is the packets from its first in this file
+   up to where its state is likely to be the true one. There, a response to a request of this file was found.
 2. ``Chain`` goes from file to file with edges only. The true state at the end of one file is restored and fed the head
-   of the next. If that leads to the very state that the scan had at the end of the head, then the scan went on as the
-   truth does, and the state at its end is true. If not, the earlier file is right: the connection's part of the later
+   of the next. That may lead to the very state that the scan had at the end of the head. Then the scan went on as the
+   truth does. So the state at its end is true. If not, the earlier file is right: the connection's part of the later
    file is read again, from the true state. So nothing rests on a likely guess.
-3. Each file is decoded as a ``Part``, with the true states of its connections: the rows are those of one file that was
+3. Each file is decoded as a ``Part``, with the true states of its connections. The rows are those of one file that was
    never cut.
 
-Steps 1 and 3 are done for each file on its own, in any order and anywhere; step 2 for each connection on its own, as
-long as the files come in order of time.
+Steps 1 and 3 are done for each file on its own, in any order and anywhere. Step 2 is done for each connection on its
+own, as long as the files come in order of time.
 
 Rules kept here:
 
-- Two states are compared without what does not matter to what follows: numbers of packets, which end is called A, how
-  often sequence numbers wrapped around, and whether the beginning of the connection was seen, once its role is known.
-- Of a connection that cannot be told from inside of the file (its role is known from earlier files only, or one
-  direction was captured) the whole part of the file is read again. Where it is known not to be Kafka, it is not.
-- A connection that began in a file, and of which too little is there, may be told by a broker that an earlier file has
-  shown. The scan of the one does not know the other: what it held of the connection is read with that knowledge.
+- Two states are compared without what does not matter later. This is: numbers of packets, which end is called A, how
+  often sequence numbers wrapped around. Once the role is known, it does not matter either whether the beginning of the
+  connection was seen.
+- Some connections cannot be recognised from inside of the file: their role is known from earlier files only, or one
+  direction was captured. Then the connection's whole part of the file is read again. Where it is known not to be Kafka,
+  it is not.
+- A connection may begin in a file with too little captured to recognise it. Then a broker that an earlier file has
+  shown may decide what it is. The scan of the one does not know the other: what it held of the connection is read with
+  that knowledge.
 """
 
 from __future__ import annotations
@@ -66,7 +69,10 @@ LONGEST_HEAD: Final = 1 << 20
 ENOUGH_HEAD: Final = LONGEST_HEAD >> 2
 """Bytes of packets after which a head may end within a response."""
 MOST_HEADS: Final = 64 << 20
-"""Bytes of the heads of all connections of a file. Beyond that none is kept, and files are read again where needed."""
+"""Bytes of the heads of all connections of a file.
+
+Beyond that none is kept, and files are read again where needed.
+"""
 
 _HEAD: Final = pa.list_(
     pa.field(
@@ -98,11 +104,13 @@ EDGES: Final = pa.schema(
 )
 """What ``scan`` knows of a connection of one file.
 
-``ends``: what it is called in all files (``parts.ends``). ``began``: its first packet here was the SYN of the end that
-opens it; ``reset``: it was an RST, which belongs to no connection unless a file before has it. ``head``: its packets up
-to where its state had the digest ``agreed`` (null: no head was kept); there
-``a_seen`` and ``b_seen`` were the highest positions seen of its streams, A to B and B to A (-1: none). The other
-columns are its state at the end of the file.
+- ``ends``: what it is called in all files (``parts.ends``).
+- ``began``: its first packet here was the SYN of the end that opens it.
+- ``reset``: that packet was an RST, which belongs to no connection unless an earlier file has it.
+- ``head``: its packets up to where its state had the digest ``agreed`` (null: no head was kept).
+- ``a_seen`` and ``b_seen`` were the highest positions seen there of its streams, A to B and B to A (-1: none).
+
+The other columns are its state at the end of the file.
 """
 
 
@@ -110,9 +118,10 @@ columns are its state at the end of the file.
 class Scan:
     """What is known of a file that was read alone: a table of ``EDGES``, and ``Tracker.common`` at its end.
 
-    ``over``: of a split, those behind it are none (``Reading.over``). ``broken``: by the numbers of those files that
-    could not be read, or not to their end, behind how many bytes, and why: whoever reads them again is to
-    have no more, or connections would go on from what nobody knows here."""
+    ``over``: the splits after this one have no rows (``Reading.over``). ``broken``: files that could not be read, or
+    not to their end, by their numbers. The value says after how many bytes, and why. A second reading must stop there.
+    Else connections would go on from a state that nobody knows here.
+    """
 
     edges: pa.Table
     common: Mapping[str, Any]
@@ -145,10 +154,11 @@ def scan(
     window: int = SCAN_WINDOW,
     split: Split | None = None,
 ) -> Scan:
-    """The edges of a part, which is read alone: files that follow each other, or a split of one. ``seen`` is called
-    with the frames of each window.
+    """The edges of a part, which is read alone: files that follow each other, or a split of one.
 
-    A file that is damaged or no capture at all has the edges of what stands before the damage.
+    ``seen`` is called with the frames of each window.
+
+    A file that is damaged or no capture at all has the edges of the bytes before the damage.
     """
     heads = _Heads()
     tracker: Tracker | None = None
@@ -221,7 +231,7 @@ class _Heads:
         """Bytes of the packets of all of them."""
 
     def note(self, tracker: Tracker, frames: Frames) -> None:
-        """Takes in what a window had: new connections, packets of heads, and which heads end here."""
+        """Take in what a window had: new connections, packets of heads, and which heads end here."""
         window = tracker.window
         if window is None:
             return
@@ -251,7 +261,7 @@ class _Heads:
         self.agree(tracker, candidates[settled].tolist())
 
     def _begin(self, rows: Array, streams: Array) -> None:
-        """Adds the connections that the window began with."""
+        """Add the connections that the window began with."""
         first_new = len(self._of_slot)
         if first_new == len(rows):
             return
@@ -270,14 +280,14 @@ class _Heads:
             self.of[key] = head
 
     def _drop(self, slot: int) -> None:
-        """Keeps no head of a connection."""
+        """Keep no head of a connection."""
         head = self._of_slot[slot]
         self._size -= head.size
         head.packets, head.size = [], 0
         self.open.discard(slot)
 
     def _add(self, window: Packets) -> None:
-        """Adds the packets of a window to the heads that go on."""
+        """Add the packets of a window to the heads that go on."""
         is_open = np.zeros(len(self._of_slot), bool)
         is_open[list(self.open)] = True
         wanted = np.flatnonzero((window.slots >= 0) & is_open[window.slots])
@@ -455,9 +465,12 @@ class Chain:
         again: Callable[[], Iterable[Source]],
         split: Split | None = None,
     ) -> Link:
-        """Goes on to the next part. ``edges`` are those of its scan, or of some of its connections; ``common`` is what
-        is known at the end of all parts before it (empty: nothing); ``again`` opens its files one after the other.
-        ``split``: it is that of a file, which is opened there."""
+        """Go on to the next part.
+
+        ``edges`` are those of its scan, or of some of its connections. ``common`` is what is known at the end of all
+        parts before it (empty: nothing). ``again`` opens its files one after the other. ``split``: it is that of a
+        file, which is opened there.
+        """
         names = edges.column("ends").to_pylist()
         rows_of = {key: row for row, key in enumerate(self._place_of)}
         before = [key for key in names if key in rows_of]
@@ -485,8 +498,10 @@ class Chain:
         return link
 
     def _begun_by_resets(self, edges: pa.Table, before: list[bytes]) -> list[bytes]:
-        """Connections that no file before had, of which this one has more than the RST with which the scan took them
-        to begin: they begin behind it, as something else."""
+        """Connections that no earlier file had, and that have more packets than an RST at their beginning.
+
+        The scan took the RST for their beginning. In truth they begin after it, as something else.
+        """
         known = set(before)
         resets = np.flatnonzero(edges.column("reset").to_numpy()).tolist()
         return [
@@ -499,8 +514,11 @@ class Chain:
     def _told_by_brokers(
         self, place: int, edges: pa.Table, before: list[bytes], common: Mapping[str, Any]
     ) -> dict[bytes, dict[str, Any]]:
-        """The true states of connections that began in this file, of which too little is there to tell what they are,
-        where one end is a broker that files before have shown: what is held of them is read with this knowledge."""
+        """The true states of new connections that only a known broker can decide.
+
+        These connections began in this file, and too little was captured to recognise them. One end is a broker that
+        earlier files have shown. Their held bytes are read with this knowledge.
+        """
         brokers = set(map(tuple, common.get("brokers", ())))
         rows = _connections(edges)
         a, b = (
@@ -613,7 +631,9 @@ def _unheard(frames: Frames) -> None:
 
 
 def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known at the end of a file besides connections (``Tracker.common``), with what was ``before`` it."""
+    """What is known at the end of a file in addition to connections (``Tracker.common``), after what was known
+    ``before`` it.
+    """
     if not before or not here:
         return dict(before or here)
     brokers = {*map(tuple, before["brokers"]), *map(tuple, here["brokers"])}
@@ -627,7 +647,8 @@ def together(before: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, An
 def in_order(places: Sequence[int]) -> Iterator[tuple[Part, Callable[[Tracker], None]]]:
     """Parts that are read one after the other, each from where the one before it was.
 
-    With each comes what is to be called with the tracker that has read it; where it is not, the part is none."""
+    With each comes a function to call with the tracker that has read it. Where there is no function, the part is none.
+    """
     state: pa.Table | None = None
     common: Mapping[str, Any] = {}
     topics: dict[bytes, str] = {}
@@ -643,8 +664,10 @@ def in_order(places: Sequence[int]) -> Iterator[tuple[Part, Callable[[Tracker], 
 
 
 def still_open(tracker: Tracker, since: int | None = None) -> pa.Table:
-    """The states of the connections of a part that a later one may go on with; ``since``: those that had a packet at
-    this time or later, in nanoseconds since 1970."""
+    """The states of the connections of a part that a later one may go on with.
+
+    ``since``: only connections that had a packet at this time or later, in nanoseconds since 1970.
+    """
     rows, streams = tracker.rows()
     ended = (streams["end"] >= 0) & (streams["next"] >= streams["end"])
     over = (rows["closed"] == 1) | (ended[0::2] & ended[1::2])
@@ -660,7 +683,7 @@ def _stated(rows: pa.Table, common: Mapping[str, Any]) -> pa.Table:
 
 
 def _taken(table: pa.Table, rows: list[int]) -> pa.Table:
-    # Of so many columns each is taken by itself: that is left out where all rows are wanted, or none.
+    # Each of these columns is taken by itself. It is left out where all rows are wanted, or none.
     if rows == list(range(table.num_rows)):
         return table
     return table.take(pa.array(rows, pa.int64())) if rows else table.slice(0, 0)
@@ -695,8 +718,10 @@ def _has_ended(row: Mapping[str, Any]) -> bool:
 
 
 def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
-    """Whether a connection of a file, of which the first packet was a SYN, is another than the one before on its
-    ports. See ``tracking._begins_another``."""
+    """Whether a connection that begins with a SYN differs from the earlier one on its ports.
+
+    See ``tracking._begins_another``.
+    """
     start = edge["a_to_b"]["start"]
     a = [edge["connection"][f"a_{name}"] for name in ("high", "low", "port")]
     same_way = [was["connection"][f"a_{name}"] for name in ("high", "low", "port")] == a
@@ -713,8 +738,10 @@ def _is_another(was: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
 
 
 def _begin_earlier(end: dict[str, int], true: Mapping[str, int]) -> None:
-    """Lets a stream begin where it does in truth, where an earlier file has it: what the scan took to be in front of
-    its beginning is not."""
+    """Let a stream begin where it truly does, if an earlier file has its beginning.
+
+    The scan took those bytes to be before its beginning. They are not.
+    """
     if true["lowest"] >= 0:
         end["lowest"] = min(true["lowest"], end["lowest"]) if end["lowest"] >= 0 else true["lowest"]
     if true["next"] < 0:
@@ -729,7 +756,10 @@ def _is_let_go(true: Mapping[str, Any], edge: Mapping[str, Any]) -> bool:
 
 
 def _moved_on(true: Mapping[str, Any], edge: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """The true state at the end of a file: that of its scan, as seen from the ``true`` one at the end of the head."""
+    """The true state at the end of a file.
+
+    It is the state of its scan, as seen from the ``true`` one at the end of the head.
+    """
     end = {name: edge[name] for name in STATE.names}
     connection, before = dict(end["connection"]), true["connection"]
     streams = [dict(end["a_to_b"]), dict(end["b_to_a"])]

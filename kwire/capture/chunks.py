@@ -1,19 +1,18 @@
 """Chunks of byte streams as a capture: what tracers of system calls (eBPF) and proxies see of connections.
 
 They have no packets: each chunk is some bytes that one end of a connection has sent, with a time. ``Chunks`` writes
-them as the capture that has just these bytes in its TCP segments, for whoever reads captures; so they go through the
-same ``Tracker``, and frames, pairing and limits are those of any capture.
+them as the capture that has just these bytes in its TCP segments. So they go through the same ``Tracker``, and frames,
+pairing and limits are those of any capture.
 
 Rules kept here:
 
-- A connection is whatever key it has. Addresses and ports are made up, one pair for each key, and are to be shown to
-  nobody: ``key_of`` gives the key back by the number of the connection.
-- A direction has its bytes one after the other, as they come, or where ``position`` says they are: then what is missing
-  is a hole, and what comes twice is a repeat, as of TCP.
+- A connection is whatever key it has. Addresses and ports are made up, one pair for each key, and must be shown to
+  nobody. ``key_of`` gives the key back by the number of the connection.
+- The bytes of a direction follow each other as they come, or stand where ``position`` says. Then missing bytes are a
+  hole, and repeated bytes are a retransmission, as in TCP.
 - Nothing says where a connection begins: a chunk may be the middle of a frame.
-- Chunks are to come in order of time, those without a time first: packets of these have none either, so the capture is
-  pcapng. It is written as they are read: nothing of them is kept but a few numbers for
-  each connection.
+- Chunks must come in order of time, those without a time first. Their packets have no time either, so the capture is
+  pcapng. It is written as they are read: nothing of them is kept but a few numbers for each connection.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Chunk(NamedTuple):
     """Nanoseconds since 1970; None where it is not known."""
     payload: bytes
     position: int | None = None
-    """Which byte of its direction is the first; None: the one behind the last."""
+    """Which byte of its direction is the first; None: the one after the last."""
 
 
 class _Pair:
@@ -77,8 +76,8 @@ class _Pair:
 class Chunks:
     """A capture of ``chunks``, as a source for ``kwire.capture.read``.
 
-    ``requests``: the value of ``Chunk.side`` for what clients send; then ``ports`` of the reader is to be
-    ``BROKER_PORT``. None: nothing is known but that the sides are two, and who is the client is told as in any capture.
+    ``requests``: the value of ``Chunk.side`` for what clients send. Then ``ports`` of the reader must be
+    ``BROKER_PORT``. None: only that there are two sides is known. Who is the client is decided as in any capture.
     """
 
     def __init__(self, chunks: Iterable[Chunk], requests: Any = None) -> None:

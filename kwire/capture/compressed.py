@@ -21,8 +21,8 @@ _NOT_HERE: Final = "xz"
 def decompressed(source: Any) -> Any:
     """A binary stream of what ``source``, one that was not read yet, holds: decompressed if it is compressed.
 
-    ``source`` has ``read``, and is closed with what is returned, which may be itself. gzip, zstd, bzip2 and lz4 (as
-    frames) are known. Raises what reading raises.
+    ``source`` has ``read``, and is closed with the returned object, which may be ``source`` itself. Known formats are
+    gzip, zstd, bzip2 and lz4 (as frames). Raises what reading raises.
     """
     if hasattr(source, "peek") and len(head := source.peek(_HEAD)[:_HEAD]) == _HEAD:
         ahead = source
@@ -38,12 +38,17 @@ def decompressed(source: Any) -> Any:
 
 
 class DamagedError(OSError):
-    """The bytes of a file are to blame: what is compressed is damaged, or the file has become shorter. Any other
-    ``OSError`` of a source speaks of the machine, or of the store that has the file."""
+    """The bytes of a file are to blame: what is compressed is damaged, or the file has become shorter.
+
+    Any other ``OSError`` of a source speaks of the machine, or of the store that has the file.
+    """
 
 
 class Around(io.RawIOBase):
-    """A stream made of another one, which is closed with it. Whoever derives from it says what ``read`` gives."""
+    """A stream made of another one, which is closed with it.
+
+    Whoever derives from it says what ``read`` gives.
+    """
 
     def __init__(self, source: Any) -> None:
         super().__init__()
@@ -64,7 +69,10 @@ class Around(io.RawIOBase):
 
 
 class Decompressed(Around):
-    """What ``source`` holds, decompressed. Reading raises ``DamagedError``, and what ``source`` raises as it is."""
+    """What ``source`` holds, decompressed.
+
+    Reading raises ``DamagedError``, and what ``source`` raises as it is.
+    """
 
     def __init__(self, source: Any, codec: str) -> None:
         import pyarrow as pa
@@ -90,7 +98,7 @@ class Decompressed(Around):
 
 
 class _Ahead(Around):
-    """A stream of which the first bytes have been read already."""
+    """A stream whose first bytes have been read already."""
 
     def __init__(self, head: bytes, source: Any) -> None:
         super().__init__(source)

@@ -46,8 +46,11 @@ class Connections:
         return a, b
 
     def missing(self, side: int) -> Array:
-        """How many bytes of the stream that A (0) or B (1) sent the capture has not: it lacks their packets, or they
-        were cut off. The other end may have acknowledged some that come after all that was captured."""
+        """How many bytes of the stream that A (0) or B (1) sent are not in the capture.
+
+        Their packets are missing, or were cut off. The other end may have acknowledged some that come after all that
+        was captured.
+        """
         sent = self.sent[side]
         lost = sent["lost"].copy()
         for hole in (1, 2, 3, 4):

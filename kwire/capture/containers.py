@@ -1,12 +1,12 @@
 """File headers of pcap and pcapng: which format, which byte order, which interfaces.
 
 Only what stands once per file, section or interface is read here, in Python. The packets between are found by the
-kernels of ``kwire.kernels.packets``. A ``Container`` takes a capture window by window and says how far it got; it
-does no I/O. What it has to remember between two windows can be taken out of it (``state``) and put into another one
-(``restore``), so that reading can go on in another process.
+kernels of ``kwire.kernels.packets``. A ``Container`` takes a capture window by window and says how far it got; it does
+no I/O. What it must remember between two windows can be taken out of it (``state``) and put into another one
+(``restore``). So reading can go on in another process.
 
-Bad input is a ``CaptureError`` with the offset in the file. It is returned, not raised, once packets have been
-read: those come first, the error when they have been dealt with.
+Bad input is a ``CaptureError`` with the offset in the file. It is returned, not raised, once packets have been read.
+Those come first; the error comes when they have been processed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SWAPPED: Final = _NATIVE[::-1]
 _PACKETS: Final = (2, 3, 6)
 """Types of blocks with a packet: obsolete, simple and enhanced."""
 _DESCRIPTIONS: Final = (0x0A0D0D0A, 1, DECRYPTION_SECRETS)
-"""Types of those that packets behind them depend on: sections, interfaces and secrets."""
+"""Types of the blocks that later packets depend on: sections, interfaces and secrets."""
 _DESCRIPTION: Final = b"\1\0\0\0"
 """The type of a block that describes an interface, little-endian."""
 _LEAST_HEAD: Final = 12
@@ -75,10 +75,10 @@ Array = Any
 class Container:
     """The packets of one capture, window by window.
 
-    ``begin`` reads the file header and must be called first, with at least ``HEADER`` bytes or the whole file; then
-    ``packets`` any number of times. ``counts`` is the array that the kernels count in, one place for
-    each member of ``kwire.kernels.packets.Count``. ``keys`` gets the
-    secrets of TLS that stand in the capture; they are part of the state.
+    ``begin`` reads the file header and must be called first, with at least ``HEADER`` bytes or the whole file. After
+    it, ``packets`` may be called any number of times. ``counts`` is the array that the kernels count in, one place for
+    each member of ``kwire.kernels.packets.Count``. ``keys`` gets the secrets of TLS that stand in the capture; they are
+    part of the state.
     """
 
     HEADER: Final = 24
@@ -97,10 +97,10 @@ class Container:
         self._interfaces = np.zeros(0, INTERFACE)
         self._interface_room = self._interfaces
         self.told: int = 0
-        """Sections, interfaces and secrets that were read: packets behind them depend on these."""
+        """Sections, interfaces and secrets that were read: later packets depend on these."""
 
     def begin(self, head: bytes) -> int:
-        """Reads the file header and returns how many bytes it takes. Raises ``CaptureError``."""
+        """Read the file header and return how many bytes it takes. Raises ``CaptureError``."""
         if not head:
             raise CaptureError("the file is empty")
         magic = head[:4]
@@ -143,7 +143,8 @@ class Container:
         """The packets in ``buf[start:end]``: (table of PACKET, position reached, error).
 
         ``base`` is the offset in the file of ``buf[0]``, ``engine`` is what runs the kernels. Bytes after the position
-        reached are the beginning of a packet and come again, with more behind them; after an error nothing does.
+        reached are the beginning of a packet. They must be given again, with more bytes after them. After an error
+        nothing is given again.
         """
         if self.kind == "pcap":
             return self._of_pcap(buf, start, end, base, engine)
@@ -185,8 +186,11 @@ class Container:
         return table, pos, error
 
     def described(self, head: bytes) -> int | None:
-        """Reads what stands in front of the first packet, and returns where that is; None where ``head``, the beginning
-        of a file, does not reach so far. In place of ``begin``. Raises ``CaptureError``."""
+        """Read what stands before the first packet, and return where that packet begins.
+
+        None where ``head``, the beginning of a file, does not reach so far. In place of ``begin``. Raises
+        ``CaptureError``.
+        """
         pos = self.begin(head[: self.HEADER])
         while self.kind == "pcapng":
             if pos + _LEAST_HEAD > len(head):
@@ -219,7 +223,7 @@ class Container:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where the container that gave ``state`` was; ``begin`` must not be called then."""
+        """Go on where the container that gave ``state`` was; ``begin`` must not be called then."""
         self.kind = state["kind"]
         self._little = state["little"]
         self._nano = state["nano"]
@@ -232,8 +236,10 @@ class Container:
         self.keys.add(base64.b64decode(state["secrets"]))
 
     def _blocks(self, buf: Any, pos: int, end: int, base: int) -> tuple[int, bool]:
-        """Reads the block at ``pos`` that is no packet, and interfaces behind it: where they end, and whether it was
-        complete."""
+        """Read the block at ``pos`` that is no packet, and the interfaces after it.
+
+        Returns where they end, and whether the last one was complete.
+        """
         first = pos
         # A section may change the byte order.
         while pos == first or bytes(buf[pos : pos + 4]) == _DESCRIPTION[:: 1 if self._little else -1]:
@@ -244,7 +250,7 @@ class Container:
         return pos, pos > first
 
     def _block(self, buf: Any, pos: int, end: int, base: int) -> int:
-        """Reads a section header, interface description or block of secrets; its length, 0 if it is not complete."""
+        """Read a section header, interface description or block of secrets; its length, 0 if it is not complete."""
         head = bytes(buf[pos : min(end, pos + _LEAST_SECTION)])
         if len(head) < _LEAST_HEAD:
             return 0
@@ -290,8 +296,10 @@ class Container:
 
 
 def first_time(head: bytes) -> int | None:
-    """When the first packet of a capture that has a time was captured, in nanoseconds since 1970; None where ``head``,
-    its first bytes, does not say."""
+    """When the first packet with a time was captured, in nanoseconds since 1970.
+
+    None where ``head``, the first bytes of the capture, does not say.
+    """
     container = Container(np.zeros(len(Count), np.int64))
     data = np.frombuffer(head, np.uint8).copy()
     try:

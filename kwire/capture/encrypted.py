@@ -1,20 +1,20 @@
 """TLS in a capture: between the TCP segments of a window and its streams, plaintext takes the place of ciphertext.
 
 Strategy: a connection that begins with a hello of TLS is taken out of the table of segments. Its segments are put in
-order as those of any other (``streams.place``), with tables of its own, because their positions count ciphertext; the
-pieces go through a ``Decryptor`` in the order of packets. What it gives comes back as segments of the same streams,
-whose positions count plaintext from where the stream began. So framing sees what was said and when it could be known,
-and nothing behind this stage knows of TLS.
+order as those of any other (``streams.place``). They have tables of their own, because their positions count
+ciphertext. The pieces go through a ``Decryptor`` in the order of packets. What it gives comes back as segments of the
+same streams, whose positions count plaintext from where the stream began. So framing sees what was said and when it
+could be known. No later stage knows of TLS.
 
 Rules kept here:
 
 - A segment of plaintext has the time and the order of the packet that completed its record, so windows do not matter.
-- What could not be read is a segment without bytes, as the capture has where packets are longer than its snapshot
-  length: framing tells a gap, and finds the next frame.
-- A connection of which nothing can be read comes out as the first bytes that it had, which framing takes for what they
-  are: they give it its one row, with a ``Reason``.
-- Positions of plaintext are never behind those of the ciphertext, so those that tracking notes (acknowledgements, the
-  end of a stream) never cut off what was read; the end of a stream is moved once its last byte has been dealt with.
+- What could not be read is a segment without bytes. The capture has such segments too, where packets are longer than
+  its snapshot length. Framing reports a gap, and finds the next frame.
+- If nothing of a connection can be read, it comes out as the first bytes that it had. Framing sees what they are: they
+  give it its one row, with a ``Reason``.
+- Positions of plaintext are never after those of the ciphertext. So positions from tracking (acknowledgements, the end
+  of a stream) never cut off what was read. The end of a stream is moved once its last byte has been processed.
 - Once a stream was read to its end, ``end`` is that of the plaintext, and ``end_order`` the packet that completed it.
 - A hello marks a connection as TLS only if nothing of it was put in order before. Framing has seen that, and it cannot
   be taken back.
@@ -41,7 +41,10 @@ from kwire.tls.allowance import Allowance
 __all__ = ["Encrypted", "Tls", "Window"]
 
 _HELLO_BYTES: Final = 7
-"""Bytes of a segment by which a hello is known: a record's header, the type of a message and a byte of its size."""
+"""Bytes of a segment that show a hello.
+
+These are a record's header, the type of a message and a byte of its size.
+"""
 _RECORD: Final = ((0, 22, 22), (1, 3, 3), (2, 0, 4))
 """A record of a handshake begins so: where a byte stands, and which values it may have."""
 _HELLO: Final = (*_RECORD, (5, 1, 2), (6, 0, 0))
@@ -70,7 +73,10 @@ _Why = tuple[Reason, int]
 
 
 class Window(NamedTuple):
-    """What a window has: see ``streams.place`` for the meaning of each. ``known`` is as tracking leaves it."""
+    """What a window has: see ``streams.place`` for the meaning of each.
+
+    ``known`` is as tracking leaves it.
+    """
 
     buf: Array
     segments: Array
@@ -85,8 +91,11 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What is known of the TLS of a connection: ``TLS 1.3``, the name of the cipher suite, the host that the client
-    asked for; None where the handshake does not say it. ``why``: what became of it, ``decrypted`` or a sentence."""
+    """What is known of the TLS of a connection.
+
+    This is ``TLS 1.3``, the name of the cipher suite and the host that the client asked for. None where the handshake
+    does not say it. ``why``: what became of it, ``decrypted`` or a sentence.
+    """
 
     version: str | None
     cipher: str | None
@@ -103,8 +112,10 @@ class _Plaintext:
         self._parts: list[bytes] = []
 
     def add(self, stream: int, pos: int, length: int, data: bytes | None, when: tuple[int, int], order: int) -> None:
-        """A segment of ``length`` bytes; ``data`` None: they could not be read. ``when``: clock and time of the bytes
-        that made it readable."""
+        """A segment of ``length`` bytes; ``data`` None: they could not be read.
+
+        ``when``: clock and time of the bytes that made it readable.
+        """
         clock, time = when
         time = NO_TIME if time == ABSENT else time
         self._rows.append((stream, pos, length, -1 if data is None else self._at, time, order, clock, 0))
@@ -113,7 +124,7 @@ class _Plaintext:
             self._at += length
 
     def behind(self, buf: Array, segments: Array) -> tuple[Array, Array]:
-        """The bytes and the segments, behind others."""
+        """The bytes and the segments, after others."""
         if not self._rows:
             return buf, segments
         data = np.frombuffer(b"".join(self._parts), np.uint8)
@@ -121,8 +132,11 @@ class _Plaintext:
 
 
 def _later(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    """The later clock of both, and the later time: where a clock was set back, or packets stand in the wrong order,
-    these are not of the same packet. ``b`` came after ``a``: where it has no time, that of both is not known."""
+    """The later clock of both, and the later time.
+
+    Where a clock was set back, or packets stand in the wrong order, these are not of the same packet. ``b`` came after
+    ``a``: where it has no time, that of both is not known.
+    """
     time = a[1] if b[1] == ABSENT else b[1] if b[1] == NO_TIME or a[1] == ABSENT else max(a[1], b[1])
     return max(a[0], b[0]), time
 
@@ -164,7 +178,7 @@ class _Connection:
         """How many bytes of a connection with plaintext could not be read."""
 
     def follow(self, table: Array) -> None:
-        """Takes over what tracking has found out about its streams."""
+        """Take over what tracking has found out about its streams."""
         fresh = table[2 * self.slot : 2 * self.slot + 2]
         for name in ("reference", "start", "start_order"):
             self.rows[name] = fresh[name]
@@ -176,11 +190,11 @@ class _Connection:
     def take(
         self, piece: tuple[int, ...], conn: tuple[int, ...], told: Array, view: memoryview, out: _Plaintext
     ) -> _Why | None:
-        """Gives a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out
-        now.
+        """Give a piece to the decryptor, in the order of packets: why nothing can be read, where that has come out now.
 
-        ``piece``: its order, its side and the other columns of ``_PIECE``; ``conn``: ``_CONN`` of the row of the
-        connection; ``told``: the rows of its streams as framing has them, which get where plaintext begins and ends.
+        - ``piece``: its order, its side and the other columns of ``_PIECE``.
+        - ``conn``: ``_CONN`` of the row of the connection.
+        - ``told``: the rows of its streams as framing has them. They get where plaintext begins and ends.
         """
         order, side, pos, length, off, time, clock = piece
         opener, opened, over = conn
@@ -230,7 +244,7 @@ class _Connection:
         return self._fail(decryptor, out) if decryptor.has_failed and not had_failed else None
 
     def note_ends(self, told: Array) -> None:
-        """Notes the ends that are known of its streams, and not told."""
+        """Note the known ends of its streams that framing does not have yet."""
         rows = zip(*(self.rows[name].tolist() for name in ("end", "end_order")), strict=True)
         ends = [(side, *row) for side, row in enumerate(rows)]
         self._ends = [one for one in ends if one[1] >= 0 and told["end"][one[0]] == one[1]]
@@ -301,7 +315,7 @@ class _Placed(NamedTuple):
 
 
 def _placed(window: Window, n_held: int, slots: Array, table: Array) -> _Placed:
-    """Puts in order what a window has of the connections in ``slots``, with ``table`` for their streams."""
+    """Put in order what a window has of the connections in ``slots``, with ``table`` for their streams."""
     connections = window.known.connections.take(slots)
     # Here they are wanted, whatever they are to framing.
     connections["role"] = Role.UNKNOWN
@@ -317,8 +331,10 @@ def _placed(window: Window, n_held: int, slots: Array, table: Array) -> _Placed:
 
 
 class Encrypted:
-    """The connections of a capture that speak TLS, and their keys. Raises ``MissingExtraError`` without the extra
-    ``tls``."""
+    """The connections of a capture that speak TLS, and their keys.
+
+    Raises ``MissingExtraError`` without the extra ``tls``.
+    """
 
     def __init__(self, keys: KeyLog) -> None:
         Decryptor(keys)
@@ -337,7 +353,7 @@ class Encrypted:
         """Slots of those that have a hole."""
         self._held: Array = np.empty(0, np.uint8)
         self._segments: Array = np.empty(0, SEGMENT)
-        """Ciphertext behind holes."""
+        """Ciphertext after holes."""
         self._reasons: dict[int, _Why] = {}
 
     def _make_room(self, count: int) -> None:
@@ -382,10 +398,10 @@ class Encrypted:
         return *out.behind(window.buf, rest), still_held
 
     def _find(self, window: Window, n_held: int) -> Array:
-        """Notes the connections that begin with a hello among the segments behind ``n_held``: their slots.
+        """Note the connections that begin with a hello among the segments after ``n_held``: their slots.
 
-        Nothing of such a connection was put in order before the packet with the hello: else framing has looked at it,
-        and says what it is.
+        Nothing of such a connection was put in order before the packet with the hello. Otherwise framing has looked at
+        it, and has decided what it is.
         """
         buf, known, fresh = window.buf, window.known, window.segments[n_held:]
         able = np.flatnonzero((fresh["len"] > 0) & (fresh["off"] >= 0))
@@ -407,7 +423,7 @@ class Encrypted:
         np.minimum.at(seen, window.segments["stream"][some] >> 1, window.segments["order"][some])
         other = np.flatnonzero(hello_order > seen[found])
         if len(other):
-            # Something was captured before: whether it had to wait for what was missing is to be found out.
+            # Something was captured before. It is not known yet whether it had to wait for missing bytes.
             seen[found] = AT_THE_END
             own_streams = known.streams.take(np.stack([2 * found[other], 2 * found[other] + 1], 1).ravel())
             placed = _placed(window, n_held, found[other], joined([own_streams]))
@@ -426,7 +442,7 @@ class Encrypted:
         return found
 
     def _read(self, window: Window, n_held: int, slots: Array, out: _Plaintext) -> None:
-        """Reads what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
+        """Read what there is of the connections in ``slots``; ``window`` has the segments of connections of TLS."""
         known = window.known
         of = [self._of[slot] for slot in slots.tolist()]
         behind = window.first_order + len(window.clock)
@@ -453,7 +469,7 @@ class Encrypted:
                 columns = zip(*(own[name].tolist() for name in _PIECE), strict=True)
                 given += [(piece[0], k, (piece[0], side, *piece[1:])) for piece in columns]
             if conn[-1] < behind:
-                # Behind all that came up to then.
+                # After all pieces that came up to then.
                 given.append((conn[-1], len(of), (k,)))
         # What they may try they have together: the order in which they try must not depend on windows.
         given.sort()
@@ -481,7 +497,7 @@ class Encrypted:
         self._segments = kept
 
     def note_holes(self, known: Known) -> None:
-        """Says where the ciphertext has holes, after ``streams.place``, which sees none in plaintext.
+        """Say where the ciphertext has holes, after ``streams.place``, which sees none in plaintext.
 
         Tracking needs to know whether acknowledgements matter.
         """
@@ -489,14 +505,16 @@ class Encrypted:
             known.streams["holed"][2 * slot : 2 * slot + 2] = self._of[slot].rows["holed"]
 
     def forget_positions(self, known: Known) -> None:
-        """At the end of a capture: what packets said of positions, which are of ciphertext, tells nothing of how much
-        plaintext is missing."""
+        """At the end of a capture, drop the positions that packets stated.
+
+        They count ciphertext, so they do not say how much plaintext is missing.
+        """
         own = np.flatnonzero(np.repeat(self._is_tls[: known.n_connections], 2))
         known.streams["reference"][own] = known.streams["next"][own]
         known.streams["acked"][own] = -1
 
     def explain(self, rows: Array) -> None:
-        """Says in the frames of encrypted connections why they are."""
+        """Say in the frames of encrypted connections why they are."""
         for k in np.flatnonzero(rows["status"] == Status.ENCRYPTED).tolist():
             # What did not begin with a hello was not looked at here.
             rows["reason"][k], rows["detail"][k] = self._reasons.get(int(rows["slot"][k]), (Reason.NO_HANDSHAKE, 0))
@@ -542,7 +560,7 @@ class Encrypted:
         }
 
     def restore(self, states: Mapping[int, str], known: Known, whole: bool) -> None:
-        """Takes over what ``state`` gave, as JSON by slot, before there was a window. Raises ``CaptureError``.
+        """Take over what ``state`` gave, as JSON by slot, before there was a window. Raises ``CaptureError``.
 
         What ``kwire.capture.saved`` looks at is not looked at again. Not ``whole``: packets are counted anew.
         """

@@ -1,17 +1,18 @@
 """Fragments of IP packets, joined before anything looks into them.
 
-Most captures have none, and pay nothing: ``tracking.tcp_segments`` stops in front of a fragment, and only then it is
-taken in (``put``). The fragment that completes a packet is replaced by it: its bytes are written behind those of the
-window, and it has the time and number of that fragment. In the place of the others nothing is left. A packet that was
-joined may be a fragment itself, of the packet inside of a tunnel: ``tcp_segments`` stops there once more.
+Most captures have none, and pay nothing. ``tracking.tcp_segments`` stops before a fragment, and only then the fragment
+is taken in (``put``). The fragment that completes a packet is replaced by it. The packet's bytes are written after
+those of the window, and it has the time and number of that fragment. In the place of the others nothing is left. A
+packet that was joined may be a fragment itself, of the packet inside of a tunnel: ``tcp_segments`` stops there once
+more.
 
 Rules kept here:
 
-- First come, first kept: a fragment that says the same again is passed over, one that says something else about bytes
-  that are there is left out. Bytes of two packets are never mixed as far as that can be told: a fragment that comes
+- First come, first kept. A fragment that says the same again is passed over. One that says something else about bytes
+  that are there is left out. Bytes of two packets are never mixed as far as that can be seen. A fragment that comes
   more than ``FARTHEST`` fragments or ``LONGEST_WAIT`` after the others belongs to another packet with the same number.
-- What waits is bounded, in time (of the packets), bytes and packets; what is given up is counted (``Count.FRAGMENT``),
-  and so is what still waits at the end.
+- Waiting fragments are bounded, in time (of the packets), bytes and packets. What is given up is counted
+  (``Count.FRAGMENT``), and so is what still waits at the end.
 - All of it is part of the state of a capture: windows do not matter, and nor does who reads them.
 
 Source: IPv4 RFC 791, IPv6 RFC 8200 (section 4.5); why old fragments are dangerous: RFC 4963.
@@ -48,7 +49,7 @@ MOST_JOINED: Final = 256
 have them twice."""
 
 _COST: Final = 128
-"""Bytes that a fragment takes besides its own."""
+"""Bytes that a fragment takes in addition to its own."""
 _LARGEST: Final = 65535
 _IPV6_SIZE: Final = 40
 _FRAGMENT: Final = 44
@@ -58,7 +59,10 @@ Array = Any
 
 
 class _Content(NamedTuple):
-    """A fragment, read. ``head`` is what stands in front of the joined bytes: of the first fragment it is used."""
+    """A fragment, read.
+
+    ``head`` comes before the joined bytes: that of the first fragment is used.
+    """
 
     key: bytes
     at: int
@@ -69,7 +73,10 @@ class _Content(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    """The fragments of a packet so far. ``total``: its bytes behind the header, -1 while the last one is missing."""
+    """The fragments of a packet so far.
+
+    ``total``: its bytes after the header, -1 while the last one is missing.
+    """
 
     since: int
     latest: int
@@ -104,7 +111,7 @@ class Fragments:
         return sum(len(one.parts) for one in self._waiting.values())
 
     def put(self, buf: Array, used: int, packets: Array, k: int, one: Fragment, now: int) -> tuple[Array, int]:
-        """Takes in a fragment, which packet ``k`` of a window is, and writes in its place what it completes.
+        """Take in a fragment, which packet ``k`` of a window is, and write in its place what it completes.
 
         ``used`` are the bytes of ``buf`` that are needed, ``now`` is the time at this packet, which never goes back.
         Returns the two, as they are then.
@@ -155,7 +162,7 @@ class Fragments:
         return _with_length(waiting.head, b"".join(waiting.parts))
 
     def _place(self, waiting: _Waiting, one: _Content) -> bool:
-        """Takes a fragment in, if it says nothing else than those that are there."""
+        """Take a fragment in, if it says nothing else than those that are there."""
         at, end = one.at, one.at + len(one.data)
         k = bisect_left(waiting.starts, at)
         if k < len(waiting.starts) and waiting.starts[k] == at and waiting.parts[k] == one.data:
@@ -181,7 +188,7 @@ class Fragments:
         return True
 
     def _forget(self, now: int) -> None:
-        """Gives up what has waited too long."""
+        """Give up what has waited too long."""
         while self._waiting:
             key = next(iter(self._waiting))
             if now - self._waiting[key].since <= LONGEST_WAIT:
@@ -203,7 +210,7 @@ class Fragments:
         self.counts[Count.FRAGMENT] += len(waiting.parts)
 
     def state(self) -> dict[str, Any]:
-        """What waits, as JSON can hold it."""
+        """The waiting fragments, as JSON can hold them."""
         return {
             "seen": self._seen,
             "waiting": [
@@ -217,7 +224,7 @@ class Fragments:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where the one that gave ``state`` was."""
+        """Go on where the one that gave ``state`` was."""
         self._seen = state["seen"]
         self._waiting = {}
         for key, since, latest, total, head, starts, parts in state["waiting"]:

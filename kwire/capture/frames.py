@@ -1,8 +1,8 @@
 """The frames that became complete with one part of a capture, as columns and one by one.
 
-``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column (a numpy array of int64,
-in the order of the frames), ``frames[i]`` one frame as Python values. Nobody else needs to know how the kernels keep
-them; what each column holds is said by ``kwire.kernels.layouts.Frame``.
+``Frames`` is what ``kwire.capture.tracker.Tracker.feed`` gives. ``frames["time"]`` is a column: a numpy array of int64,
+in the order of the frames. ``frames[i]`` is one frame as Python values. Nobody else needs to know how the kernels keep
+them. ``kwire.kernels.layouts.Frame`` says what each column holds.
 
 Rules kept here:
 
@@ -67,8 +67,12 @@ REASONS: Final = {
 
 
 def _left_over(data: bytes, response: int, api: int, version: int) -> int:
-    """How many bytes follow the body of a frame; ``UNREADABLE``; ``NOT_SUPPORTED`` where there is no layout of its
-    version and need not be; 0 where there is none all the same, or no end of it."""
+    """How many bytes follow the body of a frame, or a word for why that is not known.
+
+    - ``UNREADABLE``: the body is not what its version says.
+    - ``NOT_SUPPORTED``: there is no layout of its version and need not be.
+    - 0: there is none all the same, or the layout has no end.
+    """
     try:
         if response:
             return decode_response(data, api_key=api, api_version=version, trailing=True).trailing
@@ -83,7 +87,7 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
 
 _NO_ROWS: Final = np.zeros((0, 3), np.int64)
 _FIRST_ERRORS: Final = 64
-"""Errors of responses for which there is room at first."""
+"""Errors of responses for which the buffer has rows at first."""
 
 
 def sentence(reason: int, detail: int) -> str:
@@ -121,7 +125,7 @@ class Endpoint:
 class Frames:
     """The frames of a part of a capture, in order of time.
 
-    ``data`` (uint8) has their bytes: those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
+    ``data`` (uint8) has their bytes. Those of frame ``i`` begin at ``frames["off"][i]``, which is -1 where there are
     none, and are ``frames["seen"][i]``. A list of ``Frames`` therefore holds the whole capture.
     """
 
@@ -149,8 +153,10 @@ class Frames:
 
     @cached_property
     def left_over(self) -> Array:
-        """How many bytes follow the body of each frame, within it; ``UNREADABLE`` where it is not what its version
-        says, ``NOT_SUPPORTED`` where that is one of ApiVersions that is not known here, 0 where nothing can be said.
+        """How many bytes follow the body of each frame, within it.
+
+        ``UNREADABLE`` where the body is not what its version says. ``NOT_SUPPORTED`` where the version is one of
+        ApiVersions that is not known here. 0 where nothing can be said.
 
         Found when first asked for, since each body is read for it, by programs (``kwire.kernels.judging``). As Python
         they are slow, codecs are not. A body counts as odd where both say so: codecs read tagged fields as well.
@@ -176,8 +182,10 @@ class Frames:
 
     @cached_property
     def error_codes(self) -> tuple[Array, Array, Array]:
-        """The errors that responses tell of: (which frames cannot be read to their end; of each error its frame and its
-        code). They are in the order of frames, and of each frame as they stand in it."""
+        """The errors in responses: which frames cannot be read to their end, and frame and code of each error.
+
+        They are in the order of frames, and of each frame as they stand in it.
+        """
         if self._engine is MACHINE:
             found, errors, _ = self._judged
             return found < 0, job_column(errors), value_column(errors, 0)
@@ -193,8 +201,10 @@ class Frames:
 
     @cached_property
     def _judged(self) -> tuple[Array, Array, int]:
-        """What programs say follows each body, the errors in responses, both in one pass over the bytes, and how many
-        bodies are odd."""
+        """What programs say follows each body, and the errors in responses.
+
+        Both are found in one pass over the bytes. The third value is how many bodies are odd.
+        """
         return self._run_programs(self.table, np.empty((_FIRST_ERRORS, 3), np.int64))
 
     def _run_programs(self, rows: Array, errors: Array) -> tuple[Array, Array, int]:
@@ -229,7 +239,9 @@ class Frames:
 
     def columns(self, first: int, which: Array, count: int, has_name: Array, met: Met) -> tuple[Columns, Met]:
         """The columns of ``count`` frames from ``first`` on, or of those with the numbers ``which``, if there are any.
-        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave."""
+
+        ``has_name``: whether an API has a name, by its key. ``met`` is what the call before gave.
+        """
         if len(met.ends) < 2 * len(self._connections) or len(met.clients) <= len(self._names):
             met = Met(np.full(2 * len(self._connections), -1, np.int32), np.full(len(self._names) + 1, -1, np.int32))
         made = columns_of(count)
@@ -367,8 +379,10 @@ class Frame:
 
     @property
     def latency(self) -> int | None:
-        """Nanoseconds from the last byte of the request to the last byte of its response; None in requests, and where
-        one of them has no time."""
+        """Nanoseconds from the last byte of the request to the last byte of its response.
+
+        None in requests, and where one of the two has no time.
+        """
         return self._known("latency")
 
     @property
@@ -388,8 +402,10 @@ class Frame:
 
     @cached_property
     def message(self) -> Request[Any] | Response[Any]:
-        """Header and body, decoded; bytes after the body are counted (``trailing``). Raises ``DecodeError``; also for a
-        response whose request is not known."""
+        """Header and body, decoded; bytes after the body are counted (``trailing``).
+
+        Raises ``DecodeError``; also for a response whose request is not known.
+        """
         if not self.is_response:
             return decode_request(self.data, trailing=True)
         key, version = self.api_key, self.api_version

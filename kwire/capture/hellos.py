@@ -1,7 +1,7 @@
 """The hellos of TLS in a capture that is not decrypted: what they say in the clear.
 
-Strategy: of each direction that begins with a record of TLS that holds a hello, the bytes are collected until the hello
-is whole; both together tell the version, the cipher suite and the host that the client asked for. Where there is a key
+Strategy: if a direction begins with a TLS record that holds a hello, its bytes are collected until the hello is whole.
+Both hellos together give the version, the cipher suite and the host that the client asked for. Where there is a key
 log, ``kwire.capture.encrypted`` knows all that.
 
 Rules kept here:
@@ -47,7 +47,10 @@ Hello = tuple[str | None, str | None, str | None]
 
 @dataclass(slots=True)
 class _Begun:
-    """A hello that is not whole. ``pos``: the position at which it goes on; ``size``: the bytes that there were."""
+    """A hello that is not whole.
+
+    ``pos``: the position at which it goes on; ``size``: the bytes that there were.
+    """
 
     pos: int
     size: int = 0
@@ -58,7 +61,10 @@ class _Begun:
     message: bytearray = field(default_factory=bytearray)
 
     def add(self, data: bytes) -> tuple[int, bytes] | None:
-        """Takes the next bytes: the type and the content of the message once it is whole. Raises ``DecodeError``."""
+        """Take the next bytes: the type and the content of the message once it is whole.
+
+        Raises ``DecodeError``.
+        """
         self.size += len(data)
         at = 0
         while at < len(data):
@@ -91,7 +97,7 @@ class Hellos:
         """Hellos that are not whole, by stream."""
 
     def look(self, buf: Array, fresh: Array, known: Known, engine: Engine) -> None:
-        """Reads those that begin or go on in the segments ``fresh`` of a window."""
+        """Read those that begin or go on in the segments ``fresh`` of a window."""
         begins = np.zeros(len(fresh), bool)
         if not engine(begin_hellos)(buf, fresh, known.connections, known.streams, begins) and not self._begun:
             return
@@ -108,7 +114,7 @@ class Hellos:
                 begun.pos = pos + size
 
     def _add(self, stream: int, begun: _Begun, data: bytes) -> None:
-        """Takes what goes on in a hello."""
+        """Take what goes on in a hello."""
         self._begun.pop(stream, None)
         try:
             found = begun.add(data)
@@ -133,7 +139,7 @@ class Hellos:
         return self._said.get(slot)
 
     def forget(self, there: Array) -> None:
-        """Forgets connections: ``there`` says by slot which are left, and these move together."""
+        """Forget connections: ``there`` says by slot which are left, and these move together."""
         place = there.cumsum() - 1
         self._said = {int(place[slot]): said for slot, said in self._said.items() if there[slot]}
         self._begun = {
@@ -150,6 +156,6 @@ class Hellos:
         return None if said is None else list(said)
 
     def restore(self, slot: int, state: Iterable[str | None]) -> None:
-        """Takes over what ``state`` gave."""
+        """Take over what ``state`` gave."""
         version, cipher, name = state
         self._said[slot] = version, cipher, name

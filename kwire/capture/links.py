@@ -1,6 +1,6 @@
-"""Names of link types: what a capture that cannot be read is said to hold.
+"""Names of link types, for sentences about a capture that cannot be read.
 
-Source: the registry of tcpdump.org (https://www.tcpdump.org/linktypes.html), without ``LINKTYPE_`` in front.
+Source: the registry of tcpdump.org (https://www.tcpdump.org/linktypes.html), without the prefix ``LINKTYPE_``.
 """
 
 from __future__ import annotations

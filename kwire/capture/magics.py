@@ -2,8 +2,13 @@
 
 Imports nothing else, so that whoever only asks whether a file is a capture loads no array library.
 
-Source: pcap and pcapng, IETF drafts draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng; libpcap's ``sf-pcap.c`` for
-the patched form; gzip RFC 1952, zstd RFC 8878, bzip2 and xz as their tools have them, LZ4 Frame Format.
+Sources:
+
+- pcap and pcapng: IETF drafts draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng
+- the patched form of pcap: libpcap's ``sf-pcap.c``
+- gzip: RFC 1952; zstd: RFC 8878
+- bzip2 and xz: as their tools have them
+- lz4: LZ4 Frame Format
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ class PcapForm(NamedTuple):
     nano: bool
     """Times have nanoseconds; else microseconds."""
     packet_header: int
-    """Bytes in front of each packet."""
+    """Bytes before each packet."""
 
 
 PCAP: Final = {

@@ -24,10 +24,10 @@ _LEFT_OUT: Final = {
     Count.INTERFACE: "left out: of an interface that is not described",
     Count.TIME: "with times before 1677-09-23 or after 2262-04-10, which are shown at these",
 }
-"""What is told of packets that were left out or changed, most important first."""
+"""What is reported of packets that were left out or changed, most important first."""
 
 _OTHER: Final = {Count.UDP: "UDP", Count.NOT_TCP: "other protocols of IP", Count.NOT_IP: "not IP"}
-"""What every capture has, and what is told where nothing else was found."""
+"""What every capture has, and what is reported where nothing else was found."""
 
 
 def notes_of_packets(counts: Sequence[int], unsupported: Mapping[int, int]) -> list[str]:

@@ -3,8 +3,8 @@
 ``Part`` is what ``Reading`` needs to give the frames that this part has of the whole. ``kwire.capture.across`` finds it
 out for many parts at once, without reading one after the other.
 
-What a connection is called in all parts is its ``ends``: addresses and ports of both, the lesser one first, whichever
-of them sent the first packet.
+A connection is called by its ``ends`` in all parts. These are addresses and ports of both ends, the lesser one first,
+whichever of them sent the first packet.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ Array = Any
 class Part:
     """A part of a whole, and what is known before it is read.
 
-    ``place``: which one, from 0; later parts have larger numbers. ``state``: the connections that came before and are
-    in this part again, as ``Tracker.save`` gives them. ``left``: the ``ends`` of those that go on in a later part;
-    None: all do, and nothing is told of what is unfinished. ``common``: what ``Tracker.common`` gives, of all parts
-    before; ``topics``: names of topics by id, to which the tables of this part add what they learn; ``memory``: what
-    tables remember of the parts before, likewise. ``split``: it is not a file but so much of one, of which the source
-    has the bytes from there on. ``answers``: what later parts answer to its requests, where a table is to know it
-    (``kwire.tables.committed.ANSWERS``). ``after``: this is another file of the part that the tracker has read so far;
-    all files of a part but the last have no ``left``.
+    - ``place``: which one, from 0; later parts have larger numbers.
+    - ``state``: the connections that came before and are in this part again, as ``Tracker.save`` gives them.
+    - ``left``: the ``ends`` of those that go on in a later part. None: all do, and nothing unfinished is reported.
+    - ``common``: what ``Tracker.common`` gives, of all parts before.
+    - ``topics``: names of topics by id, to which the tables of this part add what they learn.
+    - ``memory``: what tables remember of the parts before. The tables of this part add to it too.
+    - ``split``: it is not a file but a piece of one, and the source has the bytes from there on.
+    - ``answers``: what later parts answer to its requests, where a table is to know it
+      (``kwire.tables.committed.ANSWERS``).
+    - ``after``: this is another file of the part that the tracker has read so far. Only the last file of a part has
+      ``left``.
     """
 
     place: int = 0
@@ -70,8 +73,11 @@ class Part:
         return made
 
     def of_files(self, count: int) -> Iterator[tuple[Part, Callable[[Tracker], None]]]:
-        """What each of the files of this part is to be read as, one after the other; with each comes what is to be
-        called with the tracker that has read it. Where it is not, the next goes on from the one before."""
+        """What each file of this part must be read as, one after the other.
+
+        With each comes a function to call with the tracker that has read it. Where it is not, the next goes on from the
+        one before.
+        """
         after: Tracker | None = None
 
         def ended(tracker: Tracker) -> None:

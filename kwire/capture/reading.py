@@ -5,9 +5,9 @@
 Rules kept here:
 
 - The source is read, never sought; nothing is written.
-- After the last byte, or at damage that cannot be passed, everything that is left is dealt with as if the capture ended
-  there; only then a ``CaptureError`` is raised. Good data before bad is not lost.
-- A live source is dealt with as its bytes come; only no bytes at all are its end.
+- After the last byte, or at damage that cannot be passed, everything left is handled as if the capture ended there.
+  Only then a ``CaptureError`` is raised. Good data before bad is not lost.
+- A live source is processed as its bytes come; only no bytes at all are its end.
 - Where kernels are not loaded yet the first window is a small one, which needs none: the first rows come at once.
 """
 
@@ -36,22 +36,27 @@ WINDOW: Final = 8 << 20
 
 LEAST_WINDOW: Final = 2 << 20
 FRAMES_AT_ONCE: Final = 1000
-"""Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that. Each window costs some
-0.3 ms, of ``messages`` more, and the tables that many frames need are no longer in the caches when they are read: with
-5,000 frames in a MiB, windows of 2 MiB take a sixth less time than those of 8 MiB, with 76 a tenth more."""
+"""Frames that a window should hold, if it need not be smaller than ``LEAST_WINDOW`` for that.
+
+Each window costs some 0.3 ms, and more for ``messages``. With large windows, the tables that many frames need are no
+longer in the caches when they are read. With 5,000 frames in a MiB, windows of 2 MiB take a sixth less time than those
+of 8 MiB. With 76 frames in a MiB they take a tenth more.
+"""
 
 FIRST_WINDOW: Final = 256 << 10
 """Bytes of the first window while kernels run as Python."""
 
 COMPRESSED_PIECE: Final = 4 << 10
-"""Bytes read at once from a source that decompresses: at most so many are lost where it is damaged."""
+"""Bytes read at once from a source that decompresses: the most that is lost where it is damaged."""
 
 UNREADABLE: Final = (OSError, EOFError, pa.ArrowException)
 """What a source may raise where it cannot be read."""
 
 _IN_PLACE: Final = (BytesIO, BufferedReader, FileIO, Decompressed, pa.CompressedInputStream)
-"""Sources that are asked to write where the tracker reads: new memory for each window would cost as much as reading
-its packets, and a copy half of that."""
+"""Sources that write where the tracker reads.
+
+New memory for each window would cost as much as reading its packets, and a copy half of that.
+"""
 
 _MOST_IN_PLACE: Final = 64 << 20
 """Bytes of a window that has its memory before anything is read. Larger ones grow with what there is."""
@@ -81,13 +86,16 @@ class Source(Protocol):
 class Reading:
     """One capture, read from ``source``: iterate over it, once, for its ``Frames``.
 
-    ``name`` is what errors call the capture. ``keys`` are the secrets of its connections that speak TLS. ``part``: of
-    which whole this is a part. ``account``: the tracker adds up what becomes of each byte. ``forgets``: it forgets
-    connections that are idle. ``options`` are those of ``kwire.options.StreamedOptions``.
+    - ``name`` is what errors call the capture.
+    - ``keys`` are the secrets of its connections that speak TLS.
+    - ``part``: the part of a whole that this is.
+    - ``account``: the tracker adds up what becomes of each byte.
+    - ``forgets``: it forgets connections that are idle.
+    - ``options`` are those of ``kwire.options.StreamedOptions``.
 
     Raises ``ValueError`` for a number that is no port, or a window without a byte. Iterating raises ``CaptureError``
-    for what is no capture, and for one that is truncated or damaged, but then after the frames of what stands before
-    the damage. Where the source could not be read any further, what it raised is the ``__cause__``.
+    for what is no capture. A capture that is truncated or damaged raises it too, after the frames that stand before the
+    damage. Where the source could not be read any further, what it raised is the ``__cause__``.
     """
 
     def __init__(
@@ -111,8 +119,8 @@ class Reading:
         self._source = source
         if window is not None and window < 1:
             raise ValueError(f"a window of {window} bytes")
-        # How large frames are is not known yet, and rows are waited for: what 8 MiB of small ones need would be given
-        # back with the second window.
+        # How large frames are is not known yet, and somebody waits for rows. The memory that 8 MiB of small frames need
+        # would be given back with the second window.
         self.window: int = window or LEAST_WINDOW
         """Bytes that are read at once from the next window on."""
         self._measures = window is None
@@ -128,7 +136,7 @@ class Reading:
         split = None if part is None else part.split
         self._until = None if split is None or split.end is None else split.end - split.begin
         self.over: bool = False
-        """Of a split: it took what is behind it as well, since that cannot be read without it."""
+        """In a split: it took the splits after it as well, since they cannot be read without it."""
 
     def __iter__(self) -> Iterator[Frames]:
         window = self.window if engine.loaded() else min(self.window, FIRST_WINDOW)
@@ -164,18 +172,21 @@ class Reading:
 
     @property
     def broken(self) -> tuple[int, str] | None:
-        """Behind how many bytes the source could not be read any further, and why; None where it could."""
+        """After how many bytes the source could not be read any further, and why; None where it could."""
         return None if self._broken is None else (self._bytes_read, said_of(self._broken))
 
     def notes(self) -> list[str]:
-        """Sentences about what was left out, most important first; empty if nothing was. Complete at the end only."""
+        """Sentences about what was left out, most important first; empty if nothing was.
+
+        Complete at the end only.
+        """
         return self.tracker.notes()
 
     def _read(self, size: int) -> bytes | memoryview:
         """``size`` bytes, fewer only at the end of the source, where it cannot be read any further, or of a live one.
 
-        A source that fails after it has given bytes (damaged compression, a disk, a connection to an object store) is
-        treated as a capture that is damaged there: what came before is not lost.
+        A source may fail after it has given bytes: damaged compression, a disk, a connection to an object store. This
+        is treated as a capture that is damaged there. What came before is not lost.
         """
         source: Any = self._source
         room = self.tracker.room(size) if self._into else memoryview(b"")

@@ -1,8 +1,8 @@
 """Whether a saved state of a capture can be one: what ``Tracker.restore`` asks before it takes anything over.
 
-A state may have been stored, sent and put together by others, so it is input like any other: what is wrong with it is
-a ``CaptureError``. Kernels trust the numbers that they find in the tables of a capture, because they wrote them; here
-is where it is made sure that numbers from elsewhere are of the same kind.
+A state may have been stored, sent and put together by others, so it is input like any other. What is wrong with it is a
+``CaptureError``. Kernels trust the numbers in the tables of a capture, because they wrote them. This module makes sure
+that numbers from elsewhere are of the same kind.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def what_is_stated(metadata: Mapping[bytes, bytes] | None, version: int) -> dict
 
 
 def check_common(common: Any) -> None:
-    """Looks at what ``Tracker.common`` gave."""
+    """Look at what ``Tracker.common`` gave."""
     if not isinstance(common, Mapping):
         raise _wrong("what is known besides connections")
     _number(common, "now", *_ANY)
@@ -180,7 +180,7 @@ def _check_container(container: Any) -> None:
 
 
 def _check_fragments(fragments: Any) -> None:
-    """Looks at what ``Fragments.state`` gave; what stands in it as base64 can be read then."""
+    """Look at what ``Fragments.state`` gave; its base64 can be decoded then."""
     if not isinstance(fragments, dict):
         raise _wrong("fragments")
     _number(fragments, "seen", *_COUNT)
@@ -259,7 +259,7 @@ def _truth(stated: Mapping[str, Any], name: str) -> None:
 
 
 def check_connections(saved: pa.Table, whole: bool) -> None:
-    """Looks at the rows of a state, which has the columns of ``STATE``; ``whole``: it is that of a whole capture."""
+    """Look at the rows of a state, which has the columns of ``STATE``; ``whole``: it is that of a whole capture."""
     try:
         saved.validate(full=True)
     except pa.ArrowInvalid:
@@ -298,7 +298,7 @@ def _check_hello(text: str) -> None:
 
 
 def _check_tls(text: str) -> None:
-    """Looks at what is known of a connection of TLS, but for its ``decryptor``, which is looked at when it is made."""
+    """Look at what is known of a connection of TLS, but for its ``decryptor``, which is looked at when it is made."""
     try:
         state = parsed(text)
     except ValueError:

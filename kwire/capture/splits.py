@@ -1,19 +1,20 @@
-"""Where a large capture may be cut, so that its parts are read beside each other: ``find``.
+"""Where a large capture may be cut, so that its parts are read in parallel: ``find``.
 
-A split begins at a packet and is read as a file of its own that goes on from the one before it (``Part.split``). Where
-packets begin is written nowhere but in the packet before. So at each place at which a cut is wanted, every position is
-taken for the header of a packet and followed from length to length for ``LOOKED_AT`` bytes. Chains that come together
-are one; those that come to something that can be no header end. A cut is made where all that are left lead to one and
-the same position; where two are left, perhaps because of a value that holds a capture, the next megabyte is tried.
+A split begins at a packet. It is read as a file of its own that goes on from the one before it (``Part.split``). Where
+packets begin is written nowhere but in the packet before. So wherever a cut is wanted, every position is taken for the
+header of a packet. Each is followed from length to length for ``LOOKED_AT`` bytes. Chains that come together are one;
+those that come to something that can be no header end. A cut is made where all that are left lead to one and the same
+position. Where two are left, perhaps because of a value that holds a capture, the next megabyte is tried.
 
 Rules kept here:
 
 - What is read is bounded: ``LOOKED_AT`` bytes at each place, ``TRIES`` places for a cut. No cut costs parallel work,
   never a packet.
-- A cut is checked by whoever reads the split in front of it (``Reading.over``): it has to end with a packet just there,
-  and to have nothing in it that later packets depend on (in pcapng a section, an interface, secrets of TLS). So no row
-  rests on what is only likely: if it is not so, that split is read to the end of the file, and those behind are none.
-- A cut is made in front of a packet with a time of its own: a simple packet of pcapng has that of the one before it.
+- Whoever reads the split before a cut checks the cut (``Reading.over``). That split must end with a packet just there.
+  It must have nothing in it that later packets depend on (in pcapng a section, an interface, secrets of TLS). So no row
+  rests on what is only likely. If the check fails, that split is read to the end of the file, and the later splits have
+  no rows.
+- A cut is made before a packet with a time of its own. A simple packet of pcapng has the time of the packet before it.
 
 Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 """
@@ -34,11 +35,14 @@ from kwire.kernels.packets import Count
 __all__ = ["HEAD", "Split", "find"]
 
 HEAD: Final = 1 << 20
-"""Bytes of the beginning of a file: what is said of its packets has to stand there, in front of the first."""
+"""Bytes of the beginning of a file.
+
+What describes its packets must be there, before the first packet.
+"""
 LOOKED_AT: Final = 1 << 20
 """Bytes in which chains are followed."""
 TRIES: Final = 16
-"""Places at which a cut is tried, each ``LOOKED_AT`` bytes behind the one before."""
+"""Places at which a cut is tried, each ``LOOKED_AT`` bytes after the one before."""
 LARGEST: Final = 1 << 18
 """Bytes of a packet that is believed here: libpcap's largest snapshot length."""
 
@@ -55,8 +59,11 @@ Array = Any
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a capture file, from the packet at the byte ``begin`` up to the byte ``end``; None: to the end of the
-    file. ``container`` is what the file says of its packets (``Container.state``)."""
+    """A part of a capture file.
+
+    It goes from the packet at the byte ``begin`` up to the byte ``end``; None: to the end of the file. ``container`` is
+    what the file says of its packets (``Container.state``).
+    """
 
     begin: int
     end: int | None
@@ -64,7 +71,9 @@ class Split:
 
 
 def find(read: Callable[[int, int], bytes], size: int, most: int) -> list[Split]:
-    """The splits of a capture of ``size`` bytes, each of some ``most`` bytes; none where it is to be read as a whole.
+    """The splits of a capture of ``size`` bytes, each of some ``most`` bytes.
+
+    There are none where the capture must be read as a whole.
 
     ``read(offset, count)`` gives bytes of the file. The first split begins with the file's first packet. Raises what
     ``read`` raises, and ``ValueError`` for a ``most`` below ``LOOKED_AT``.
@@ -101,7 +110,10 @@ def find(read: Callable[[int, int], bytes], size: int, most: int) -> list[Split]
 
 
 def _landing(read: Callable[[int, int], bytes], place: int, state: Mapping[str, Any], began: int) -> int | None:
-    """The one position behind ``place`` to which all chains of headers lead; None where there are several, or none."""
+    """The one position after ``place`` to which all chains of headers lead.
+
+    None where there are several, or none.
+    """
     pcapng = state["kind"] == "pcapng"
     if pcapng:
         place += -place & 3
@@ -118,11 +130,12 @@ def _landing(read: Callable[[int, int], bytes], place: int, state: Mapping[str, 
 
 
 def _packets(data: bytes, state: Mapping[str, Any], began: int) -> tuple[Array, Array, int]:
-    """The positions of a pcap file that can be headers of packets, where the next one of each is, and how many
-    positions were looked at.
+    """The positions of a pcap file that can be headers of packets.
 
-    ``began``: the second of the file's first packet. Without it, what stands four bytes behind each header would often
-    do as well: a length, and a length again.
+    Also: where the next header of each is, and how many positions were looked at.
+
+    ``began``: the second of the file's first packet. Without it, a position four bytes after each header would often do
+    as well: a length, and a length again.
     """
     header, unit = int(state["packet_header"]), 10**9 if state["nano"] else 10**6
     number, most = "<u4" if state["little"] else ">u4", min(int(state["limit"]), LARGEST)
@@ -151,7 +164,9 @@ def _blocks(data: bytes, state: Mapping[str, Any]) -> tuple[Array, Array, int]:
 
 def _followed(headers: Array, nexts: Array, count: int) -> Array:
     """Where the chain that begins at each of ``headers`` leaves the first ``count`` positions; -1 where it comes to
-    nothing. ``nexts``: where the next header of each has to be.
+    nothing.
+
+    ``nexts``: where the next header of each must be.
 
     Each step follows twice as many links as the one before. What is cut off at the end is not looked at: the chain has
     come as far as that.
@@ -170,7 +185,7 @@ def _followed(headers: Array, nexts: Array, count: int) -> Array:
 
 
 def _timed(read: Callable[[int, int], bytes], at: int, state: Mapping[str, Any]) -> int | None:
-    """The first block from ``at`` on that is a packet with a time; None where there is none soon."""
+    """The first block from ``at`` on that is a packet with a time; None where none follows soon."""
     order = "<" if state["little"] else ">"
     data = read(at, LARGEST)
     pos = 0

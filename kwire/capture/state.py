@@ -76,12 +76,16 @@ STATE: Final = pa.schema(
 )
 """What ``Tracker.save`` gives: one row for each connection.
 
-``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``; ``client_id`` is that of the latest
-request; ``waiting`` are the requests without a response so far; ``segments`` the bytes that are not dealt with yet
-(null: the capture does not have them); ``tls``, of a connection that speaks it and is decrypted, what is known of that,
-as JSON without any secret; ``hello``, of one that is not decrypted, what its hellos say (version, cipher suite, server
-name). What is known of the capture as a whole is JSON in the metadata, under
-``kwire``.
+Columns:
+
+- ``connection``, ``a_to_b`` and ``b_to_a`` are rows of ``kwire.kernels.layouts``.
+- ``client_id`` is that of the latest request.
+- ``waiting`` are the requests without a response so far.
+- ``segments`` are the bytes that are not processed yet (null: the capture does not have them).
+- ``tls`` is what is known of a TLS connection that is decrypted, as JSON without any secret.
+- ``hello`` is what the hellos of a connection that is not decrypted say (version, cipher suite, server name).
+
+What is known of the capture as a whole is JSON in the metadata, under ``kwire``.
 """
 
 

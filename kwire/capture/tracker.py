@@ -5,23 +5,24 @@ Strategy: everything is arrays. What is fed becomes one buffer::
     kept from before | bytes of the file that were left over | bytes fed now | packets joined of fragments
     segment bytes    | the beginning of a packet             |               | where there are any
 
-A ``Container`` finds the packets in it, ``tracking`` the TCP segments and their connections, ``streams.place`` joins
-them, ``framing`` cuts and pairs frames, and ``streams.keep`` collects what the next part needs. All that lives between
-two calls of ``feed`` belongs to the tracker, as tables of the record types of ``kwire.kernels.layouts``.
+A ``Container`` finds the packets in it, and ``tracking`` the TCP segments and their connections. ``streams.place``
+joins the segments, ``framing`` cuts and pairs frames. ``streams.keep`` collects what the next part needs. All that
+lives between two calls of ``feed`` belongs to the tracker, as tables of the record types of ``kwire.kernels.layouts``.
 
-``save`` gives this state as an Arrow table, and ``restore`` takes it into another tracker: in the next file, in another
-process, on another machine. A row is one connection with all that is known of it, its unfinished bytes included, so
-that connections can be chosen, sent around and brought together like any other rows.
+``save`` gives this state as an Arrow table. ``restore`` takes it into another tracker: in the next file, in another
+process, on another machine. A row is one connection with all that is known of it, including its unfinished bytes. So
+connections can be chosen, sent around and brought together like any other rows.
 
 Rules kept here:
 
-- ``feed`` takes any number of bytes, and gives the same frames with the same numbers however a capture is cut, also
+- ``feed`` takes any number of bytes. It gives the same frames with the same numbers however a capture is cut, also
   where packets are missing. Only what is given up to bound memory (``MOST_HELD``, ``pairing.MOST_UNANSWERED``) may
   depend on it.
 - Good data before bad is not lost: damage ends the capture, but what came before it is given first (``error``).
-- Memory is bounded by what is fed at once, by what is unfinished (``MOST_HELD``) and by what waits for a response
-  (``pairing.MOST_UNANSWERED``); beyond that it grows by some 900 bytes for each connection, up to ``IDLE`` after its
-  last packet where the input is endless (``forgets``), and with the number of different client ids.
+- Memory is bounded by the bytes fed at once, by unfinished data (``MOST_HELD``) and by requests that wait for a
+  response (``pairing.MOST_UNANSWERED``). Beyond that it grows by some 900 bytes for each connection. Where the input is
+  endless (``forgets``), a connection is kept up to ``IDLE`` after its last packet. Memory also grows with the number of
+  different client ids.
 - No I/O, and no clock: time is that of the packets.
 """
 
@@ -89,18 +90,23 @@ from kwire.tls import KeyLog
 __all__ = ["PART_BITS", "STATE", "Connection", "Packets", "Tracker"]
 
 MOST_HELD: Final = 256 << 20
-"""Bytes of unfinished frames and of segments behind holes, of all streams together, up to which none is given up."""
+"""Bytes of unfinished frames and of segments after holes, in all streams, that are kept.
+
+Above this some are given up.
+"""
 LEAST_RATION: Final = 64 << 10
 """Bytes that each stream may hold all the same."""
 IDLE: Final = 3 * 3600 * 1_000_000_000
-"""Nanoseconds of capture time without a packet after which a connection is given up in an endless capture. Brokers and
-clients close what is idle for ten minutes, and a host's keep-alives come every two hours."""
+"""Nanoseconds of capture time without a packet after which a connection is given up in an endless capture.
+
+Brokers and clients close what is idle for ten minutes, and a host's keep-alives come every two hours.
+"""
 LEAST_IDLE: Final = 1024
 """Connections that are given up at once, at least, and a quarter of all: the tables are written anew then."""
 PART_BITS: Final = 32
 """Bits of the numbers of connections and frames that are counted within a part; those above it say which part."""
 _FIRST_WAITING: Final = 64
-"""Requests for which there is room at first; a power of 2, as all sizes of that table are."""
+"""Requests for which the table has rows at first; a power of 2, as all sizes of that table are."""
 
 Array = Any
 
@@ -130,41 +136,44 @@ class Connection:
     opener: Endpoint | None
     closed: bool
     tls: Tls | None = None
-    """Of a connection that began with a hello of TLS, where there is a key log: version, cipher suite, server name."""
+    """Version, cipher suite and server name of a connection.
+
+    It began with a hello of TLS, and there is a key log.
+    """
 
 
 LEAST_BYTES: Final = 8
 """Of a frame."""
 _SLOTS_AT_ONCE: Final = 1 << 12
-"""Connections of which Python has the numbers at a time."""
+"""How many connections Python has the numbers of at a time."""
 FRAMES_BY_PYTHON: Final = 512
 """Frames that Python reads before it is asked whether machine code reads on."""
 SMALL_BYTE: Final = 8
 """Bytes below it stand in sizes, counts and ids, and each may have to be looked at by itself."""
 OF_A_SMALL_BYTE: Final = 8
-"""Bytes that each of them counts for, besides."""
+"""Bytes that each of them counts for, in addition."""
 SMALL_BYTES_OF_A_PACKET: Final = 40
-"""So many are counted with the packet."""
+"""This many are counted with the packet."""
 MANY_FRAMES: Final = 1 << 16
-"""Frames of a window: a usual one has fewer. Tables of so many are 8 MiB."""
+"""Frames of a window: a usual one has fewer. Tables of this size are 8 MiB."""
 
 
 class Tracker:
     """One capture on its way from bytes to frames, and all that is remembered of it.
 
     ``ports`` are the broker ports to look at; without them, connections are recognised by what they carry.
-    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, besides 4789 and 8472. ``keys`` are the secrets of
-    connections that speak TLS, besides those that the capture itself holds. ``account``: what becomes of each byte is
-    added up, for ``account()``.
+    ``vxlan_ports`` are ports of UDP where VXLAN is spoken, in addition to 4789 and 8472. ``keys`` are the secrets of
+    connections that speak TLS, in addition to those that the capture itself holds. ``account``: what becomes of each
+    byte is added up, for ``account()``.
 
     ``part``: what is fed is this one of several that follow each other (``kwire.capture.across``). Numbers are then
-    those of the whole: they begin at ``part << PART_BITS``, and that of a connection has its first packet in the lower
-    bits. What is unfinished at the end is left, until ``finish``. ``split``: what is fed is that part of a file.
+    those of the whole: they begin at ``part << PART_BITS``. The number of a connection has its first packet in the
+    lower bits. What is unfinished at the end is left, until ``finish``. ``split``: what is fed is that part of a file.
 
-    ``forgets``: what is fed has no end, so connections of which nothing was captured for ``IDLE`` are given up, as if
-    the capture ended for them, and forgotten: ``connections()`` and ``known()`` have the others, and what is captured
-    of one later is another connection. When that is depends on what is fed at once. Not with ``account``, ``part`` and
-    ``keys``; and such a tracker cannot be saved any more.
+    ``forgets``: the input has no end. So a connection without a packet for ``IDLE`` is given up, as if the capture
+    ended for it, and forgotten. ``connections()`` and ``known()`` have the others. Later packets of a forgotten one are
+    another connection. When that is depends on what is fed at once. Not with ``account``, ``part`` and ``keys``; and
+    such a tracker cannot be saved any more.
 
     Raises ``ValueError`` for a number that is no port, ``MissingExtraError`` for ``keys`` without the extra ``tls``.
 
@@ -238,15 +247,17 @@ class Tracker:
         self._most_frames = 0
         """In a window, so far."""
         self._brokers: dict[tuple[int, ...], int] = {}
-        """Hosts and ports of brokers, and the packet that told it."""
+        """Hosts and ports of brokers, and the packet that showed it."""
         self._noted: Array = np.zeros(0, np.uint8)
         """By slot: 1 if its broker is among them."""
 
     # -- bytes in, frames out
 
     def room(self, size: int) -> memoryview:
-        """Where the next ``size`` bytes of the capture may be written: given to ``feed`` from there, as many of them as
-        there are, they need not be copied."""
+        """Where the next ``size`` bytes of the capture may be written.
+
+        If they are given to ``feed`` from there, as many of them as there are, they need not be copied.
+        """
         before = len(self._held) + len(self._rest)
         if len(self._buffer) < before + size:
             # More may be left over by the next window.
@@ -256,11 +267,11 @@ class Tracker:
     def feed(self, data: bytes | bytearray | memoryview, *, final: bool = False, broken: str | None = None) -> Frames:
         """The frames that become complete with the next bytes of the capture.
 
-        ``final`` says that these are the last ones: everything that is left is dealt with as if the capture ended here.
+        ``final`` says that these are the last ones. Everything that is left is processed as if the capture ended here.
         ``broken`` does the same and says why the capture could not be read any further.
 
-        Raises ``CaptureError`` for what does not begin like a capture. What is wrong later is told by ``error``, and
-        is final too. Raises ``ValueError`` after the end.
+        Raises ``CaptureError`` for what does not begin like a capture. A later problem is in ``error``, and is final
+        too. Raises ``ValueError`` after the end.
         """
         if self._ended:
             raise ValueError("the capture has ended")
@@ -305,9 +316,11 @@ class Tracker:
         return self._given(np.empty(0, FRAME), 0, np.empty(0, np.uint8))
 
     def _given(self, rows: Array, read: int, data: Array, first_order: int = 0, packets: int = 0) -> Frames:
-        """The frames of a part, numbered by when they were known and sorted by time; where that is the same, the first
-        ``read`` as those of one stream after the other. ``first_order`` and ``packets``: the number of the first
-        packet, and how many there were."""
+        """The frames of a part, numbered by when they were known and sorted by time.
+
+        Where that is the same, the first ``read`` frames are in the order of streams. ``first_order`` and ``packets``:
+        the number of the first packet, and how many there were.
+        """
         names = self._client_ids
         number, count = self._frames, len(rows)
         self._frames += count
@@ -341,8 +354,10 @@ class Tracker:
         return self._through(data, packets, choose(len(data), packets=len(packets)), False, window.clock)
 
     def finish(self, left: Iterable[int] = ()) -> Frames:
-        """Deals with everything that is unfinished as if the capture ended here, but for the connections ``left``, by
-        their numbers: these go on in a later part."""
+        """Process everything that is unfinished as if the capture ended here.
+
+        The connections ``left``, by their numbers, are left alone: these go on in a later part.
+        """
         left = np.fromiter(left, np.int64)
         known = self._known
         slots = np.flatnonzero(np.isin(known.connections["number"][: known.n_connections], left))
@@ -459,7 +474,10 @@ class Tracker:
             self._ending = slots
 
     def _forget(self, engine: Engine) -> None:
-        """Forgets the connections that have ended with this window: all that was unfinished of them has been told."""
+        """Forget the connections that have ended with this window.
+
+        All their unfinished data has been reported.
+        """
         gone = self._ending
         if not len(gone):
             return
@@ -486,7 +504,7 @@ class Tracker:
         self._ending = np.zeros(0, np.int64)
 
     def _use_secrets(self) -> None:
-        """Uses the secrets that stand in the capture, where that can be done."""
+        """Use the secrets that stand in the capture, where that can be done."""
         try:
             self._encrypted = Encrypted(self._keys)
             # It knows connections by their slots.
@@ -495,8 +513,10 @@ class Tracker:
             self._keys_unused = str(missing)
 
     def _read(self, window: roles.Window, engine: Engine) -> tuple[Array, int]:
-        """The frames of a window, and how many of them are those of one connection after the other: the others are of
-        connections that are over."""
+        """The frames of a window, and how many of them are in the order of connections.
+
+        The others belong to connections that are over.
+        """
         room = self._room[0]
         room["frames"] = room["active"] = room["begun"] = 0
         # What nothing is written to takes no memory.
@@ -527,7 +547,7 @@ class Tracker:
         choose(0, frames=read - counted)
         self._most_frames = max(self._most_frames, read)
         if self._forgets and len(self._ending) and len(window.clock) and not window.final:
-            # Copies: what is told of them is all that there is.
+            # Copies: nothing else is kept of them.
             slots = self._ending
             both = np.stack([2 * slots, 2 * slots + 1], axis=1).ravel()
             ended = self._capture()._replace(
@@ -549,11 +569,12 @@ class Tracker:
         return rows[: room["frames"]], read
 
     def _by_brokers(self, slots: Array) -> None:
-        """Takes what is known of brokers to those connections of ``slots`` that are to the same host and port. What
-        they are was not known before this window.
+        """Take what is known of brokers to those connections of ``slots`` that are to the same host and port.
+
+        What they are was not known before this window.
 
         Of the one too little was captured to tell. Another did not begin as it should, and the broker was known then. A
-        third has told it itself, but later than the broker was known: whether that was in one window must not count.
+        third has shown it itself, but later than the broker was known. Whether that was in one window must not count.
         """
         connections = self._known.connections
         for slot in slots.tolist():
@@ -575,7 +596,7 @@ class Tracker:
                 connections["settled_order"][slot] = order
 
     def _note_brokers(self, slots: Array) -> None:
-        """Remembers the brokers of those connections that told their role themselves."""
+        """Remember the brokers of those connections that showed their role themselves."""
         rows = self._known.connections
         if len(self._noted) < len(rows):
             self._noted = np.append(self._noted, np.zeros(len(rows) - len(self._noted), np.uint8))
@@ -612,7 +633,10 @@ class Tracker:
         return grown(rows, least) if room["frames"] >= len(rows) else rows
 
     def _let_wait(self, engine: Engine) -> None:
-        """Makes room for another request that waits, where all rows are taken; gives up half of them at the bound."""
+        """Make a row free for another waiting request, where all rows are taken.
+
+        Gives up half of the requests at the bound.
+        """
         room, count = self._room[0], len(self._waiting)
         if count < pairing.MOST_WAITING:
             self._waiting, ids = grown(self._waiting), np.full(2 * count, -1, np.int64)
@@ -668,8 +692,10 @@ class Tracker:
         return Tls(*said, "")
 
     def account(self) -> list[Line]:
-        """What became of the bytes of each direction of the connections that are Kafka, so far; ``ValueError`` where it
-        was not asked for."""
+        """What became of the bytes of each direction of the Kafka connections, so far.
+
+        ``ValueError`` where this was not asked for.
+        """
         if self._account is None:
             raise ValueError("an account is kept where it is asked for from the beginning")
         known = self._known
@@ -678,7 +704,7 @@ class Tracker:
         return self._account.lines(view, known.connections["role"], known.connections["number"], starts)
 
     def left_out(self) -> list[str]:
-        """Sentences about the connections so far of which there are no frames: why, how many, and to which ports."""
+        """Sentences about the connections so far that have no frames: why, how many, and to which ports."""
         return left_out(self.known(), self._ports.tolist())
 
     def notes(self) -> list[str]:
@@ -702,7 +728,8 @@ class Tracker:
     def begin_file(self) -> None:
         """What is fed from here on are the bytes of another capture file, which goes on where the one before ended.
 
-        Of a part only, whose end is not dealt with as if the capture ended there."""
+        Of a part only, whose end is not processed as if the capture ended there.
+        """
         self._container = Container(self._counts, self._keys)
         self._begun = self._ended = False
         self._begin = self._base = 0
@@ -710,12 +737,14 @@ class Tracker:
         self.error = None
 
     def stands_alone(self) -> bool:
-        """Whether what was fed so far ends with a packet, and has nothing that packets behind it depend on."""
+        """Whether the fed bytes end with a packet, and have nothing that later packets depend on."""
         return not len(self._rest) and not self._container.told
 
     def take_over(self, common: Mapping[str, Any]) -> None:
-        """Takes over what earlier parts knew besides connections, as ``common`` gave it there. Raises ``CaptureError``
-        for what is none of it."""
+        """Take over what earlier parts knew in addition to connections, as ``common`` gave it there.
+
+        Raises ``CaptureError`` for what is none of it.
+        """
         check_common(common)
         self._now = max(self._now, common["now"])
         for end in common["brokers"]:
@@ -724,12 +753,14 @@ class Tracker:
             self._fragments.restore(common["fragments"])
 
     def let_resets_begin(self) -> None:
-        """A connection may begin with an RST here, before anything is fed: it may be that of a part before, of which
-        nothing is known yet."""
+        """A connection may begin with an RST here, before anything is fed.
+
+        It may belong to an earlier part, of which nothing is known yet.
+        """
         self._known.finder["resets_begin"] = 1
 
     def common(self) -> dict[str, Any]:
-        """What is known besides connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
+        """What is known in addition to connections, as JSON can hold it: ``now``, ``brokers`` and ``fragments``."""
         return {
             "now": self._now,
             "brokers": sorted(map(list, self._brokers)),
@@ -746,9 +777,9 @@ class Tracker:
     def save(self, connections: Iterable[int] | None = None) -> pa.Table:
         """The state, as a table with the columns of ``STATE``.
 
-        ``connections`` chooses connections by their numbers: then the state of the capture itself (its format, the
-        beginning of a packet, fragments, the counters) is left out, and what is saved can be restored into the tracker
-        of another capture, the next file perhaps. Raises ``ValueError`` for a number that there is not, and where
+        ``connections`` chooses connections by their numbers. Then the state of the capture itself is left out: its
+        format, the beginning of a packet, fragments, the counters. What is saved can be restored into the tracker of
+        another capture, perhaps of the next file. Raises ``ValueError`` for a number that does not exist, and where
         connections were forgotten.
         """
         known = self._known
@@ -802,10 +833,10 @@ class Tracker:
         return None if state is None else json.dumps(state)
 
     def restore(self, saved: pa.Table) -> None:
-        """Takes over the state that ``save`` gave, before anything is fed.
+        """Take over the state that ``save`` gave, before anything is fed.
 
-        A state of a whole capture makes this tracker go on where the other was. The chosen connections of one are
-        known from the beginning, in front of the connections that this capture begins with, and are numbered anew.
+        A state of a whole capture makes this tracker go on where the other was. The chosen connections of one are known
+        from the beginning. They come before the connections that this capture begins with, and are numbered anew.
 
         Raises ``CaptureError`` for a table that is no such state, ``ValueError`` if something was fed or restored
         before.
@@ -899,7 +930,10 @@ def _distinct(numbers: Array) -> Array:
 
 
 def _by_time(rows: Array, place: Array) -> Array:
-    """The order by time of the rows ``place``. One without a time stands behind those that were known before it."""
+    """The order by time of the rows ``place``.
+
+    One without a time stands after those that were known before it.
+    """
     times = rows["time"][place]
     unknown = times == NO_TIME
     if not unknown.any():

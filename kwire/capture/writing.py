@@ -1,7 +1,7 @@
 """Captures that are written: pcapng, packet by packet, and which packets belong to which connection.
 
-``packets_of`` goes through a capture and gives the packets of some connections, by the numbers that a first pass over
-the same capture has given (``tables.reading.read`` with ``part=Part()``); ``PcapngWriter`` writes them.
+``packets_of`` goes through a capture and gives the packets of some connections. It takes the numbers that a first pass
+over the same capture has given (``tables.reading.read`` with ``part=Part()``). ``PcapngWriter`` writes the packets.
 
 Rules kept here:
 
@@ -35,8 +35,11 @@ _MOST: Final = (1 << 64) - 1
 
 
 class Raw(NamedTuple):
-    """A packet: time in nanoseconds since 1970 (None: the capture does not state it), what the capture has of it, its
-    size on the wire, its link type."""
+    """A packet.
+
+    Its fields: time in nanoseconds since 1970 (None: the capture does not state it), captured bytes, size on the wire,
+    link type.
+    """
 
     time: int | None
     data: bytes
@@ -86,13 +89,12 @@ class PcapngWriter:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._interfaces: dict[tuple[int, int], int] = {}
-        """The numbers of those of this section, by link type and by the bytes up to which packets are captured (0: all
-        of them)."""
+        """The numbers of those of this section, by link type and by snapshot length (0: all bytes)."""
         self.packets: int = 0
         file.write(_SECTION)
 
     def write(self, packet: Raw) -> None:
-        """Writes a packet."""
+        """Write a packet."""
         self.packets += 1
         if packet.time is None:
             self._write_simple(packet)
@@ -103,7 +105,7 @@ class PcapngWriter:
         self._block(6, head + packet.data)
 
     def _write_simple(self, packet: Raw) -> None:
-        """Writes a packet without a time. How much of it was captured is said by its interface alone."""
+        """Write a packet without a time. Its interface alone says how much of it was captured."""
         size = max(packet.size, len(packet.data))
         of = packet.link, 0 if size == len(packet.data) else len(packet.data)
         if self._interfaces and self._interfaces.get(of) != 0:

@@ -5,9 +5,9 @@ here, and stops at ``kwire.limits.Limits.for_objects`` with a ``LimitError``.
 
 Rules kept here:
 
-- Counted are the elements of arrays, once for each array and before any of them is made, and unknown tagged fields one
-  by one. Everything else is part of an element, or there once for each message.
-- All that decode count the same at the same places: one that refuses a body refuses it at the same path and offset.
+- Elements of arrays are counted, once for each array and before any of them is made. Unknown tagged fields are counted
+  one by one. Everything else is part of an element, or there once for each message.
+- All decoders count the same at the same places. If one refuses a body, all refuse it at the same path and offset.
 - Up to ``uncounted`` bytes nothing can be beyond the limit, and nothing is counted. That is nearly every body.
 """
 
@@ -24,7 +24,10 @@ from kwire.schema import model
 __all__ = ["FEW_NUMBERS", "UNKNOWN_TAG", "element", "elements", "exceeded", "uncounted"]
 
 FEW_NUMBERS: Final = 16
-"""Arrays of so many numbers are counted with the struct around them. The guesses of ``decoder`` are not longer."""
+"""Arrays of this many numbers are counted with the struct around them.
+
+The guesses of ``decoder`` are not longer.
+"""
 UNKNOWN_TAG: Final = 256
 """A dict with one item, its bytes and its number; each has a dict of its own at worst."""
 
@@ -108,7 +111,9 @@ def _worst(layout: model.StructLayout) -> int | None:
 
 
 def exceeded(limits: Limits, size: int, label: str, path: str, offset: int) -> LimitError:
-    """The error for a body of ``size`` bytes; ``path`` may have indices, which are not told: fast code has none.
+    """The error for a body of ``size`` bytes.
+
+    ``path`` may have indices. They are not shown, since fast code has none.
 
     ``offset`` is where the elements, or the bytes of the tagged field, begin that were too many.
     """

@@ -6,17 +6,17 @@ What makes the generated code fast (figures in docs/design):
 - Objects are allocated in bulk, without ``__init__``; every slot is then assigned, absent fields with their default.
 - An array of structs that are all fixed-width is one ``iter_unpack`` with attributes as loop targets. Only where one of
   them has tagged fields that are not known, they are read one by one.
-- Where structs hold only numbers and arrays of numbers, the lengths of those arrays are guessed from earlier messages
-  (decoding) or remembered from the previous element (encoding), and an element is one ``struct`` call.
+- Where structs hold only numbers and arrays of numbers, an element is one ``struct`` call. For that, the lengths of the
+  arrays are guessed from earlier messages (decoding) or remembered from the previous element (encoding).
 - One-byte varints are read inline; only longer ones cost a call.
 
 What keeps it correct:
 
-- It may fail with any exception, and then ``kwire.codec.tracked`` runs over the same bytes and words the error, or
-  finds the value that the fast path cannot read. So the code here raises ``RetryError`` where something is odd.
-- Reads of fixed width check themselves (``struct.error``, ``IndexError``). A slice past the end is silently short, but
+- It may fail with any exception. Then ``kwire.codec.tracked`` runs over the same bytes. It words the error, or finds
+  the value that the fast path cannot read. So the code here raises ``RetryError`` where something is odd.
+- Reads of fixed width check themselves (``struct.error``, ``IndexError``). A slice past the end is silently short. But
   then ``pos`` has run past the end, and the caller's single comparison of ``pos`` with the length catches it.
-- Negative lengths are refused where they are read, so ``pos`` never moves back; counts are compared with the bytes left
+- Negative lengths are refused where they are read, so ``pos`` never moves back. Counts are compared with the bytes left
   before objects are allocated.
 """
 
@@ -41,8 +41,9 @@ Guesses = dict[int, list[tuple[int, ...]]]
 """Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
 
 A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
-response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
-expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
+response). Sites are numbered in the order of the source. An element is then read by one ``struct`` call, as if its
+arrays had the expected lengths. These are compared afterwards. An element that has none of the shapes takes the plain
+path.
 """
 
 VIEW_FROM: Final = 1023
@@ -82,11 +83,11 @@ PLAIN: Final = Variant()
 
 
 class Frame(NamedTuple):
-    """What stands in front of a message, for code that reads and writes both.
+    """What comes before a message, for code that reads and writes both.
 
-    ``constants`` are fields of the header that are the same in all its frames, ``told`` what a frame as an object has
-    beside ``header`` and ``body``, ``most`` the bytes up to which nothing needs to be counted. The header has no
-    tagged fields that are known.
+    ``constants`` are fields of the header that are the same in all its frames. ``told`` is what a frame as an object
+    has beside ``header`` and ``body``. Up to ``most`` bytes nothing needs to be counted. The header has no tagged
+    fields that are known.
     """
 
     header: model.StructLayout
@@ -125,9 +126,9 @@ class _Decoder(Source):
         # A copy: another thread may make new guesses in the meantime.
         self.guesses = dict(guesses or {})
 
-    # ``pos`` lags behind what was read by ``ahead`` bytes, known when the source is made: adding them where the next
-    # read happens costs nothing more, and often a constant is saved (``pos + 1 + n - 1``). Where branches or rounds
-    # of a loop meet, all must have come to the same ``ahead``.
+    # ``pos`` lags behind what was read by ``ahead`` bytes, known when the source is made. Adding them where the next
+    # read happens costs nothing more. Often it saves a constant (``pos + 1 + n - 1``). Where branches or rounds of a
+    # loop meet, all must have come to the same ``ahead``.
 
     def at(self, offset: int = 0) -> str:
         """The expression of the next unread position, ``offset`` bytes further on."""
@@ -179,7 +180,7 @@ class _Decoder(Source):
             self.after = []
 
     def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
-        """Reads a length prefix into ``n``: the length itself, or in compact form the length + 1."""
+        """Read a length prefix into ``n``: the length itself, or in compact form the length + 1."""
         if type_.compact:
             self.fixed("B", "n")
             self.flush()
@@ -283,7 +284,7 @@ class _Decoder(Source):
                     self.add(f"{items}.append({item})")
 
     def count(self, element: model.PrimitiveLayout | model.StructLayout, least: str) -> None:
-        """Takes the elements of an array from what is left of the limit, if there are bytes enough for them."""
+        """Take the elements of an array from what is left of the limit, if there are bytes enough for them."""
         if element.min_size:
             # Exactly: what has too few bytes is not refused for its objects.
             self.add(f"if {least} > {plus(f'{self.end} - pos', -self.ahead)}: retry()")
@@ -313,8 +314,8 @@ class _Decoder(Source):
                 self.struct(element, one)
                 self.flush()
             return
-        # All elements in one call. A tagged section is then one zero byte at the end of each element, which is checked
-        # for all of them by a strided slice; if one has tags after all, they are read one by one.
+        # All elements in one call. A tagged section is then one zero byte at the end of each element. A strided slice
+        # checks it for all of them. If one has tags after all, they are read one by one.
         format_ = "".join(formats) + ("x" if element.flexible else "")
         size = struct.calcsize(">" + format_)
         reader = f"i_{describe(format_)}"
@@ -333,7 +334,7 @@ class _Decoder(Source):
             self.settle()
 
     def fixed_elements(self, element: model.StructLayout, items: str, one: str, reader: str) -> None:
-        """Reads elements of one size, those from ``pos`` to ``e``."""
+        """Read elements of one size, those from ``pos`` to ``e``."""
         targets: list[str] = []
         inside: list[str] = []
         for field in element.fields:
@@ -374,7 +375,7 @@ class _Decoder(Source):
             self.add(f"if {items}: plain({site}, {items})")
 
     def guessed_element(self, element: model.StructLayout, one: str, shape: tuple[int, ...]) -> None:
-        """Reads an element as if its arrays had these lengths, and goes on to the next one if they have."""
+        """Read an element as if its arrays had these lengths, and go on to the next one if they have."""
         format_ = ""
         targets: list[str] = []
         checks: list[str] = []
@@ -451,7 +452,7 @@ class _Decoder(Source):
         self.struct(type_, one)
 
     def defaults(self, type_: model.StructLayout, one: str) -> None:
-        """Assigns what this version does not have: immutable values together, by value."""
+        """Assign what this version does not have: immutable values together, by value."""
         same: dict[str, list[str]] = {}
         cls = self.structs[type_.name]
         for field in type_.absent:
@@ -462,7 +463,7 @@ class _Decoder(Source):
     def default(
         self, field: model.Field | model.FieldLayout, cls: type[WireStruct], one: str, same: dict[str, list[str]]
     ) -> None:
-        """Assigns a default: fresh lists here, values that can be shared by way of ``same``."""
+        """Assign a default: fresh lists here, values that can be shared by way of ``same``."""
         expression = default_expression(field, self.globals, cls.STRUCTS.get(field.name))
         if expression == "[]":
             self.add(f"{one}.{field.name} = []")
@@ -496,7 +497,7 @@ class _Decoder(Source):
             self.add(f"{one}.unknown_tagged_fields = None")
 
     def unknown(self, target: str) -> None:
-        """Reads the tagged section of a struct that knows no tags."""
+        """Read the tagged section of a struct that knows no tags."""
         if not self.counted:
             self.add(f"{target}, pos = unknown_tags(data, pos)")
             return
@@ -567,12 +568,12 @@ def decoder_source(
 
     One that counts takes a third argument, what objects may cost, and may raise ``BeyondError``.
 
-    ``guesses`` are expected lengths of inner arrays (see ``Guesses``). Where a layout can use guesses, the source calls
-    ``plain(site, objects)`` with what was decoded without one, or against a wrong one; the caller puts that name
-    into ``globals_``.
+    ``guesses`` are expected lengths of inner arrays (see ``Guesses``). A layout may be able to use guesses. Then the
+    source calls ``plain(site, objects)`` with what was decoded without a guess, or against a wrong one. The caller puts
+    that name into ``globals_``.
 
-    With a ``frame`` it is the source of ``decode(data: bytes) -> frame``: a header stands in front of the message, the
-    first numbers of the message come with its last ones, and nothing may be left behind the message.
+    With a ``frame`` it is the source of ``decode(data: bytes) -> frame``: a header comes before the message. The first
+    numbers of the message come with the header's last ones. No bytes may be left after the message.
     """
     emitter = _Decoder(globals_, structs, guesses, variant)
     if frame is None:

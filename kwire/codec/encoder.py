@@ -1,7 +1,9 @@
-"""Turns a layout into the Python source of a flat encoder. ``kwire.codec.decoder`` says what makes such code fast.
+"""Turns a layout into the Python source of a flat encoder.
 
-Where structs hold only numbers and arrays of numbers, the lengths of those arrays are remembered from the element
-before, and an element is one ``struct`` call.
+``kwire.codec.decoder`` says what makes such code fast.
+
+Where structs hold only numbers and arrays of numbers, an element is one ``struct`` call. The lengths of those arrays
+are remembered from the element before.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class _Encoder(Source):
             self.run = []
 
     def length(self, type_: model.PrimitiveLayout | model.ArrayLayout) -> None:
-        """Writes ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
+        """Write ``n``: the length, -1 for null; in compact form the length + 1, 0 for null."""
         if not type_.compact:
             self.fixed("h" if isinstance(type_, model.PrimitiveLayout) and type_.name == "string" else "i", "n")
             self.flush()
@@ -256,7 +258,7 @@ def encoder_source(
 ) -> str:
     """Source of ``encode(o) -> bytes``; its constants go to ``globals_``.
 
-    With a ``frame``, the header is written in front of the message: ``frame.arguments()`` are further arguments.
+    With a ``frame``, the header is written before the message: ``frame.arguments()`` are further arguments.
     """
     emitter = _Encoder(globals_, structs)
     emitter.add("parts = []", "w = parts.append")

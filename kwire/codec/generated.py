@@ -4,8 +4,8 @@ Generated code (``kwire.codec.decoder``, ``kwire.codec.encoder``) finds these in
 
 Rules kept here:
 
-- What generated code raises is one of ``FAILURES``: then ``kwire.codec.tracked`` runs over the same bytes, and words
-  the error or finds the value.
+- Generated code raises one of ``FAILURES``. Then ``kwire.codec.tracked`` runs over the same bytes, and words the error
+  or finds the value.
 - ``BeyondError`` is no failure: the limit is exceeded whatever the tracked decoder would find.
 """
 
@@ -30,7 +30,7 @@ ARRAY_CODES: Final = frozenset(code for code in "hHiIq" if array(code).itemsize 
 
 
 class RetryError(ValueError):
-    """The fast path gives up; the tracked one decides what is to be said."""
+    """The fast path gives up; the tracked one decides which error it is."""
 
 
 class BeyondError(Exception):
@@ -55,7 +55,10 @@ def _beyond(path: str, offset: int) -> None:
 
 
 def _unknown_tags(data: bytes, pos: int) -> tuple[dict[int, bytes] | None, int]:
-    """Reads the tagged section of a struct that knows no tags; ``pos`` is behind the first byte of its count."""
+    """Read the tagged section of a struct that knows no tags.
+
+    ``pos`` is after the first byte of its count.
+    """
     count, pos = wire.read_uvarint(data, pos - 1)
     out: dict[int, bytes] = {}
     for _ in range(count):

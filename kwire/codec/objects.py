@@ -7,11 +7,11 @@ The classes are generated from the schema model: slots, keyword arguments with t
 - An object holds every field of every version. A version that lacks a field leaves it at its default.
 - An array of numbers is a tuple, any other array a list; either is taken, and they compare as sequences. (Tuples cost
   the garbage collector next to nothing, and a Metadata response has thousands of replica lists.)
-- A struct field that was not on the wire holds the one default of its class, which all objects share and which is
-  therefore read-only: to change it, assign a struct of your own, or a copy (``copy.copy``) of the default.
+- A struct field that was not on the wire holds the one default of its class. All objects share it, so it is read-only.
+  To change it, assign a struct of your own, or a copy (``copy.copy``) of the default.
 - ``unknown_tagged_fields`` is ``None`` or a dict of tag to content, as read, and is written back.
-- ``to_dict`` gives plain Python values (``bytes``, ``uuid.UUID``); ``to_json`` follows Kafka's own JSON
-  converters: bytes are base64, uuids are Kafka's text form; NaN and the infinities are ``"NaN"``, ``"Infinity"`` and
+- ``to_dict`` gives plain Python values (``bytes``, ``uuid.UUID``). ``to_json`` follows Kafka's own JSON converters.
+  Bytes are base64, uuids are Kafka's text form. NaN and the infinities are ``"NaN"``, ``"Infinity"`` and
   ``"-Infinity"``. ``from_dict`` takes back all of these.
 - ``repr`` and ``to_json`` do not show what the schema calls secret (``kwire.codec.redacting``), nor do errors.
 - Objects compare by value; they are mutable and therefore not hashable.
@@ -48,9 +48,9 @@ __all__ = ["WireMessage", "WireStruct", "default_expression", "dump_json", "hold
 class WireStruct:
     """Base of all message and struct classes.
 
-    ``FIELDS`` are the schema's fields, ``STRUCTS`` the class of each struct-typed field by field name,
-    ``SECRET_FIELDS`` the fields that are secret or have such inside, ``SECRET_BY_TOPIC`` whether that depends on the
-    topic that the struct names and on nothing else.
+    ``FIELDS`` are the schema's fields. ``STRUCTS`` has the class of each struct-typed field by field name.
+    ``SECRET_FIELDS`` are the fields that are secret or have secrets inside. ``SECRET_BY_TOPIC`` says whether that
+    depends only on the topic that the struct names.
     """
 
     __slots__ = ("unknown_tagged_fields",)
@@ -108,7 +108,7 @@ class WireStruct:
         """The reverse of ``to_dict``, and of what ``to_json`` wrote: base64 text for bytes, text for uuids.
 
         Fields that ``values`` does not have get their defaults. Raises ``EncodeError`` with the path for a name that
-        the schema does not have or text that is neither base64 nor a uuid.
+        the schema does not have. The same holds for text that is neither base64 nor a uuid.
         """
         return cls._from_dict(values, "$")
 
@@ -289,7 +289,7 @@ def default_expression(field: model.Field | model.FieldLayout, namespace: dict[s
     """Source text of an expression for what the field holds by default: a fresh list, or what can be shared.
 
     ``struct`` is the class of a struct-typed field. Names that the expression needs are put into ``namespace``, and so
-    is text of the schema: the source holds the name of a constant, never the text.
+    is text of the schema. The source holds the name of a constant, never the text.
     """
     default = field.default
     if default == () and isinstance(default, tuple):
@@ -320,8 +320,11 @@ def default_expression(field: model.Field | model.FieldLayout, namespace: dict[s
 
 
 def make_classes(message: model.Message) -> tuple[type[WireMessage], dict[str, type[WireStruct]]]:
-    """The class of ``message`` and those of its structs by name. Raises ``SchemaError`` before source is made of names
-    that the schema language does not have (a model can be made by hand)."""
+    """The class of ``message`` and those of its structs by name.
+
+    Raises ``SchemaError`` before source is made of names that the schema language does not have (a model can be made by
+    hand).
+    """
     check_generated(message)
     structs: dict[str, type[WireStruct]] = {}
     pending = dict(message.structs)
@@ -391,7 +394,7 @@ def _make_class(
             own[field.name] = structs[inner.name]
         expression = default_expression(field, namespace, own.get(field.name))
         if expression == "[]":
-            # A fresh list for each object; () cannot be told from an empty list on the wire.
+            # A fresh list for each object: () could not be distinguished from an empty list on the wire.
             parameters.append(f"{field.name}=()")
             body.append(f"self.{field.name} = [] if {field.name} == () else {field.name}")
         else:
@@ -428,7 +431,7 @@ _SHARED: dict[type[WireStruct], WireStruct] = {}
 def _shared_default(struct: type[WireStruct]) -> WireStruct:
     """The read-only ``struct`` that fields at their default hold.
 
-    It is of a class of its own, so that assigning to the attributes of all others costs nothing; but it says that its
+    It has a class of its own, so that assigning to the attributes of all others costs nothing. But it says that its
     class is ``struct``, equals a ``struct``, and a copy of it is one.
     """
     found = _SHARED.get(struct)

@@ -1,16 +1,16 @@
-"""What of a message is not shown, and what stands in its place.
+"""What parts of a message are not shown, and what is shown in their place.
 
-The schema says which fields are secret (``model.Secret``); here is what that means for an object, for what ``to_dict``
-made of it, and for the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
+The schema says which fields are secret (``model.Secret``). This module applies that to an object, to the result of
+``to_dict``, and to the fields that ``kwire explain`` draws. All that shows a value asks here; decoding, encoding,
 ``to_dict`` and ``from_dict`` do not.
 
 - In place of a secret stands its size in bytes, ``{"redacted": 26}``: no digest, which could be guessed at.
 - Null and the empty value hold nothing, and stay.
-- Whether the value of a configuration entry is secret is said by the fields beside it (``kwire.schema.configs``),
-  whether a record set is, by its topic: the fields of the structs around a field count as well. A record set whose
-  topic is not known is not secret.
-- Tagged fields that no schema knows, of a struct that has secrets or holds such, are secret: a later version may have
-  put one there.
+- The fields beside a configuration entry say whether its value is secret (``kwire.schema.configs``). The topic says
+  whether a record set is. The fields of the structs around a field count as well. A record set whose topic is not known
+  is not secret.
+- If a struct has secrets or holds such, its tagged fields that no schema knows are secret. A later version may have put
+  one there.
 - Errors quote neither secrets nor what may hold some: ``quoted``.
 """
 
@@ -53,7 +53,7 @@ SIZE: Final = "bytes"
 """What stands in place of a record set that is left out, ``{"bytes": 13225}``, is named so."""
 
 _TOPIC_FIELDS: Final = frozenset({"topic", "name", "topic_id"})
-"""What may say of which topic a record set is."""
+"""What may say the topic of a record set."""
 
 Secrets = tuple[tuple[str, model.Secret, "type[WireStruct] | None"], ...]
 """The fields of a class that are secret, or structs with such: name, in which way, class of the struct."""
@@ -93,7 +93,10 @@ def hides_tags(kind: type[WireStruct]) -> bool:
 
 
 def redact(kind: type[WireStruct], values: dict[str, Any], around: tuple[object, ...] = ()) -> None:
-    """Replaces what is secret in ``values``, which ``to_dict`` of a ``kind`` gave. ``around``: the dicts around it."""
+    """Replace what is secret in ``values``, which ``to_dict`` of a ``kind`` gave.
+
+    ``around``: the dicts around it.
+    """
     inside = (*around, values)
     for name, secret, inner in kind.SECRET_FIELDS:
         value = values.get(name)
@@ -121,7 +124,7 @@ def is_secret(secret: model.Secret, value: object, around: Sequence[object]) -> 
         own = around[-1]
         if _is_secret_entry(own, value, resource_type):
             return True
-        # The synonyms of an entry stand inside of it: what is said of the entry holds for them too.
+        # The synonyms of an entry are inside of it, so the verdict on the entry holds for them too.
         entry = around[-2] if len(around) > 1 else own
         return entry is not own and _has(entry, "value") and _is_secret_entry(entry, value, resource_type)
     if secret == "topic":
@@ -148,7 +151,7 @@ def _of_metadata(holder: object) -> bool:
 
 
 def _field(holder: object, name: str) -> Any:
-    # A dictionary is told at once, any other mapping is not.
+    # A dictionary is recognised at once, any other mapping is not.
     if isinstance(holder, (dict, Mapping)):
         return holder.get(name)
     return getattr(holder, name, None)
@@ -189,7 +192,9 @@ def is_left_out(value: object) -> bool:
 
 
 def quoted(value: object, secret: str = "") -> str:
-    """How an error speaks of a value that is not what it should be; ``secret``: of the field that it was given for.
+    """How an error speaks of a value that is not what it should be.
+
+    ``secret`` is that of the field which the value was given for.
 
     Numbers, and text and bytes of fields that are not secret, are quoted in short. Anything else may hold what must not
     be shown, and is named by its type.

@@ -1,18 +1,23 @@
 """The slow and obvious codec: ``construct`` declarations made from the layout.
 
-``construct`` reads and writes the numbers; the few things of the Kafka protocol that it has no declaration for
-(unsigned varints as Kafka reads them, nullable lengths, counts that are checked before they are believed, tagged
-sections) are small ``Construct`` classes here, each with a parser and a builder. A layout becomes a tree of them, one
-node per field, and the tree is all there is: no fast paths, no caches of values. That makes it the oracle of the tests
-and fuzzers, which hold the compiled codec against it, and what ``kwire explain`` draws its tree from. Importing kwire,
-or decoding, does not import this module.
+``construct`` reads and writes the numbers. It has no declaration for a few things of the Kafka protocol:
+
+- unsigned varints as Kafka reads them
+- nullable lengths
+- counts that are checked before they are believed
+- tagged sections
+
+These are small ``Construct`` classes here, each with a parser and a builder. A layout becomes a tree of them, one node
+per field. The tree is all there is: no fast paths, no caches of values. That makes it the oracle of the tests and
+fuzzers: they compare the compiled codec with it. ``kwire explain`` draws its tree from it. Importing kwire, or
+decoding, does not import this module.
 
 Rules kept here (the compiled codec keeps the same ones, by other means):
 
-- Reads never go past the end of the data or of the tagged field around them. A count is held against the least
-  size of so many elements before the first is read.
-- The stream knows which field it is in (``Node``), so an error has its path and the offset of that field's first
-  byte, length prefix included.
+- Reads never go past the end of the data or of the tagged field around them. A count is compared with the least size of
+  that many elements before the first is read.
+- The stream knows which field it is in (``Node``). So an error has its path and the offset of that field's first byte,
+  length prefix included.
 - What is read leniently (a bool of 2, an overlong varint, tags in any order or given twice) is written canonically.
 
 Source: Kafka protocol guide; KIP-482 (compact lengths, tagged fields), KIP-893 (nullable structs).
@@ -42,9 +47,9 @@ __all__ = ["EnoughError", "Node", "decode", "decode_prefix", "encode", "trace"]
 class Node:
     """One field as it stands in the bytes: ``kwire explain`` draws these.
 
-    ``step`` is its part of the path (``.topics``, ``[0]``), ``type`` what the schema calls it, ``start`` and ``end``
-    its bytes, length prefix included; ``end`` is -1 where reading failed inside. ``value`` is set for fields without
-    children. ``secret`` is what the schema says of the field.
+    ``step`` is its part of the path (``.topics``, ``[0]``), ``type`` what the schema calls it. ``start`` and ``end``
+    are its bytes, length prefix included. ``end`` is -1 where reading failed inside. ``value`` is set for fields
+    without children. ``secret`` is what the schema says of the field.
     """
 
     step: str
@@ -63,8 +68,14 @@ class EnoughError(Exception):
 
 
 class _Input(io.BytesIO):
-    """The bytes, the end that reads must keep (``limit``), the field that is being read (``open``), and how much more
-    its objects may take (``budget``)."""
+    """The bytes and the state of reading them.
+
+    The state has three parts:
+
+    - ``limit``: the end that reads must keep
+    - ``open``: the field that is being read
+    - ``budget``: how much more its objects may take
+    """
 
     def __init__(self, data: bytes, pos: int, label: str, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(data)
@@ -177,7 +188,7 @@ class _Length(construct.Construct):  # type: ignore[misc]
 
 
 class _Content(construct.Construct):  # type: ignore[misc]
-    """``string``, ``bytes`` and ``records``: a length and so many bytes."""
+    """``string``, ``bytes`` and ``records``: a length and as many bytes."""
 
     def __init__(self, length: _Length, text: bool, secret: str) -> None:
         super().__init__()
@@ -217,7 +228,7 @@ class _Content(construct.Construct):  # type: ignore[misc]
 
 
 class _Array(construct.Construct):  # type: ignore[misc]
-    """A count and so many elements."""
+    """A count and as many elements."""
 
     def __init__(self, length: _Length, element: construct.Construct, of: model.PrimitiveLayout | model.StructLayout):
         super().__init__()
@@ -255,7 +266,10 @@ class _Array(construct.Construct):  # type: ignore[misc]
 
 
 class _Nullable(construct.Construct):  # type: ignore[misc]
-    """A struct behind one signed byte: negative is null, anything else says that the struct follows (KIP-893)."""
+    """A struct after one signed byte.
+
+    Negative is null; anything else says that the struct follows (KIP-893).
+    """
 
     def __init__(self, struct: construct.Construct) -> None:
         super().__init__()
@@ -501,8 +515,8 @@ def trace(
 ) -> tuple[Node, DecodeError | EnoughError | None]:
     """Where each field stands in ``data``, as far as it can be read, and what stopped the reading.
 
-    With ``whole``, bytes after the message are an error too. ``most``: so many fields and elements and no more
-    (-1: all), which stops the reading too.
+    With ``whole``, bytes after the message are an error too. ``most``: at most this many fields and elements (-1: all).
+    At the bound reading stops too.
     """
     stream = _Input(data, pos, f"{message.name} v{version}")
     stream.nodes = most

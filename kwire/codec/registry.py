@@ -3,11 +3,12 @@
 ``codec(message, version)`` gives the codec of one layout; ``message_class`` and ``struct_class`` the message's classes.
 Everything is keyed by the ``Message`` object itself, so a user's own schemas live beside the built-in ones.
 
-A ``Codec`` is either implementation behind one interface: ``compiled`` (generated Python; ``kwire.codec.decoder`` and
-``encoder``) or ``reference`` (``construct``; ``kwire.codec.reference``). Tests and fuzzers compare them.
-Everybody else uses the compiled one. Neither importing this module nor decoding with it imports construct.
+A ``Codec`` is one of two implementations behind one interface. ``compiled`` is generated Python
+(``kwire.codec.decoder`` and ``encoder``). ``reference`` uses ``construct`` (``kwire.codec.reference``). Tests and
+fuzzers compare them. Everybody else uses the compiled one. Neither importing this module nor decoding with it imports
+construct.
 
-Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` only; generated source is registered with
+Rules: a codec takes ``bytes`` and raises ``DecodeError`` or ``EncodeError`` only. Generated source is registered with
 ``linecache``, so that tracebacks and debuggers show it.
 """
 
@@ -71,7 +72,10 @@ class Codec:
         raise NotImplementedError
 
     def encode(self, value: object) -> bytes:
-        """The canonical bytes of ``value``, or those that it keeps and that are still true. Raises ``EncodeError``."""
+        """The canonical bytes of ``value``, or those that it keeps and that are still true.
+
+        Raises ``EncodeError``.
+        """
         raise NotImplementedError
 
     def keeping(self, made: Any, read: bytes, behind: bytes = b"") -> Any:
@@ -85,7 +89,7 @@ class Codec:
         return spelling.keep(made, spelling.Spelling(self.version, canonical, read, behind))
 
     def _encode_kept(self, value: object) -> bytes:
-        """Encodes what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
+        """Encode what is not of the message's very class: a message that keeps its bytes, or what is no such one."""
         if not isinstance(value, WireMessage) or value.__class__ is not message_class(self.message):
             given = type(value).__qualname__
             raise EncodeError(f"expected {self.message.name}, not {given}", layout=self.label)
@@ -97,8 +101,8 @@ class Codec:
 class CompiledCodec(Codec):
     """Runs generated source; decoder and encoder are each compiled when first called.
 
-    Threads may share it. Guesses change under a lock, which decoding does not need: a decoder that was compiled before
-    goes on being right, and what it counts is no longer heard.
+    Threads may share it. Guesses change under a lock, which decoding does not need. A decoder that was compiled before
+    stays right, and its counts are ignored.
     """
 
     __slots__ = (
@@ -122,7 +126,10 @@ class CompiledCodec(Codec):
     """The generated encoder, likewise."""
 
     ENOUGH: ClassVar[int] = 64
-    """So many elements of a site, read without a guess or against a wrong one, are reason for a new guess."""
+    """A new guess is made after this many elements of a site.
+
+    They were read without a guess or against a wrong one.
+    """
     MOST_RECOMPILATIONS: ClassVar[int] = 4
 
     def __init__(self, message: model.Message, version: int) -> None:
@@ -172,8 +179,8 @@ class CompiledCodec(Codec):
     def _count_plain(self, generation: int, site: int, objects: Sequence[WireStruct]) -> None:
         """Generated code calls it with what it decoded without a guess, or against one that was wrong.
 
-        ``generation`` is that of its source: one message can bring many arrays, and those behind the one that made a
-        new guess say nothing about it.
+        ``generation`` is that of its source. One message can bring many arrays, and those after the one that made a new
+        guess say nothing about it.
         """
         with self._lock:
             if generation != self._generation:
@@ -204,7 +211,7 @@ class CompiledCodec(Codec):
         ]
         total = counter.total()
         counter.clear()
-        # A guess that is wrong more often than not costs more than it saves, and so do a rare and a very long one.
+        # A guess that is wrong more often than right costs more than it saves. So do a rare one and a very long one.
         self._recompilations += 1
         kept = {shape: count for shape, count in common if count * 10 >= total}
         if sum(kept.values()) * 2 >= total:
@@ -290,9 +297,9 @@ class CompiledCodec(Codec):
 
 
 class FrameCodec(CompiledCodec):
-    """Reads and writes a header and the message behind it by one generated function, where nothing is odd.
+    """Reads and writes a header and its message by one generated function, where nothing is odd.
 
-    ``read(data)`` gives an object of the class ``made``: it has ``header``, ``body`` and the names of ``told``, which
+    ``read(data)`` gives an object of the class ``made``. It has ``header``, ``body`` and the names of ``told``, which
     are set as they are. ``write(message, *rest)`` gives a frame of ``message``, which must be of its class.
     ``constants`` are the fields of the header that are the same in all these frames, ``rest`` are the others, in wire
     order.
@@ -384,7 +391,10 @@ def _structs(message: model.Message) -> dict[str, type[WireStruct]]:
 
 
 def codec(message: model.Message, version: int, implementation: Implementation = "compiled") -> Codec:
-    """The codec of ``message`` in ``version``. Raises ``UnsupportedVersionError``, which names the known range."""
+    """The codec of ``message`` in ``version``.
+
+    Raises ``UnsupportedVersionError``, which names the known range.
+    """
     found = _CODECS.get((id(message), version, implementation))
     if found is None:
         if version not in message.versions:

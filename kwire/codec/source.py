@@ -57,6 +57,7 @@ Guesses = dict[int, list[tuple[int, ...]]]
 """Site -> shapes to try in turn: the expected length of each inner array of an element, in wire order.
 
 A site is an array of structs that hold nothing but numbers and arrays of numbers (the partitions of a Metadata
-response), numbered in the order of the source. An element is then read by one ``struct`` call, as if its arrays had the
-expected lengths; these are compared afterwards, and an element that has none of the shapes takes the plain path.
+response). Sites are numbered in the order of the source. An element is then read by one ``struct`` call, as if its
+arrays had the expected lengths. These are compared afterwards. An element that has none of the shapes takes the plain
+path.
 """

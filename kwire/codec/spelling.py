@@ -1,11 +1,11 @@
 """Messages that keep the bytes that they were read from, where these are not the canonical ones (``preserve=True``).
 
-Such a message is of a class below its own, which says that it is its own: so ordinary messages have no place for the
-bytes, and nothing that reads or writes them looks for any. The rules:
+Such a message is of a subclass, which says that it is the message's own class. So ordinary messages have no field for
+the bytes, and nothing that reads or writes them looks for any. The rules:
 
 - The bytes are written while the message, written canonically, is what it was when it was read, in the same version.
   A message that was changed is written canonically, all of it.
-- What stood behind a body stays behind it.
+- Bytes that followed a body still follow it.
 - A copy, pickled ones too, keeps the bytes; ``to_dict``, ``to_json`` and ``repr`` know nothing of them.
 """
 
@@ -21,7 +21,10 @@ __all__ = ["Spelling", "keep", "plain", "spelling_of"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spelling:
-    """The bytes that a message was ``read`` from in a ``version``, its ``canonical`` ones, and those ``behind`` it."""
+    """The bytes of a message that was ``read``.
+
+    With its ``version``, its ``canonical`` bytes, and the bytes ``behind`` it.
+    """
 
     version: int
     canonical: bytes

@@ -3,8 +3,8 @@
     python -m kwire.codec.stubs            writes the stub
     python -m kwire.codec.stubs --check    fails when it is not what the schemas say (part of ``make check``)
 
-A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time: the same names, in the
-same order, with the same defaults. A field that may be null in some version is ``T | None``.
+A class in the stub holds what ``kwire.codec.objects.make_classes`` gives the class at run time. Names, order and
+defaults are the same. A field that may be null in some version is ``T | None``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def _class(message: model.Message, name: str, fields: tuple[model.Field, ...], b
 
 
 def class_source(message: model.Message) -> Iterator[str]:
-    """The stub's lines about one message. Raises ``SchemaError`` for names that the schema language does not have."""
+    """The stub's lines about one message.
+
+    Raises ``SchemaError`` for names that the schema language does not have.
+    """
     check_generated(message)
     yield from _class(message, message.name, message.fields, "WireMessage", "")
 
@@ -87,7 +90,7 @@ def stub_source() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the stub; 1 when it was not current."""
+    """Write or check the stub; 1 when it was not current."""
     check = "--check" in (sys.argv[1:] if arguments is None else arguments)
     path = Path(__file__).parent.parent / "messages.pyi"
     text = stub_source()

@@ -1,15 +1,15 @@
 """The careful twin of the compiled codecs: walks a layout and knows at every byte where it is.
 
 The compiled decoders (``kwire.codec.decoder``) carry neither path nor offset. When one of them fails, for whatever
-reason, the same bytes run through ``decode`` here, which says what is wrong and where, or finds that nothing is: a
-string that is not UTF-8 is the one thing that the compiled code cannot read and that is no error. The same holds for
-encoding. So the compiled code may fail with any exception, and only this module words errors.
+reason, the same bytes run through ``decode`` here. It says what is wrong and where, or finds that nothing is. The one
+case without an error is a string that is not UTF-8, which the compiled code cannot read. The same holds for encoding.
+So the compiled code may fail with any exception, and only this module words errors.
 
-It walks the layout rather than being generated: failing is rare, a walk needs no compilation, and the cases of a type
+It walks the layout rather than being generated. Failing is rare, a walk needs no compilation, and the cases of a type
 stand once. Rules:
 
 - Every read is checked against ``limit`` first: the end of the data, or of the tagged field around it. A count is
-  checked against the least size of so many elements before anything is allocated.
+  checked against the least size of that many elements before anything is allocated.
 - ``path`` names the field that failed, ``offset`` is the first byte of its encoding, its length prefix included.
 - No secret is quoted.
 
@@ -67,13 +67,13 @@ class _Reader:
         raise DecodeError(message, layout=self.label, path="".join(self.path), offset=offset)
 
     def charge(self, cost: int) -> None:
-        """Takes what is about to be made, from ``pos`` on, from what is left of the limit."""
+        """Take what is about to be made, from ``pos`` on, from what is left of the limit."""
         self.left -= cost
         if self.left < 0:
             raise costs.exceeded(self.limits, len(self.data), self.label, "".join(self.path), self.pos)
 
     def need(self, size: int, start: int) -> int:
-        """Moves over ``size`` bytes; where they begin."""
+        """Move over ``size`` bytes; where they begin."""
         pos = self.pos
         if size > self.limit - pos:
             left = max(self.limit - pos, 0)
@@ -203,7 +203,7 @@ def decode(
     whole: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[WireStruct, int]:
-    """Decodes ``data`` from ``pos``: the object and the position after it.
+    """Decode ``data`` from ``pos``: the object and the position after it.
 
     ``label`` names the layout in errors, ``structs`` gives the class of each struct by name, and the message's own.
     With ``whole``, bytes left over are an error. Raises ``DecodeError`` and nothing else.

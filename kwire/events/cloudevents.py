@@ -4,38 +4,39 @@ r"""CloudEvents in Kafka records: the Kafka protocol binding of CloudEvents 1.0,
     record = cloudevents.to_record(event, key=b"k")            # binary content mode
     record = cloudevents.to_record(event, mode="structured", key_mapper=cloudevents.partitionkey)
 
-``read`` takes a record apart and says everything that is wrong with it; ``from_record`` makes an event of the result,
-``row`` a row of a table. The rules, their patterns and the wording of the problems stand here, once:
+``read`` takes a record apart and says everything that is wrong with it. ``from_record`` makes an event of the result,
+``row`` a row of a table. The rules, their patterns and the wording of the problems stand here, once.
 ``kwire.events.columns`` reads whole columns of records with them, and Spark (``kwire.spark.events``) calls that.
 
 Events are those of the ``cloudevents`` package (extra ``events``), and its JSON format writes structured records. Its
 own Kafka binding is not used, because it does not keep these rules of the specification (version 2.2):
 
-- 3: the content mode follows from the content type. The package looks for ``ce_`` headers, which structured records
-  may have as well (3.3.3), and reads batches and unknown formats as JSON.
+- 3: the content mode follows from the content type. The package looks for ``ce_`` headers, which structured records may
+  have as well (3.3.3). It reads batches and unknown formats as JSON.
 - 3.1: the record key is the user's, and a key mapper is opt-in and leaves the event alone. The package maps
   ``partitionkey`` by default, and makes an attribute of the key of every record that it reads.
 - 3.2.2: no data is no value, a tombstone. The package writes a value of no bytes.
 - 3.2.3: values have CloudEvents' canonical text (``true``, not ``True``); each attribute appears once. The package
   keeps headers in a dict.
-- JSON format 2.2 and 3.1: null is an attribute that is not set, ``data`` and ``data_base64`` exclude each other, and
-  the package's event invents an id and a time where there are none. It does so in its constructor, so that what is
-  read is checked before, and an invented time taken out again.
+- JSON format 2.2 and 3.1: null is an attribute that is not set, and ``data`` and ``data_base64`` exclude each other.
+  The package's event invents an id and a time where there are none. It does so in its constructor, so that what is read
+  is checked before, and an invented time taken out again.
 
 Decisions where the specification leaves room:
 
 - Header names are compared as they are: Kafka's are case-sensitive and the binding spells them in lower case. Media
   types are compared without regard to case (RFC 2046). Names of attributes are ``[a-z0-9]+``.
-- A record of message format 0 or 1 has no headers and may only be structured (1.3); without a content type, it is one
-  when its value is a JSON object with the member ``specversion``.
+- A record of message format 0 or 1 has no headers and may only be structured (1.3). Without a content type, it is
+  structured when its value is a JSON object with the member ``specversion``.
 - A record with no ``ce_`` header and no CloudEvents content type is no CloudEvent, and that is not an error. Where its
-  headers are those of the HTTP binding (``ce-id``, ``Content-Type``), this is said all the same.
+  headers are those of the HTTP binding (``ce-id``, ``Content-Type``), this is reported all the same.
 - In binary mode, data are the bytes of the value. In the JSON format they are bytes (``data_base64``), a string, or a
-  JSON value; an explicit ``null`` is the bytes ``null``, because None means no data.
-- A structured event in a format other than JSON is refused, or (``unknown_formats="binary"``) read as binary, which the
-  binding allows: the value as it is, the content type that of the format, attributes from ``ce_`` headers.
-- ``ce_`` headers beside a structured event are those of binary mode (3.3.3): one that says otherwise than the event,
-  or something that it does not have, is a problem. Times are compared as times.
+  JSON value. An explicit ``null`` is the bytes ``null``, because None means no data.
+- A structured event in a format other than JSON is refused. With ``unknown_formats="binary"`` it is read as binary,
+  which the binding allows. Then the value stays as it is, the content type is that of the format, and attributes come
+  from ``ce_`` headers.
+- ``ce_`` headers beside a structured event are those of binary mode (3.3.3). A header that contradicts the event, or
+  that the event does not have, is a problem. Times are compared as times.
 - A structured event may be in any charset that its content type names, where Python has it (``kwire.events.media``).
 - Only specversion 1.0.
 """
@@ -80,7 +81,10 @@ Mode = Literal["binary", "structured"]
 Headers: TypeAlias = Iterable[tuple[str, bytes | None]]
 
 KeyMapper: TypeAlias = "Callable[[BaseCloudEvent], bytes | str | None]"
-"""Makes the key of a record from a copy of the event; None leaves the key that the user gave (section 3.1)."""
+"""Makes the key of a record from a copy of the event.
+
+None leaves the key that the user gave (section 3.1).
+"""
 
 CONTENT_TYPE: Final = "content-type"
 PREFIX: Final = "ce_"
@@ -94,8 +98,10 @@ REQUIRED: Final = ("id", "source", "type", "specversion")
 CORE: Final = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 
 COLUMNS: Final = (*CORE, "data", "extensions", "mode", "error")
-"""Columns of a table of events, in order. All are text but ``time`` (a timestamp), ``data`` (bytes) and ``extensions``
-(a map from name to canonical text)."""
+"""Columns of a table of events, in order.
+
+All are text but ``time`` (a timestamp), ``data`` (bytes) and ``extensions`` (a map from name to canonical text).
+"""
 
 NAME: Final = "[a-z0-9]+"
 TIMESTAMP: Final = (
@@ -120,7 +126,7 @@ PATTERNS: Final = {
     "dataschema": (URI, "is not a URI"),
     "time": (TIMESTAMP, "is not an RFC 3339 timestamp"),
 }
-"""What the text of an attribute must match as a whole, and what is said otherwise."""
+"""What the text of an attribute must match as a whole, and the sentence where it does not."""
 
 URIS: Final = ("source", "dataschema")
 
@@ -159,7 +165,10 @@ INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 class UnknownFormatError(DecodeError):
-    """A structured event in an event format other than JSON. The record can be passed on as it is (section 3)."""
+    """A structured event in an event format other than JSON.
+
+    The record can be passed on as it is (section 3).
+    """
 
 
 @dataclass(slots=True)
@@ -198,7 +207,7 @@ def http_content_type(name: str, value: bytes | None) -> bool:
 
 
 OF_HTTP: Final = "the headers of CloudEvents over HTTP (ce-id, Content-Type): in Kafka they are ce_id and content-type"
-"""What is said of a record that would be an event if its headers were spelled otherwise."""
+"""The sentence for a record that would be an event if its headers were spelled otherwise."""
 
 
 def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2) -> Mode | None:
@@ -220,7 +229,7 @@ def content_mode(headers: Headers, value: bytes | None = None, *, magic: int = 2
 
 
 def read(headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS) -> Reading:
-    """Takes a record apart; never raises. ``magic`` is the record's message format.
+    """Take a record apart; never raises. ``magic`` is the record's message format.
 
     A structured event that might become more objects than ``limits`` allow is not read, and ``problems`` say so.
     """
@@ -301,7 +310,10 @@ def _binary(
 
 
 def _contradictions(headers: list[tuple[str, bytes | None]], found: Reading) -> None:
-    """What ``ce_`` headers beside a structured event say otherwise than the event (section 3.3.3: the same headers)."""
+    """Where ``ce_`` headers of a structured event contradict the event.
+
+    Section 3.3.3 demands the same headers.
+    """
     if "value" in {what for what, _ in found.problems} or not any(name.startswith(PREFIX) for name, _ in headers):
         return
     beside = Reading("structured")
@@ -424,10 +436,10 @@ def from_record(
 ) -> CloudEvent:
     """The CloudEvent in a record, in either content mode; ``magic`` is the record's message format.
 
-    Raises ``DecodeError`` for what is no CloudEvent or not a valid one (the message has all reasons, ``path`` the first
-    attribute or header), and its subclass ``UnknownFormatError`` for a structured event in another format than JSON:
-    ``unknown_formats="binary"`` then reads it as a binary event, if its headers are those of one, to be forwarded with
-    ``to_record`` as it came. Raises ``MissingExtraError`` without the extra ``events``.
+    Raises ``DecodeError`` for what is no CloudEvent or not a valid one. The message has all reasons, ``path`` the first
+    attribute or header. Its subclass ``UnknownFormatError`` is raised for a structured event in another format than
+    JSON. ``unknown_formats="binary"`` then reads it as a binary event, if its headers are those of one. So
+    ``to_record`` can forward it as it came. Raises ``MissingExtraError`` without the extra ``events``.
     """
     found = read(record.headers, record.value, magic=magic)
     if found.mode is None:
@@ -493,10 +505,12 @@ def to_record(
 ) -> Record:
     """The record that carries an event.
 
-    ``key`` is the record's key unless ``key_mapper`` finds one in the event (it works on a copy). ``magic`` is the
-    message format that the record will be written in: 0 and 1 have no headers, which leaves structured mode, and no
-    content type. ``headers``: other headers to add. ``attribute_headers``: structured mode, with the ``ce_`` headers of
-    binary mode beside it (section 3.3.3). ``timestamp``: of the record, in ms.
+    - ``key`` is the record's key unless ``key_mapper`` finds one in the event (it works on a copy).
+    - ``magic`` is the message format that the record will be written in. 0 and 1 have no headers, so only structured
+      mode is left, and no content type.
+    - ``headers``: other headers to add.
+    - ``attribute_headers``: structured mode, with the ``ce_`` headers of binary mode beside it (section 3.3.3).
+    - ``timestamp``: of the record, in ms.
 
     Raises ``EncodeError`` for an event that is not valid or that the mode cannot carry.
     """
@@ -580,7 +594,10 @@ class _Written:
 
 
 def canonical(name: str, value: object) -> str:
-    """The canonical text of an attribute (CloudEvents, type system). Raises ``EncodeError`` for other types."""
+    """The canonical text of an attribute (CloudEvents, type system).
+
+    Raises ``EncodeError`` for other types.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and value in INT32:
@@ -605,9 +622,9 @@ def canonical(name: str, value: object) -> str:
 def data_bytes(data: Any, declared: str | None) -> bytes:
     """Data as the bytes of a record's value; ``declared`` is its datacontenttype.
 
-    Bytes stay as they are, text of another type than JSON becomes UTF-8 (or what charset its type names, where that is
-    known and has all its characters), everything else JSON text (a string with its quotes). Raises ``EncodeError`` for
-    what is none of it.
+    Bytes stay as they are. Text of another type than JSON gets the charset that its type names, if that is known and
+    has all its characters. Otherwise it becomes UTF-8. Everything else becomes JSON text (a string with its quotes).
+    Raises ``EncodeError`` for what is none of it.
     """
     if isinstance(data, (bytes, bytearray)):
         return bytes(data)
@@ -640,8 +657,11 @@ def json_bytes(data: Any) -> bytes:
 
 
 DEEPEST: Final = 500
-"""Arrays and objects inside each other in a JSON value. Where Python itself gives up depends on its version and on how
-deep the call is; a record that is an event in one place and none in another would be worse than a limit."""
+"""Arrays and objects inside each other in a JSON value.
+
+Where Python itself gives up depends on its version and on how deep the call is. A record that is an event in one place
+and none in another would be worse than a limit.
+"""
 
 
 def _nesting(text: str) -> int:
@@ -659,14 +679,16 @@ def _nesting(text: str) -> int:
     return most
 
 
-# A string without its end is taken up to the end of the text: looking for another start in it would take quadratic
+# A string without its end is taken up to the end of the text. Looking for another start in it would take quadratic
 # time.
 _BRACKETS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
 
 def parse_json(value: bytes) -> Any:
-    """A JSON text in UTF-8 (RFC 8259); None where it is none, repeats a name, has half a surrogate pair, or is nested
-    deeper than ``DEEPEST``."""
+    """A JSON text in UTF-8 (RFC 8259).
+
+    None where it is none, repeats a name, has half a surrogate pair, or is nested deeper than ``DEEPEST``.
+    """
     try:
         text = value.decode()
         if _nesting(text) > DEEPEST:
@@ -732,8 +754,9 @@ def instant(text: str) -> datetime | None:
 def row(
     headers: Headers, value: bytes | None, *, magic: int = 2, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, Any] | None:
-    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent. Never raises. ``limits`` as in
-    ``read``.
+    """A record as a row with the keys ``COLUMNS``; None for what is no CloudEvent.
+
+    Never raises. ``limits`` as in ``read``.
 
     ``time`` is an aware datetime, ``data`` bytes (JSON data as text), ``extensions`` a dict of canonical texts. An
     event that is not valid has what could be read, and ``error``.

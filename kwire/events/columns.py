@@ -1,15 +1,15 @@
 """CloudEvents and Hono messages from whole columns of records, for Spark and the command line.
 
-``cloudevents`` and ``hono_messages`` take the columns of a batch as Arrow arrays and give a struct array with a row for
-each record: null for what is none of it. They say the same as ``kwire.events.cloudevents.row`` and
+``cloudevents`` and ``hono_messages`` take the columns of a batch as Arrow arrays. They give a struct array with a row
+for each record: null where the record is none of it. They say the same as ``kwire.events.cloudevents.row`` and
 ``kwire.events.hono.read``, which ``tests/unit/events/test_columns.py`` checks.
 
 Strategy: what is right is computed by columns, and what is not by the row. The names of all headers of a batch are
-numbered (there are few different ones), each header that means something becomes a column, and its values are checked
-and converted as columns. A record in which everything is as the common producers write it is *clean* and done. The
-others, those with something wrong, something unusual (an upper-case ``Z``, a percent sign in a source), or an event in
-JSON, are read one by one. So the rules stand once, in the modules named above; a check here may only be stricter, never
-more lenient, and no wording is repeated.
+numbered; there are few different ones. Each header that means something becomes a column. Its values are checked and
+converted as columns. A record in which everything is as the common producers write it is *clean* and done. The others
+are read one by one. They have something wrong, something unusual (an upper-case ``Z``, a percent sign in a source), or
+an event in JSON. So the rules stand once, in the modules named above. A check here may only be stricter, never more
+lenient, and no wording is repeated.
 
 Rules kept here: no input raises; every step is linear in the size of the batch.
 """
@@ -58,7 +58,10 @@ PLACE: Final = (
     "offset",
     "timestamp",
 )
-"""Columns of the table ``records`` that say which record it is; they stand in front of what the record means."""
+"""Columns of the table ``records`` that say which record it is.
+
+They come before what the record means.
+"""
 
 RENAMED: Final = {"source": "record_source", "timestamp": "record_timestamp"}
 """What two of ``PLACE`` are called there: ``source`` is an attribute of events, and a record has more than one time."""
@@ -194,9 +197,11 @@ def cloudevents(
 ) -> pa.Array:
     """The CloudEvents in records, as an array of ``CLOUDEVENT``; null for what is no CloudEvent.
 
-    ``headers``: ``list<struct<key: string, value: binary>>``, ``value``: binary, ``magic``: the message format as an
-    integer (None: all records can have headers; a null element means the same). ``limits``: what an event in JSON may
-    become.
+    - ``headers``: ``list<struct<key: string, value: binary>>``.
+    - ``value``: binary.
+    - ``magic``: the message format as an integer. None means that all records can have headers; a null element means
+      the same for its record.
+    - ``limits``: what an event in JSON may become.
     """
     found = _Headers(headers)
     content_type, times = found.column(ce.CONTENT_TYPE)
@@ -250,7 +255,10 @@ def cloudevents(
 
 
 def http_events(headers: pa.Array) -> int:
-    """How many records have headers of CloudEvents, as the HTTP binding spells them. Give it those that are none."""
+    """How many records have headers of CloudEvents, as the HTTP binding spells them.
+
+    Give it those that are none.
+    """
     found = _Headers(headers)
     spelled = found.which(ce.http_name)
     for at in np.flatnonzero(found.which(lambda name: name.lower() == ce.CONTENT_TYPE)).tolist():
@@ -394,12 +402,12 @@ def kinds_of(topic: pa.Array) -> Numbers:
 
 
 def _tenants(topic: pa.Array, kinds: Numbers) -> pa.Array:
-    """What stands behind the prefix of Hono's topics; null for other topics."""
+    """What follows the prefix of Hono's topics; null for other topics."""
     prefixes = [*hono.KINDS.values()]
     if len(topic) > 1 and kinds[0] >= 0 and topic[1:].equals(topic[:-1]):
         # One topic is the rule. A name of 32 kB in each of many rows is then cut once, and copied.
         return pa.repeat(topic[0].as_py()[len(prefixes[kinds[0]]) :], len(topic))
-    # The prefix is ASCII: what is behind it is UTF-8 as well.
+    # The prefix is ASCII: what follows it is UTF-8 as well.
     texts = [
         pc.binary_replace_slice(topic.filter(pa.array(kinds == number)), 0, len(prefix), "")
         for number, prefix in enumerate(prefixes)

@@ -7,20 +7,21 @@
 
 An event has the format of telemetry. A command response has other headers, and its value may be null.
 
-The rules about one record and their wording stand here, once: ``kwire.events.columns`` reads whole columns of records
-with them, and Spark (``kwire.spark.events``) calls that. Spark's own expressions say there, with the wording of this
-module, what concerns several records, and what concerns producers and needs frames (acks, requests in flight).
+The rules about one record and their wording stand here, once. ``kwire.events.columns`` reads whole columns of records
+with them, and Spark (``kwire.spark.events``) calls that. Spark's own expressions, with the wording of this module,
+check what concerns several records. They also check what concerns producers and needs frames (acks, requests in
+flight).
 
 Rules kept here:
 
 - Nothing raises: what is wrong with a record is a violation, a rule's name and a sentence, and the rest is read.
-- Numbers are decimal text, as Hono writes them, or big-endian integers of the size of their type (``int`` 4 bytes,
-  ``long`` 8), as a serializer of Kafka's Java client writes them. Bytes that are all printable ASCII are text and never
-  an integer: it would be a ``qos`` beyond 1, a ``ttd`` of 17 years or more, a time 73 million years away. Anything else
-  is reported.
-- Of a header that is there twice the first counts, as in Hono, and it is reported.
-- A message is expired when creation time plus time-to-live is before now. The document's sentence has it the other
-  way round ("is greater than the current time"), which would discard every message that is still alive.
+- Numbers are decimal text, as Hono writes them. They may also be big-endian integers of the size of their type (``int``
+  4 bytes, ``long`` 8). A serializer of Kafka's Java client writes these. Bytes that are all printable ASCII are text
+  and never an integer. Such an integer would be a ``qos`` beyond 1, a ``ttd`` of 17 years or more, a time 73 million
+  years away. Anything else is reported.
+- If a header is there twice, the first counts, as in Hono, and it is reported.
+- A message is expired when creation time plus time-to-live is before now. The document's sentence has it the other way
+  round ("is greater than the current time"). That would discard every message that is still alive.
 - ``creation-time`` and ``ttl`` are milliseconds, ``ttd`` is seconds, as the document says. A creation time outside
   of the years 1 to 9999 is reported.
 - The value of an event may be null where its content type says that it has none (``EMPTY_NOTIFICATION``).
@@ -107,8 +108,10 @@ HANDLED: Final = frozenset(
         ErrorCode.UNKNOWN_PRODUCER_ID,
     )
 )
-"""Errors of Produce after which a producer sends messages again by itself, besides those that are retriable: it makes
-batches smaller, or begins a new sequence. With any other the application gets an exception."""
+"""Errors of Produce after which a producer sends again by itself, in addition to the retriable ones.
+
+It makes batches smaller, or begins a new sequence. With any other the application gets an exception.
+"""
 
 NULL: Final = "is null"
 NOT_UTF8: Final = "is not UTF-8"
@@ -282,11 +285,11 @@ def _header(name: str, value: bytes | None) -> tuple[Any, str | None]:
 class Devices:
     """The rules over several messages: a device stays on one partition and with one producer.
 
-    Keeps a few values per device; for traffic that is larger than memory there is ``kwire.spark.hono_violations``.
-    Of one device, ``MOST_PLACES`` partitions and producers are told apart; more of them are said once.
+    Keeps a few values per device; for traffic that is larger than memory there is ``kwire.spark.hono_violations``. Up
+    to ``MOST_PLACES`` partitions and producers of one device are distinguished. More of them are reported once.
 
-    An idempotent producer that was started again has another id. So a producer that takes the place of another of the
-    same client, which sends no more, is the same one; where the other one sends again, there are two.
+    An idempotent producer that was started again has another id. So a producer that replaces another of the same
+    client, which sends no more, is the same one. Where the other one sends again, there are two.
     """
 
     def __init__(self) -> None:
@@ -369,7 +372,10 @@ class _Producers:
 
 
 def rejects(error_code: int) -> bool:
-    """Whether an error of a Produce response rejects messages for good, so that the application is told."""
+    """Whether an error of a Produce response rejects messages for good.
+
+    Then the application gets the error.
+    """
     return error_code not in RETRIABLE and error_code not in HANDLED
 
 

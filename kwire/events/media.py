@@ -1,8 +1,13 @@
-r"""Media types as header values carry them, by RFC 9110 (8.3.1, 5.6.6): ``type/subtype; name=value; name="a value"``.
+r"""Media types as header values carry them: ``type/subtype; name=value; name="a value"``.
 
-The patterns mean the same to Python's ``re`` (with ``fullmatch``), which reads one record, and to Arrow's RE2 (between
-``\A`` and ``\z``), which reads columns of them in ``kwire.events.columns``, so that the two cannot disagree. A
-repetition inside of another begins with a character that ends the one before it: matching takes time linear in the
+Source: RFC 9110 (8.3.1, 5.6.6).
+
+The patterns mean the same in two engines, so that the two cannot disagree:
+
+- Python's ``re`` (with ``fullmatch``) reads one record.
+- Arrow's RE2 (between ``\A`` and ``\z``) reads columns of them in ``kwire.events.columns``.
+
+A repetition inside of another begins with a character that ends the one before it. So matching takes time linear in the
 length, whatever the input.
 
 ``codec`` says what reads text in the charset that a media type names. Known are charsets of the standard library that
@@ -25,7 +30,7 @@ QUOTED: Final = r'"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\uffff]|\\[\t\x20-\x7e\x
 """A quoted string, section 5.6.4."""
 
 MEDIA_TYPE: Final = f"{TOKEN}/{TOKEN}[ \\t]*(?:;[ \\t]*(?:{TOKEN}=(?:{TOKEN}|{QUOTED})[ \\t]*)?)*"
-"""``type/subtype`` and, each behind a semicolon, parameters."""
+"""``type/subtype`` and, each after a semicolon, parameters."""
 
 CONTENT_CODING: Final = TOKEN
 """RFC 9110, section 8.4.1."""

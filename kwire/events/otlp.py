@@ -1,15 +1,15 @@
 """OTLP ``MetricsData`` with the fields that were in it before 1.0, for clients that still send them.
 
-KIP-714 is about OTLP 0.10. That version had fields which later ones took out, and which protobuf skips without a word
-where they are not declared: gauges, sums and histograms of integers, labels in place of attributes, and what scopes
-were called. Here they are declared beside the others, in a copy of the description that ``opentelemetry-proto`` has,
-in a pool of its own. What they mean now is said by ``plain``, ``labels`` and ``scopes``:
+KIP-714 is about OTLP 0.10. That version had fields which later ones took out. protobuf skips them silently where they
+are not declared. They are gauges, sums and histograms of integers, labels in place of attributes, and the former names
+of scopes. Here they are declared with the others, in a copy of the description that ``opentelemetry-proto`` has, in a
+pool of its own. ``plain``, ``labels`` and ``scopes`` say what they mean now:
 
 - ``int_gauge``, ``int_sum`` and ``int_histogram`` are what took their place, with whole numbers;
 - a label is an attribute with a text; an attribute of the same name counts.
 
-Source: opentelemetry-proto, metrics.proto of 0.9 to 0.19 (the fields 1 of data points, 4, 6 and 8 of ``Metric``, 1000
-of ``ResourceMetrics``).
+Source: opentelemetry-proto, metrics.proto of 0.9 to 0.19. The fields are 1 of data points, 4, 6 and 8 of ``Metric``,
+and 1000 of ``ResourceMetrics``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def metrics_data() -> Any:
 
 
 def _extend(file: Any) -> None:
-    """Adds the old fields to the description of ``metrics.proto``."""
+    """Add the old fields to the description of ``metrics.proto``."""
     known = {one.name: one for one in file.message_type}
     for name, fields in _FIELDS.items():
         message = known.get(name)

@@ -1,4 +1,4 @@
-"""What a client does against KIP-714, told from what it asked, was told and pushed.
+"""What a client does against KIP-714, by what it asked, got and pushed.
 
     sessions = Sessions()
     sessions.asks(connection, request, time)             # GetTelemetrySubscriptions, each in order of time
@@ -10,17 +10,17 @@
 
 Rules kept here:
 
-- Nothing is said of what is not known: a subscription whose answer was not seen asks for nothing, and a connection on
+- There is no verdict on what is not known. A subscription whose answer was not seen asks for nothing. A connection on
   which no instance id was given has none to keep.
 - What is remembered is bounded: the clients that were silent longest are forgotten.
-- A push is early when it comes sooner than ``LATITUDE`` before the interval is over: an interval is measured where the
+- A push is early when it comes sooner than ``LATITUDE`` before the interval is over. An interval is measured where the
   packets were captured, and the way there takes a little longer one time than another. The first push after a
-  subscription may come after half of the interval (KIP-714, as it was adopted: it is to be spread between 0.5 and 1.5
-  intervals).
+  subscription may come after half of the interval. KIP-714, as it was adopted, spreads it between 0.5 and 1.5
+  intervals.
 - Metrics that are not compressed are always taken: what a client falls back to when all types are exhausted.
 
-Source: KIP-714. How a subscription id is made is said there in outline (a CRC, XORed with the instance id); the details
-are those of Kafka's brokers, and hold for every answer in ``tests/golden``.
+Source: KIP-714. It says in outline how a subscription id is made (a CRC, XORed with the instance id). The details are
+those of Kafka's brokers, and hold for every answer in ``tests/golden``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ FIRST: Final = 0.5
 MOST_REMEMBERED: Final = 16 << 20
 MOST_CONNECTIONS: Final = 65_536
 LONGEST_REQUESTED: Final = 64 << 10
-"""Bytes of the metrics that a subscription asks for: of a longer one nothing is remembered. A broker's has some 100."""
+"""Bytes of the metrics that a subscription asks for: of a longer one nothing is remembered.
+
+A broker's has some 100.
+"""
 
 _TIMES: Final = (-(1 << 63), (1 << 63) - 1)
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
@@ -127,7 +130,10 @@ class Recent(Generic[_V]):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a broker asked a client for. ``push_interval_ms`` is in milliseconds, ``telemetry_max_bytes`` in bytes."""
+    """What a broker asked a client for.
+
+    ``push_interval_ms`` is in milliseconds, ``telemetry_max_bytes`` in bytes.
+    """
 
     push_interval_ms: int
     requested_metrics: tuple[str, ...]
@@ -145,9 +151,9 @@ def codec_name(compression_type: int) -> str:
 def is_requested(requested_metrics: Sequence[str], metric: str) -> bool:
     """Whether a subscription asks for ``metric``.
 
-    An empty list asks for none, a single empty string for all of them, anything else for those that begin with one of
-    the strings (KIP-714, GetTelemetrySubscriptionsResponse). Kafka's brokers write a single ``*`` for all, and its
-    clients understand that.
+    An empty list asks for none, and a single empty string for all of them. Anything else asks for those that begin with
+    one of the strings (KIP-714, GetTelemetrySubscriptionsResponse). Kafka's brokers write a single ``*`` for all, and
+    its clients understand that.
     """
     return Requested(requested_metrics).has(metric)
 
@@ -164,7 +170,7 @@ class Requested:
         every = [""] if len(requested_metrics) == 1 and requested_metrics[0] == "*" else sorted(set(requested_metrics))
         for one in every:
             # What begins with a shorter string is asked for by that one. So none of those that are left begins with
-            # another, and the last that is not behind a metric in order is the only one that it may begin with.
+            # another. A metric can only begin with the last one that is not after it in order.
             if not self._prefixes or not one.startswith(self._prefixes[-1]):
                 self._prefixes.append(one)
 
@@ -177,9 +183,10 @@ class Requested:
 def subscription_id(requested_metrics: Sequence[str], push_interval_ms: int, client_instance_id: UUID) -> int:
     """The id that Kafka's brokers give to a subscription, an int32.
 
-    CRC-32C of the metrics as Java writes a set (``[a, b]``, in the order of the answer) with the interval behind it,
-    XORed with the hash that Java's ``Uuid`` has. The KIP says as much without the details; other brokers may have
-    others.
+    CRC-32C of the metrics and the interval, XORed with the instance id's hash.
+
+    The metrics are as Java writes a set (``[a, b]``, in the order of the answer), and the interval follows. The hash is
+    the one of Java's ``Uuid``. The KIP says as much without the details; other brokers may have others.
     """
     written = f"[{', '.join(requested_metrics)}]{push_interval_ms}".encode("utf-8", "surrogateescape")
     number = client_instance_id.int
@@ -236,7 +243,7 @@ class _Instance:
 
 @dataclass(slots=True)
 class _Link:
-    """What is known of a connection: the instance that uses it, and when it was last told its subscription."""
+    """What is known of a connection: its instance, and when it last got its subscription."""
 
     instance: UUID | None = None
     told: int | None = None
@@ -258,10 +265,10 @@ class Pushed:
 
 
 class Sessions:
-    """The rules about clients and what they are told, of many clients side by side.
+    """The rules about clients and what they get, of many clients side by side.
 
-    ``connection`` names a connection in any way that tells two apart; times are in nanoseconds, None where they are not
-    known: then nothing is said of how long somebody waited.
+    ``connection`` names a connection in any way that distinguishes two. Times are in nanoseconds, None where they are
+    not known. Then there is no verdict on how long somebody waited.
     """
 
     def __init__(self) -> None:
@@ -330,11 +337,11 @@ class Sessions:
         return [Violation("subscription_id", f"the subscription has the id {response.subscription_id}, not {right}")]
 
     def known(self, instance: UUID, subscription: int) -> Known | None:
-        """A subscription that an instance was told."""
+        """A subscription that an instance got."""
         return self._subscriptions.get((instance, subscription))
 
     def pushes(self, connection: Hashable, request: Any, time: int | None, size: int | None = None) -> Pushed:
-        """A PushTelemetry request; what is wrong with its metrics is said by ``known.measured``.
+        """A PushTelemetry request; ``known.measured`` says what is wrong with its metrics.
 
         ``size``: the bytes of its metrics, where it does not have them itself."""
         if size is None:
@@ -397,7 +404,7 @@ class Sessions:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
+        """Take over what ``save`` gave. Raises one of ``stored.UNFIT`` for what that is not."""
         for connection, held, told, interval, at_once in state["links"]:
             of = None if held is None else stored.instance(held)
             link = _Link(of, stored.optional(told, *_TIMES), stored.number(interval, *_INT32), stored.truth(at_once))

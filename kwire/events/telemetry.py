@@ -1,7 +1,7 @@
 """Client telemetry (KIP-714): the metrics that clients push to brokers.
 
-A client asks a broker what it is to measure (GetTelemetrySubscriptions, API key 71) and pushes it at the interval that
-it was told (PushTelemetry, key 72): OTLP ``MetricsData`` in protobuf, compressed with one of Kafka's codecs.
+A client asks a broker what it must measure (GetTelemetrySubscriptions, API key 71). It pushes that at the interval of
+the answer (PushTelemetry, key 72). A push is OTLP ``MetricsData`` in protobuf, compressed with one of Kafka's codecs.
 
     push = kwire.decode_request(frame).body
     for point in points(unpack(push.compression_type, push.metrics)):
@@ -13,11 +13,14 @@ point. Protobuf is read by the ``opentelemetry-proto`` package.
 Rules kept here:
 
 - ``unpack`` and ``points`` raise ``DecodeError``, nothing else.
-- Little input cannot ask for much: what a push decompresses to, its parts and the buckets of a data point are limited;
-  protobuf objects are many times larger than their bytes.
+- Little input cannot ask for much. The decompressed size of a push, its parts and the buckets of a data point are
+  limited. This matters because protobuf objects are many times larger than their bytes.
 
-Sources: KIP-714; OTLP metrics v1 (opentelemetry-proto); for what a client does after an error also Kafka's own client
-where it differs from the KIP (see ``CLIENT_ACTIONS``).
+Sources:
+
+- KIP-714
+- OTLP metrics v1 (opentelemetry-proto)
+- for what a client does after an error also Kafka's own client, where it differs from the KIP (see ``CLIENT_ACTIONS``)
 """
 
 from __future__ import annotations
@@ -67,13 +70,18 @@ __all__ = [
 ]
 
 LARGEST_PUSH: Final = 8 << 20
-"""Bytes that the metrics of a push may decompress to. A broker takes 1 MiB as they are sent (``telemetry.max.bytes``);
-protobuf objects need up to 30 times as much memory as their bytes."""
+"""Bytes that the metrics of a push may decompress to.
+
+A broker takes 1 MiB as they are sent (``telemetry.max.bytes``). Objects of protobuf need up to 30 times as much memory
+as their bytes.
+"""
 MOST_PARTS: Final = 300_000
 """Resources, scopes, metrics and attributes of a push, which cost time without becoming rows."""
 LEAST_POINT: Final = 16
-"""Bytes of metrics for each data point, on average; the first 64 points are free of that. A time and a value alone take
-20 bytes."""
+"""Bytes of metrics for each data point, on average; the first 64 points are free of that.
+
+A time and a value alone take 20 bytes.
+"""
 MOST_BUCKETS: Final = 10_000
 """Buckets of one histogram."""
 
@@ -186,8 +194,10 @@ DRAFT_ACTIONS: Final[Mapping[str, str]] = {
     "FunctionalityNotEnabled": "warns and asks for its subscription again after 30 minutes, better another broker",
     "UnsupportedEncoding": "tells the application and pushes again after 30 minutes",
 }
-"""What a client was to do after the errors of earlier versions of the KIP that never got a code: a broker without a
-receiver of metrics does not announce the two APIs, and there is one encoding."""
+"""What a client did after errors of earlier versions of the KIP that never got a code.
+
+A broker without a receiver of metrics does not announce the two APIs, and there is one encoding.
+"""
 
 
 def client_action(error_code: int) -> str:
@@ -251,9 +261,9 @@ def unpack(compression_type: int, metrics: bytes | memoryview, limit: int = LARG
 def points(data: bytes) -> Iterator[Point]:
     """The data points in OTLP ``MetricsData`` (which has the same bytes as ``ExportMetricsServiceRequest``).
 
-    Raises ``DecodeError`` when called for bytes that are no such message, and ``MissingExtraError`` without the extra
-    ``events``; ``LimitError`` behind the last point that a message with too many parts gives. Metrics without a kind or
-    a data point give nothing.
+    Raises, when called, ``DecodeError`` for bytes that are no such message, and ``MissingExtraError`` without the extra
+    ``events``. Raises ``LimitError`` after the last point of a message with too many parts. Metrics without a kind or a
+    data point give nothing.
     """
     return _points(_parse(data), _Parts(), 64 + len(data) // LEAST_POINT)
 
@@ -265,7 +275,7 @@ class _Parts:
         self._left = MOST_PARTS
 
     def of(self, repeated: Any) -> Any:
-        """``repeated``, when there may be so many more. Raises ``LimitError``."""
+        """``repeated``, when there may be that many more. Raises ``LimitError``."""
         self._left -= len(repeated)
         if self._left < 0:
             raise LimitError(f"the metrics have more than {MOST_PARTS} resources, scopes, metrics and attributes")
@@ -406,8 +416,10 @@ _LEAST_EXPONENT: Final = -1075.0
 
 
 def _edges(side: Any, scale: int) -> list[float | None]:
-    """Between which values the buckets of one side are, the first and the last included: base ** i, where base is
-    2 ** (2 ** -scale); None for what is beyond any number."""
+    """Between which values the buckets of one side are, the first and the last included.
+
+    A bound is base ** i, where base is 2 ** (2 ** -scale). None for what is beyond any number.
+    """
     edges: list[float | None] = []
     # What is beyond stays so when it is halved or doubled a few thousand times more.
     shift = max(-3000, min(3000, -scale))
@@ -485,7 +497,7 @@ def _plain(value: Any, parts: _Parts) -> Any:
 
 
 def check_installed() -> None:
-    """Raises ``MissingExtraError`` without the extra ``events``: at once, and not with the first push."""
+    """Raise ``MissingExtraError`` without the extra ``events``: at once, and not with the first push."""
     _parse(b"")
 
 
@@ -501,8 +513,8 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """The table ``client_metrics`` of one capture, as Arrow batches that are not empty.
 
-    Arguments and errors are those of ``kwire.capture.read``: ``CaptureError`` for what is no capture, and for a
-    damaged one after all rows that stand before the damage. ``MissingExtraError`` without the extras ``capture`` and
+    Arguments and errors are those of ``kwire.capture.read``. ``CaptureError`` is raised for what is no capture, and for
+    a damaged one after all rows that stand before the damage. ``MissingExtraError`` without the extras ``capture`` and
     ``events``.
     """
     from kwire.capture import read as read_capture
@@ -533,8 +545,9 @@ def violations(
     A list of sources is one capture that was cut in several, in order of time.
 
     Columns: ``capture``, ``connection``, ``frame``, ``timestamp``, ``client_id``, ``client_instance_id``,
-    ``subscription_id`` and ``metric`` of the table ``client_metrics`` (``metric`` is null where a push as a whole is
-    meant), ``rule`` (one of ``RULES``) and ``detail``. Arguments and errors are those of ``read``.
+    ``subscription_id`` and ``metric`` are those of the table ``client_metrics``. ``metric`` is null where a push as a
+    whole is meant. ``rule`` is one of ``RULES``, ``detail`` is text. Arguments and errors are those of
+    ``read``.
     """
     from kwire.capture import read as read_capture
     from kwire.events.columns import each_violation

@@ -1,15 +1,15 @@
 """What a body is as JSON text, as programs that ``kwire.kernels.bodies`` runs: ``describe``, without the objects.
 
-A program is made of a layout and of all that ``kwire.protocol.describe`` does with a message: error codes by name, the
-group protocol decoded, secrets and record sets left out. Text and rows are those of ``describe``, character for
-character: tests hold the two together for every layout.
+A program is made of a layout and of all that ``kwire.protocol.describe`` does with a message. It names error codes,
+decodes the group protocol, and leaves out secrets and record sets. Text and rows are those of ``describe``, character
+for character. Tests compare the two for every layout.
 
 Rules kept here:
 
-- ``compile_text`` gives None for a message that is not worth a program (numbers with a fraction, ``Envelope``, a field
-  ``error_code`` of another type), and the kernel declines frames one by one: both go the way of ``describe``.
-- A record set of the metadata log is secret: a frame in which a topic has its name or id is declined, if it can hold
-  record sets.
+- ``compile_text`` gives None for a message that is not worth a program: numbers with a fraction, ``Envelope``, a field
+  ``error_code`` of another type. The kernel declines frames one by one. Both are then handled by ``describe``.
+- A record set of the metadata log is secret. If a frame can hold record sets, and a topic in it has the log's name or
+  id, the frame is declined.
 - ``typed`` is the text that becomes Arrow structs (``kwire.tables.typed``): each field has one type there, whatever it
   holds.
 """
@@ -50,8 +50,10 @@ assert METADATA_TOPIC_ID.int == 1
 
 @dataclass(frozen=True, slots=True)
 class TextProgram:
-    """A table of CODE, whose jumps count from its first row and whose text is in a pool, and how many places of tagged
-    fields it remembers."""
+    """A table of CODE, whose jumps count from its first row and whose text is in a pool.
+
+    Also: how many places of tagged fields it remembers.
+    """
 
     code: Any
     slots: int
@@ -71,7 +73,7 @@ def error_texts(pool: Pool) -> Array:
 
 
 def compile_text(api: int, response: int, version: int, shown: Shown, pool: Pool) -> TextProgram | None:
-    """The program that writes the bodies of one kind of frame, header and all; None where there is none.
+    """The program that writes the bodies of one kind of frame, with the header; None where none is made.
 
     ``shown``: what of a body, and how.
     """
@@ -131,14 +133,17 @@ class _Assembler:
         target: int = 0,
         slot: int = 0,
     ) -> int:
-        """Adds an instruction, with the text that was put before it; its number. The fields are those of ``CODE``."""
+        """Add an instruction, with the text that was put before it; its number.
+
+        The fields are those of ``CODE``.
+        """
         text = self._pool.add(self._pending) if self._pending else 0
         self._rows.append([op, text, len(self._pending), width, nullable, of, least, cost, free, target, slot])
         self._pending = b""
         return len(self._rows) - 1
 
     def _here(self, instruction: int) -> None:
-        """Lets an instruction jump to what is added next."""
+        """Let an instruction jump to what is added next."""
         if self._pending:
             self.add(Write.TEXT)
         self._rows[instruction][_TARGET] = len(self._rows)
@@ -304,7 +309,7 @@ class _Assembler:
             of=inner.versions.high,
             least=least,
         )
-        # Behind bytes that were not looked into, and behind those that were.
+        # After bytes that were not looked into, and after those that were.
         over = self.add(Write.JUMP)
         self._rows[begin][_TARGET] = len(self._rows)
         entries = [self.add(Write.JUMP) for _ in versions]

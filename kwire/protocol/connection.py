@@ -29,8 +29,8 @@ Rules kept here:
 - A version is chosen once ApiVersions was answered; before, whoever sends says it, or gives ``versions``. ApiVersions
   itself is sent in its newest version, and again in an older one after error 35 (KIP-511).
 - An ApiVersions response with error 35 is v0, and ``Asked.body`` is None for a version that is not known here.
-- How many tokens a mechanism takes is known of PLAIN, OAUTHBEARER (one) and SCRAM (two); of others the client says when
-  it is through (``authenticated``), and a broker always does (``send_token(data, done=True)``). The last raw token of
+- It is known how many tokens PLAIN, OAUTHBEARER (one) and SCRAM (two) take. For other mechanisms the client says when
+  it is through (``authenticated``). A broker always does (``send_token(data, done=True)``). The last raw token of
   GSSAPI has no answer: there the broker says ``authenticated`` too.
 
 Sources: Kafka protocol guide, "Network" and "SASL Authentication Sequence"; KIP-35, KIP-43, KIP-152, KIP-219, KIP-368.
@@ -76,7 +76,7 @@ _BEFORE_WAITING: Final = "1.1"
 
 
 class State(Enum):
-    """Where a connection stands; what may be sent is said at the top of the module."""
+    """The state of a connection; the top of the module says what may be sent in it."""
 
     START = "start"
     HANDSHAKE = "handshake"
@@ -214,8 +214,10 @@ class Connection:
         return len(self._waiting)
 
     def may_send(self) -> frozenset[int] | None:
-        """API keys that may be sent now: of requests for a client, of the next response for a broker. None: all of
-        them."""
+        """API keys that may be sent now: of requests for a client, of the next response for a broker.
+
+        None: all of them.
+        """
         if self._broken is not None or self.state in (State.FAILED, State.CLOSED):
             return frozenset()
         if self.role == "broker":
@@ -268,7 +270,7 @@ class Connection:
         """The bytes of a SASL token: raw, or in SaslAuthenticate, whichever the handshake was about.
 
         A broker says with ``done`` that the client is authenticated. ``version`` is that of SaslAuthenticate. Raises
-        ``ProtocolError`` where no token is to be sent.
+        ``ProtocolError`` where no token may be sent.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise ProtocolError(f"a SASL token is bytes, not {type(data).__qualname__}")
@@ -292,9 +294,9 @@ class Connection:
     def authenticated(self) -> None:
         """The exchange is through, where its length is not known from its mechanism (GSSAPI).
 
-        For the client when it has sent its last token, or has the broker's; for a broker when it has taken the last.
-        Raises ``ProtocolError`` where a token has to be answered first: all of them, but the last raw one of GSSAPI,
-        to which Kafka's brokers send nothing.
+        For the client: when it has sent its last token, or has the broker's. For a broker: when it has taken the last.
+        Raises ``ProtocolError`` where a token must be answered first. All of them do, except the last raw one of
+        GSSAPI: Kafka's brokers send nothing for it.
         """
         if self._unanswered():
             self._waiting.popleft()
@@ -310,12 +312,12 @@ class Connection:
     # -- receiving
 
     def receive(self, data: bytes | bytearray | memoryview) -> Iterator[Event]:
-        """Takes the next bytes, and yields what came; no bytes say that the other side has closed the connection.
+        """Take the next bytes, and yield what came; no bytes say that the other side has closed the connection.
 
-        The bytes are taken when this is called; what happens to the connection happens as the events are taken, so
-        that a broker can answer one request before the next. Raises, when the events come to it, ``ProtocolError``
-        for a step that is not allowed and ``DecodeError`` for bytes that are not what they should be; and again on
-        every later call. ``TypeError`` for what is no bytes; nothing has happened then.
+        The bytes are taken when this is called. What happens to the connection happens as the events are taken. So a
+        broker can answer one request before the next. It raises ``ProtocolError`` for a step that is not allowed, and
+        ``DecodeError`` for bytes that are not what they should be. An error is raised when the events come to it. Every
+        later call raises it again. ``TypeError`` for what is no bytes; nothing has happened then.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             # An empty text is no end of a connection.

@@ -3,19 +3,19 @@
 ``describe(message, version)`` is ``to_dict`` with some differences; ``undescribe`` takes back the first two:
 
 - A field named ``error_code`` holds the name (``"NOT_COORDINATOR"``); a code without a name stays a number.
-- Where the group protocol is ``consumer`` or ``connect``, what members tell each other inside JoinGroup, SyncGroup and
-  DescribeGroups is a dict instead of bytes (``kwire.protocol.embedded``). Bytes that are not what they should be stay
-  bytes: they belong to the group's members, and brokers do not look at them either. The request in an ``Envelope`` is
-  a dict of ``header`` and ``body``.
+- Where the group protocol is ``consumer`` or ``connect``, members send each other messages inside JoinGroup, SyncGroup
+  and DescribeGroups. These are a dict instead of bytes (``kwire.protocol.embedded``). Bytes that are not what they
+  should be stay bytes. They belong to the group's members, and brokers do not look at them either. The request in an
+  ``Envelope`` is a dict of ``header`` and ``body``.
 - Passwords, tokens and the like are left out: ``{"redacted": 26}`` stands in place of 26 bytes
   (``kwire.protocol.secrets``). ``secrets=True`` leaves them in. ``undescribe`` refuses what was left out.
 - With ``payloads=False`` record sets are left out as well: ``{"bytes": 13225}``.
 
 ``kwire.protocol.bodies`` makes programs that write the same as text: what is changed here is changed there.
 
-An embedded schema begins with an int16 version. A version newer than the newest known is read as that one, and what is
-left over is ignored, as Kafka's own ConsumerProtocol does; so is a protocol type that the layout does not carry (it is
-in the request, or not on the wire at all): there the bytes must fit exactly to be taken for what they seem to be.
+An embedded schema begins with an int16 version. A version newer than the newest known is read as that one. What is left
+over is ignored, as Kafka's own ConsumerProtocol does. In some layouts the protocol type is missing: it is in the
+request, or not on the wire at all. There the bytes must fit exactly to be taken for what they seem to be.
 """
 
 from __future__ import annotations
@@ -73,17 +73,20 @@ EMBEDDED: Final[dict[str, Place]] = {
 """Message -> fields (through arrays) -> the schema inside, where consumers are the members."""
 
 _ASSIGNORS: Final = ("protocol_name", "protocol_data", "name")
-"""Fields that name the protocol of a group, which is its assignor: of the responses, of DescribeGroups, of a protocol
-that JoinGroup offers."""
+"""Fields that name the protocol of a group, which is its assignor.
+
+They are fields of the responses, of DescribeGroups, and of a protocol that JoinGroup offers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What of a body is shown, and how.
 
-    ``secrets``: secrets too. ``payloads``: record sets as bytes, not their size. ``typed``: each field has one type
-    whatever it holds, as the columns of a table do: bytes are not decoded, an error code without a name is text, and so
-    is what stands in place of a secret.
+    - ``secrets``: secrets too.
+    - ``payloads``: record sets as bytes, not their size.
+    - ``typed``: each field has one type whatever it holds, as the columns of a table do. So bytes are not decoded. An
+      error code without a name is text, and so is the word in place of a secret.
     """
 
     secrets: bool = False
@@ -117,7 +120,7 @@ def show(kind: type[WireStruct], values: dict[str, Any], shown: Shown, *, errors
 
     ``errors``: error codes have their names."""
     if shown.typed and not shown.payloads:
-        # A size is all that is shown of a secret, and here the column has room for nothing else.
+        # A size is all that is shown of a secret, and here the column cannot hold anything else.
         _measure(kind, values, True)
     if not shown.secrets:
         rules.redact(kind, values)

@@ -59,10 +59,13 @@ _BY_ASSIGNOR: Final = {
     (ASSIGNMENT, "stream"): "AssignmentInfoData",
 }
 _WITH_VERSION: Final = frozenset(("SubscriptionInfoData", "AssignmentInfoData"))
-"""User data whose first field, an int32, is its version. Others are of the version that fits to the last byte."""
+"""User data whose first field, an int32, is its version.
+
+Others are of the version that fits to the last byte.
+"""
 
 _SAYS_ANOTHER_VERSION: Final = frozenset({SUBSCRIPTION})
-"""Messages of which some clients write an earlier version than they say."""
+"""Messages that some clients write in an earlier version than they say."""
 
 _ERROR, _ASSIGNOR_ERROR = "error_code", "assignor_error"
 

@@ -1,7 +1,7 @@
 """Kafka's error codes by name (Kafka protocol guide, "Error Codes").
 
-A code is an int16 on the wire and stays an ``int`` in messages: brokers newer than this list send codes
-that it does not have. ``error_name`` gives the name of those that it has.
+A code is an int16 on the wire and stays an ``int`` in messages. Brokers newer than this list send codes that it does
+not have. ``error_name`` gives the name of those that it has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
 """What the framing kernels have to know about every API, made from the schemas that are loaded.
 
-Kernels know no schemas: they get a table of numbers by API key, the programs that read ``acks`` of a Produce request,
-and those that judge whether bytes are a frame of some API and version, header included. All are made when they are
-first needed, and again when a folder of schemas was loaded in between.
+Kernels know no schemas. They get three things:
 
-Those of the built-in schemas take 0.3 s to make, so they are kept beside the machine code, in a file that is named by a
+- a table of numbers by API key
+- the programs that read ``acks`` of a Produce request
+- the programs that judge whether bytes are a frame of some API and version, header included
+
+All are made when they are first needed, and again when a folder of schemas was loaded in between.
+
+Those of the built-in schemas take 0.3 s to make. So they are kept beside the machine code, in a file whose name is a
 digest of everything they are made of. The file begins with a digest of its contents: one that is damaged or missing is
 made again.
 """
@@ -106,8 +110,10 @@ def _api_facts(keys: list[int]) -> Any:
 
 
 def _acks_programs() -> tuple[Any, Any, Any]:
-    """The programs that read acks of a Produce request: code, and the first instruction by version. And what stands in
-    front of it nearly always, by version."""
+    """The programs that read acks of a Produce request: code, and the first instruction by version.
+
+    Also the bytes that nearly always come before it, by version.
+    """
     produce = schema.request(ApiKey.PRODUCE)
     header = schema.message("RequestHeader")
     assert produce is not None
@@ -127,8 +133,10 @@ def _acks_programs() -> tuple[Any, Any, Any]:
 
 
 def _empty_before(code: Any) -> tuple[int, int]:
-    """Of a program that reads a header, and an int16 behind fields that may be empty: how many bytes these are if they
-    are, and the bytes as a number. (-1, 0) for another program."""
+    """How many bytes optional fields before an int16 take if they are empty, and these bytes as a number.
+
+    This is for a program that reads a header, and an int16 after fields that may be empty. (-1, 0) for another program.
+    """
     stop = list(code["op"]).index(Op.STOP_EARLY)
     head, empty, wanted = code[:2], code[2 : stop - 1], code[stop - 1]
     if list(head["op"]) != [Op.SKIP, Op.BYTES] or (wanted["op"], wanted["width"]) != (Op.INT, 2):
@@ -145,8 +153,11 @@ def _empty_before(code: Any) -> tuple[int, int]:
 
 
 def _layout_programs(keys: list[int]) -> tuple[Any, Any]:
-    """The programs of whole frames, headers included: code, and the first instruction by ``2 * key + response`` and
-    version, -1 where there is none. Of responses they write the error codes where there is room for rows."""
+    """The programs of whole frames, headers included.
+
+    Returns the code, and the first instruction by ``2 * key + response`` and version, -1 where there is none. Programs
+    of responses write the error codes where the output has rows for them.
+    """
     request_header, response_header = schema.message("RequestHeader"), schema.message("ResponseHeader")
     assert request_header is not None
     assert response_header is not None

@@ -3,14 +3,14 @@
 A frame is the bytes after the 4-byte size. The rules of headers (Kafka protocol guide, KIP-482, KIP-511):
 
 - A request has header v1, or v2 when its version is flexible; ControlledShutdown v0 has v0, without client_id.
-- A response has header v0, or v1 when its version is flexible; that of ApiVersions is always v0, because a client that
-  reads it does not know yet what the broker speaks.
+- A response has header v0, or v1 when its version is flexible. That of ApiVersions is always v0: a client that reads it
+  does not know yet what the broker speaks.
 - A broker that does not know the ApiVersions version answers in v0 with error code 35; ``decode_response`` falls back.
 
 Objects here are what ``kwire.decode_request`` and its sisters take and return. Header and body are read, and written,
-by one generated function (``registry.FrameCodec``), which is found by what a frame begins with. Whatever that cannot
-do is done in two steps (``_request_in_steps`` and its sisters), header and body each by the codec of its own: they
-say what is wrong, and where, and they keep the bytes of a frame that is not canonical (``preserve=True``).
+by one generated function (``registry.FrameCodec``), which is found by what a frame begins with. What that cannot read
+or write is done in two steps (``_request_in_steps`` and its sisters): header and body each by its own codec. These say
+what is wrong, and where. They also keep the bytes of a frame that is not canonical (``preserve=True``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ M = TypeVar("M", bound=WireMessage)
 class Request(Generic[Body]):
     """A decoded request: ``header`` is a ``RequestHeader``, ``body`` a message such as ``ProduceRequest``.
 
-    ``trailing`` bytes stand behind the body, where that was allowed.
+    ``trailing``: how many bytes follow the body, where that was allowed.
     """
 
     header: Any
@@ -72,7 +72,7 @@ class Response(Generic[Body]):
     """A decoded response: ``header`` is a ``ResponseHeader``, ``body`` a message such as ``ProduceResponse``.
 
     ``api_version`` is the version that the body was read in: the one asked for, or 0 after the ApiVersions fallback.
-    ``trailing`` bytes stand behind the body, where that was allowed.
+    ``trailing``: how many bytes follow the body, where that was allowed.
     """
 
     header: Any
@@ -110,7 +110,10 @@ def _with_its_size(error: DecodeError, data: bytes) -> DecodeError:
 
 
 def _key_of(message: type[WireMessage], kind: str) -> int:
-    """The API key of a class of messages. Raises ``DecodeError`` where it is not the one that headers name."""
+    """The API key of a class of messages.
+
+    Raises ``DecodeError`` where it is not the one that headers name.
+    """
     found = getattr(message, "SCHEMA", None)
     key = None if found is None or found.kind != kind else found.api_key
     if key is None or (schema.request(key) if kind == "request" else schema.response(key)) is not found:
@@ -160,16 +163,16 @@ def _read(
     return codec.keeping(body, data[pos:end], data[end:]) if preserve else body, len(data) - end
 
 
-# What reads and writes in one step: by the first four bytes of a request, by (API key, version) of a response, and by
-# (class, version) of what is written.
+# What reads and writes in one step. The keys are the first four bytes of a request, (API key, version) of a response,
+# and (class, version) of what is written.
 _requests: Final[dict[bytes, registry.FrameCodec]] = schema.kept()
 _responses: Final[dict[tuple[int, int], registry.FrameCodec]] = schema.kept()
 _written_requests: Final[dict[tuple[type, int], registry.FrameCodec]] = schema.kept()
 _written_responses: Final[dict[tuple[type, int], registry.FrameCodec]] = schema.kept()
 
 
-# Python fills in defaults of parameters that may stand by their place in half of the time, and finds a method by its
-# slot faster in two steps: together that is 0.1 of the 0.6 µs that a header may take.
+# Python fills in defaults of positional parameters in half of the time. It finds a method by its slot faster in two
+# steps. Together that is 0.1 of the 0.6 µs that a header may take.
 
 
 @overload
@@ -199,7 +202,9 @@ def decode_request(
     message: type[WireMessage] | None = None,
     preserve: bool = False,
 ) -> Request[Any]:
-    """Decodes a request frame (without its 4-byte size). Offsets in errors count from the start of the frame.
+    """Decode a request frame (without its 4-byte size).
+
+    Offsets in errors count from the start of the frame.
 
     ``limits``: what the body may become, None is ``DEFAULT_LIMITS``. Bytes after the body are an error, unless they are
     allowed: ``trailing=True`` counts them in ``Request.trailing``. ``message``: the class that the body must have, as
@@ -251,7 +256,7 @@ def _request_in_steps(
 
 
 def _request_frame(message: Message, version: int) -> registry.FrameCodec | None:
-    """Reads and writes this request with its header; None where that is not one of Kafka's own."""
+    """Read and write this request with its header; None where that is not one of Kafka's own."""
     assert message.api_key is not None
     header = registry.codec(schema.message("RequestHeader"), request_header_version(message.api_key, version))
     fields = [one.name for one in header.layout.fields]
@@ -265,7 +270,7 @@ _HEADER_FIELDS: Final = ["request_api_key", "request_api_version", "correlation_
 
 
 def _response_frame(message: Message, version: int) -> registry.FrameCodec | None:
-    """Reads and writes this response with its header; None where that is not one of Kafka's own."""
+    """Read and write this response with its header; None where that is not one of Kafka's own."""
     assert message.api_key is not None
     header = registry.codec(schema.message("ResponseHeader"), response_header_version(message.api_key, version))
     if [one.name for one in header.layout.fields] != ["correlation_id"] or header.layout.tagged:
@@ -308,9 +313,9 @@ def decode_response(
     trailing: bool = False,
     preserve: bool = False,
 ) -> Response[Any]:
-    """Decodes a response frame (without its 4-byte size), given what its request asked for.
+    """Decode a response frame (without its 4-byte size), given what its request asked for.
 
-    That is ``api_key`` and ``api_version``, or the class of the body in place of the key, as in
+    That is ``api_key`` and ``api_version``, or the class of the body in place of the key. An example is
     ``decode_response(frame, kwire.messages.MetadataResponse, 12)``; editors then know its fields. An ApiVersions answer
     with error 35 (unsupported version) that is not in that version is read as v0 (KIP-511). ``limits``, ``trailing``,
     ``preserve`` and errors are those of ``decode_request``.
@@ -397,7 +402,10 @@ def decode_body(
 
 
 def encode_body(body: WireMessage, api_version: int, *, implementation: Implementation = "compiled") -> bytes:
-    """A message without a header, in one of its versions: what ``decode_body`` reads. Raises ``EncodeError``."""
+    """A message without a header, in one of its versions: what ``decode_body`` reads.
+
+    Raises ``EncodeError``.
+    """
     if not isinstance(body, WireMessage):
         raise EncodeError(f"expected a message, not {type(body).__qualname__}")
     return _for_encoding(body, api_version, implementation).encode(body)

@@ -14,8 +14,8 @@ Rules kept here:
 
 - A name is a name of its release: without one, it is that of today. Names that Kafka has given to one code only are
   accepted whatever the release.
-- Names of fields are those of 0.10.1 (``schemas/names.txt``, made of its classes by ``tests/kafka/names.py``), for the
-  versions that it has. Only names differ: ``from_dict(cls, to_dict(message, version))`` is the message.
+- Names of fields are those of 0.10.1, for the versions that it has. They are in ``schemas/names.txt``, made of its
+  classes by ``tests/kafka/names.py``. Only names differ: ``from_dict(cls, to_dict(message, version))`` is the message.
 
 Error codes and their names: the ``Errors`` of each release's kafka-clients, 0.8.2 to 4.4.
 """
@@ -101,7 +101,10 @@ def error_name(code: int, release: str | None = None) -> str | None:
 
 
 def error_code(name: str) -> ErrorCode:
-    """The code of a name of any time. Raises ``UnsupportedVersionError`` for a name that Kafka has not given."""
+    """The code of a name of any time.
+
+    Raises ``UnsupportedVersionError`` for a name that Kafka has not given.
+    """
     if name in ErrorCode.__members__:
         return ErrorCode[name]
     for code, (former, _) in FORMER_ERROR_NAMES.items():
@@ -130,7 +133,10 @@ def api_name(key: int, release: str | None = None) -> str | None:
 
 
 def api_key(name: str) -> int:
-    """The key of an API by a name of any time. Raises ``UnsupportedVersionError`` for one that Kafka has not given."""
+    """The key of an API by a name of any time.
+
+    Raises ``UnsupportedVersionError`` for one that Kafka has not given.
+    """
     for key, names in _FORMER_API_NAMES.items():
         if any(name == former for former, _ in names):
             return key

@@ -6,9 +6,9 @@
         challenge = ...                    # what the broker answered to it
         token = exchange.next(challenge)   # None: the exchange is through
 
-An exchange raises ``ProtocolError`` for a challenge that is not what the mechanism says: of SCRAM also for a broker
-that does not know the password. ``kwire.protocol.connection`` carries the tokens; those of GSSAPI come from a library
-that has Kerberos. Nothing here is shown by ``repr``.
+An exchange raises ``ProtocolError`` for a challenge that is not what the mechanism says. With SCRAM it also raises for
+a broker that does not know the password. ``kwire.protocol.connection`` carries the tokens; those of GSSAPI come from a
+library that has Kerberos. Nothing here is shown by ``repr``.
 
 ``refusal`` and ``refused_by`` say whether a broker refuses a client: by a response, or by a token.
 
@@ -93,8 +93,8 @@ class OAuthBearer:
 class Scram:
     """A user and a password that the broker has to know too, and that is not sent.
 
-    ``mechanism`` is ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``. ``nonce``: what makes the exchange one of its kind, for
-    tests; ``extensions``: Kafka's own, as ``{"tokenauth": "true"}`` for delegation tokens (KIP-48).
+    ``mechanism`` is ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``. ``nonce``: what makes the exchange unique, for tests.
+    ``extensions``: Kafka's own, as ``{"tokenauth": "true"}`` for delegation tokens (KIP-48).
     """
 
     def __init__(
@@ -164,9 +164,9 @@ class Scram:
 def refusal(frame: bytes, api_key: int, api_version: int) -> Response[Any] | None:
     """A response to SaslHandshake or SaslAuthenticate, where it refuses; else None.
 
-    Brokers that are not Apache Kafka refuse with a null token, which no version allows, and a capture may have only
-    the beginning of the response. So where the body cannot be read to its end, an error code that has a name counts,
-    and an error message that can be read. All that follows has its defaults.
+    Brokers that are not Apache Kafka refuse with a null token, which no version allows. A capture may also have only
+    the beginning of the response. So where the body cannot be read to its end, an error code that has a name counts. An
+    error message counts if it can be read. All that follows has its defaults.
 
     Raises ``DecodeError`` where not even the error code can be read.
     """

@@ -1,12 +1,12 @@
 """What Kafka hides in bytes that is not to be shown: frames inside of frames, records of the metadata log, SASL tokens.
 
-Which fields of a message are secret is said by its schema, and what stands in their place by
-``kwire.codec.redacting``; here is what takes knowing the protocol:
+The schema of a message says which of its fields are secret. ``kwire.codec.redacting`` says what stands in their place.
+This module has what takes knowledge of the protocol:
 
 - ``Envelope`` holds the request of a client with its header, ``embedded`` reads it. Its response cannot be read
   alone, since a response does not say what it answers: all of it is secret.
-- ``hidden_record`` says whether the value of a record of ``__cluster_metadata`` is: credentials, delegation tokens,
-  passwords among configurations, and whatever has a type or version that nobody here knows.
+- ``hidden_record`` says whether the value of a record of ``__cluster_metadata`` is secret. Secret are credentials,
+  delegation tokens, and passwords among configurations. So is every type or version that is not known here.
 - ``sasl_user`` finds the user in a SASL token; a user's name is no secret.
 - ``is_doubtful`` says whether a client_id may reach into the body of a damaged request, which may be a token.
 
@@ -118,7 +118,8 @@ def _metadata_records(generation: int) -> dict[int, model.Message]:
 def secret_record(value: bytes | None, *, sure: bool = True) -> bool:
     """Whether the value of a record of ``__cluster_metadata``, not of a control record, must not be shown as bytes.
 
-    Not ``sure`` that it is such a record: then it must not if it is one, to the last byte, with something secret in it.
+    Without ``sure`` it may be another record. Then the answer is true only if the value is such a record to the last
+    byte, with something secret in it.
     """
     if not value:
         return False
@@ -167,8 +168,8 @@ _CONTROLS: Final = re.compile(CONTROLS)
 def is_doubtful(client_id: str | None) -> bool:
     """Whether this is no client_id but bytes of the body, where the request is not what its layout says.
 
-    One of which a byte of the length is damaged reaches behind its end, where zeros stand: of the size of what follows,
-    or of tagged fields (in captures: ``_client_of`` of ``kwire.kernels.framing``).
+    If a byte of its length is damaged, a client_id extends past its end. There zeros stand: of the size of what
+    follows, or of tagged fields (in captures: ``_client_of`` of ``kwire.kernels.framing``).
     """
     return client_id is not None and _CONTROLS.search(client_id) is not None
 
@@ -182,8 +183,8 @@ _BEARER: Final = re.compile(rb"n,(?:a=([^,\x00\x01]*))?,\x01")
 def sasl_user(auth_bytes: bytes | None) -> str | None:
     """The user in the first token of a client: the name of PLAIN and SCRAM, the identity that OAUTHBEARER asks for.
 
-    None where there is none: in later tokens, in those of brokers, in OAUTHBEARER without ``a=``, in GSSAPI. A token
-    does not say of which mechanism it is; one that is not entirely of the form of one of these gives nothing.
+    None where no user is named: in later tokens, in those of brokers, in OAUTHBEARER without ``a=``, in GSSAPI. A token
+    does not say its mechanism. One that is not entirely of the form of one of these gives nothing.
     """
     if not auth_bytes:
         return None

@@ -1,9 +1,9 @@
 """A stream of bytes cut into frames: the object form, for programs that read from a socket.
 
 A frame is an int32 size (big-endian, Kafka protocol guide, "Protocol primitive types") and that many bytes.
-``FrameSplitter`` takes what comes in any portions and gives each frame once it is whole, without its size, which is
-what ``kwire.decode_request`` and ``kwire.decode_response`` take. For captures, ``kwire.protocol.framing`` does the
-same for all connections of a window at once.
+``FrameSplitter`` takes bytes in any portions. It gives each frame once it is whole, without its size. That is what
+``kwire.decode_request`` and ``kwire.decode_response`` take. For captures, ``kwire.protocol.framing`` does the same for
+all connections of a window at once.
 
 Rules kept here:
 
@@ -22,7 +22,7 @@ from kwire.errors import DecodeError, LimitError
 __all__ = ["DEFAULT_LIMIT", "FrameSplitter"]
 
 DEFAULT_LIMIT: Final = 128 << 20
-"""Bytes. A broker takes requests of up to 100 MiB unless told otherwise (socket.request.max.bytes)."""
+"""Bytes. By default a broker takes requests of up to 100 MiB (socket.request.max.bytes)."""
 
 _SIZE: Final = 4
 
@@ -52,18 +52,18 @@ class FrameSplitter:
         return len(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Takes the next bytes of the stream and yields the frames that are whole now, without their size.
+        """Take the next bytes of the stream and yield the frames that are whole now, without their size.
 
-        The bytes are taken when this is called, whether or not the frames are collected. Raises ``LimitError`` for
-        a size above the limit and ``DecodeError`` for a negative one, with the offset in the stream, after the
-        frames before it; and again on every later call.
+        The bytes are taken when this is called, whether or not the frames are collected. Raises ``LimitError`` for a
+        size above the limit and ``DecodeError`` for a negative one. They have the offset in the stream, and come after
+        the frames before it. Every later call raises it again.
         """
         if self._broken is None:
             self._buffer += data
         return self._frames()
 
     def close(self) -> None:
-        """Says that the stream has ended. Raises ``DecodeError`` if it ended within a frame."""
+        """Say that the stream has ended. Raises ``DecodeError`` if it ended within a frame."""
         if self._broken is not None:
             raise self._broken
         if self._buffer:

@@ -1,9 +1,13 @@
 """The records inside of Produce requests, Fetch responses and log segments.
 
-``decode(data)`` yields batches of record objects, for message sets (magic 0 and 1) and record batches (magic 2) in any
-mixture, and ``encode(records)`` writes them; ``to_arrow(data)`` gives the same as one ``pyarrow.RecordBatch``,
-``decode_sets(buffer, starts, lengths)`` that for many record sets at once. The columns need ``kwire[capture]``;
-importing this package does not import numpy, pyarrow or numba, and no codec.
+Four functions read and write message sets (magic 0 and 1) and record batches (magic 2) in any mixture:
+
+- ``decode(data)`` yields batches of record objects.
+- ``encode(records)`` writes them.
+- ``to_arrow(data)`` gives the same records as one ``pyarrow.RecordBatch``.
+- ``decode_sets(buffer, starts, lengths)`` does that for many record sets at once.
+
+The columns need ``kwire[capture]``; importing this package does not import numpy, pyarrow or numba, and no codec.
 """
 
 from __future__ import annotations

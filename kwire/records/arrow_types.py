@@ -14,7 +14,10 @@ import pyarrow as pa
 __all__ = ["DICTIONARY", "HEADERS", "POSITION", "RECORD_FIELDS", "SCHEMA", "TIMESTAMP", "dtype_of"]
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-"""Every point in time. A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds)."""
+"""Every point in time.
+
+A Kafka timestamp has milliseconds, a capture at most nanoseconds (cut to microseconds).
+"""
 
 DICTIONARY: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -46,10 +49,10 @@ SCHEMA: Final = pa.schema(
 )
 """The columns of a record batch, in order.
 
-``timestamp`` is null in magic 0, for Kafka's "no timestamp" (-1), and outside of the years 1 to 9999, which is what
-Spark and Python can show. ``timestamp_type`` is ``CreateTime``, ``LogAppendTime``, or null in magic 0. ``compression``
-is the codec of the batch or of the outermost wrapper. ``base_offset`` is that of the batch; in message sets it is what
-the offsets that were read are relative to (0 for magic 0 and for messages outside of a wrapper). The producer
+``timestamp`` is null in magic 0, for Kafka's "no timestamp" (-1), and outside of the years 1 to 9999. Spark and Python
+can show only those years. ``timestamp_type`` is ``CreateTime``, ``LogAppendTime``, or null in magic 0. ``compression``
+is the codec of the batch or of the outermost wrapper. ``base_offset`` is that of the batch. In message sets it is the
+offset that the stored offsets are relative to. It is 0 for magic 0 and for messages outside of a wrapper. The producer
 columns are null where the batch has -1 or no such field. ``control_type`` is null except in control records.
 """
 
@@ -57,9 +60,15 @@ RECORD_FIELDS: Final = tuple(pa.field(one.name, one.type) for one in SCHEMA if o
 """Those that the tables of records have, null in rows that are no record."""
 
 POSITION: Final = pa.field("position", pa.int64(), nullable=False)
-"""One more column, for those who ask for it by name: the byte of the record set at which the record's batch starts."""
+"""One more column, for callers who ask for it by name.
+
+It is the byte of the record set at which the record's batch starts.
+"""
 
 
 def dtype_of(type_: pa.DataType) -> Any:
-    """The dtype of numpy of a type of integers. Arrow's own ``to_pandas_dtype`` needs pandas, in some versions."""
+    """The dtype of numpy of a type of integers.
+
+    Arrow's own ``to_pandas_dtype`` needs pandas, in some versions.
+    """
     return np.dtype(str(type_))

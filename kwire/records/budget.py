@@ -1,6 +1,6 @@
 """What one call, or one capture or segment, may still decompress: ``Limits`` as they are used up.
 
-Every length and count in a record set is checked against the bytes that are there before anything is allocated, so only
+Every length and count in a record set is checked against the bytes that are there before anything is allocated. So only
 compression can make little input ask for much memory.
 """
 
@@ -14,17 +14,19 @@ from kwire.limits import Limits
 __all__ = ["Budget"]
 
 GROWTH: Final = 32
-"""How many times its own size the compressed data of a long capture may become on the whole: JSON becomes 5 to 20 times
-as large."""
+"""How many times its own size the compressed data of a long capture may become in total.
+
+JSON becomes 5 to 20 times as large.
+"""
 
 
 class Budget:
     """What may still be decompressed: in one call, or in the windows of one capture or segment.
 
-    What came out is charged to ``Limits.total``. What was tried in vain costs as much, and would cost it again and
-    again: a kilobyte of wrappers in each other can hold thousands of bombs. So failures have a quarter of the total to
-    themselves; when that is spent, whatever follows may only grow to a usual size (64 times its own, and a MiB), and
-    failures are charged to the total too.
+    What came out is charged to ``Limits.total``. What fails to decompress costs as much, and would cost it again and
+    again. A kilobyte of nested wrappers can hold thousands of bombs. So failures have a quarter of the total to
+    themselves. When that is spent, later data may only grow to a usual size: 64 times its own, and a MiB. Failures are
+    then charged to the total too.
     """
 
     __slots__ = ("_left", "_limits", "_patience")
@@ -37,8 +39,8 @@ class Budget:
     def more(self, size: int) -> None:
         """The next window of the same capture or segment has ``size`` bytes of record sets.
 
-        What is long may become more than ``Limits.total``, which is what a single window may: as far as nothing
-        is left of it, ``GROWTH`` times what is read.
+        A long input may become more than ``Limits.total``, which is the limit of a single window. When nothing is left
+        of that, it may become ``GROWTH`` times what is read.
         """
         self._left = min(self._left + GROWTH * size, self._limits.total)
         self._patience = min(self._patience + GROWTH // 4 * size, self._limits.total // 4)
@@ -53,7 +55,7 @@ class Budget:
         self._left -= size
 
     def refused(self, wrong: DecodeError, limit: int) -> str:
-        """What is to be said of data that was allowed to become ``limit`` bytes and was refused."""
+        """The sentence for data that was allowed to become ``limit`` bytes and was refused."""
         if not isinstance(wrong, LimitError):
             return wrong.message
         name = "decompressed" if limit == self._limits.decompressed else "total"

@@ -2,18 +2,18 @@
 
 ``decode_sets`` is what captures and log segments use: any number of record sets in one buffer, one
 ``pyarrow.RecordBatch`` out. ``to_arrow`` is the same for one record set. ``decode_pieces`` and ``decode_groups`` give
-several batches, each of which is small whatever the sets hold. Magic 0, 1 and 2 may follow each other in any mixture.
+several batches. Each is small whatever the sets hold. Magic 0, 1 and 2 may follow each other in any mixture.
 
-Strategy, a window at a time (4 to 16 MB is a good size; ``window`` does steps 1 and 2, ``columns`` 3 and 4):
+Strategy, a window at a time. 4 to 16 MB is a good size. ``window`` does steps 1 and 2, ``columns`` 3 and 4:
 
-1. ``scan`` (a kernel, as ``read_records`` is) walks all sets and writes the batch table: one row per batch, wrapper
-   message or run of messages.
+1. ``scan`` walks all sets and writes the batch table: one row per batch, wrapper message or run of messages. Like
+   ``read_records``, it is a kernel.
 2. Checksums of large batches and of wrappers, and decompression, are calls into C libraries from Python, per batch.
    What comes out is put end to end into a second buffer, the arena. Wrapper messages hold message sets: these are
    scanned in turn, level by level, and their rows take the place of the wrapper's.
 3. ``read_records`` walks the table and writes keys, values, headers and whatever else differs between records.
-4. What is the same for a whole batch is spread over its rows, or, where it is the same for all of them (the usual
-   case for codec, producer and magic), taken from a shared constant array.
+4. A value of a whole batch is spread over its rows. If it is the same for all batches, it is taken from a shared
+   constant array. This is the usual case for codec, producer and magic.
 
 Rules kept here:
 
@@ -23,7 +23,7 @@ Rules kept here:
 - A wrong checksum is ``crc_ok`` false, nothing more. The messages inside a wrapper are right only if the wrapper is,
   and all those around it.
 - Memory stays in proportion to the input: counts are bounded by bytes, decompression by ``limits``.
-- Rows and bytes are counted before columns are made of them: no offset of an Arrow array can pass 2**31 - 1.
+- Rows and bytes are counted before columns are made of them. No offset of an Arrow array can pass 2**31 - 1.
 - Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
 
 Offsets, timestamps and timestamp types follow KIP-31 and KIP-32: see ``docs/records.md`` for what each column means.
@@ -72,7 +72,7 @@ __all__ = [
 
 
 class Group(NamedTuple):
-    """Record sets that became one batch: ``sets`` of them, the first of which is number ``first``.
+    """Record sets that became one batch: ``sets`` of them, and ``first`` is the number of the first.
 
     ``found`` counts sets from that one.
     """
@@ -85,10 +85,12 @@ class Group(NamedTuple):
 class Batches(NamedTuple):
     """The batches of some sets, and messages of magic 0 and 1, in their order: what ``decode_batches`` found.
 
-    ``headers``: a table of ``kwire.kernels.layouts.HEADER``, whose positions count in the buffer. ``set_index``: for
-    each row the record set that it is of. ``stored``: the bytes of its records as they are sent, ``unpacked`` when they
-    are decompressed, ``records`` how many there are by what is said of them; -1 where that is not known. ``problems``
-    is as in ``RecordColumns``.
+    - ``headers``: a table of ``kwire.kernels.layouts.HEADER``, whose positions count in the buffer.
+    - ``set_index``: for each row the record set that it is of.
+    - ``stored``: the bytes of its records as they are sent.
+    - ``unpacked``: their bytes when they are decompressed.
+    - ``records``: how many the batch states. -1 where that is not known.
+    - ``problems`` is as in ``RecordColumns``.
     """
 
     headers: Table
@@ -109,9 +111,9 @@ def to_arrow(
     """One record set as a ``pyarrow.RecordBatch`` with the columns of ``SCHEMA``.
 
     ``data``: the bytes of a ``records`` field or of a log segment. ``columns`` chooses columns by name. With a list in
-    ``problems``, what cannot be read is appended to it and the rest is returned; without one, the first problem is
-    raised as ``DecodeError`` (``LimitError`` where a limit is why). A wrong checksum is not a problem but ``crc_ok``
-    false.
+    ``problems``, what cannot be read is appended to it and the rest is returned. Without one, the first problem is
+    raised as ``DecodeError``, or as ``LimitError`` where a limit is the cause. A wrong checksum is not a problem but
+    ``crc_ok`` false.
     """
     buffer = _as_array(data)
     found = decode_sets(
@@ -138,11 +140,11 @@ def decode_sets(
 ) -> RecordColumns:
     """The records of many record sets as one batch.
 
-    Set ``i`` is ``buffer[starts[i] : starts[i] + lengths[i]]``; ``buffer`` is a uint8 array of at most 1 GiB,
+    Set ``i`` is ``buffer[starts[i] : starts[i] + lengths[i]]``. ``buffer`` is a uint8 array of at most 1 GiB.
     ``starts`` and ``lengths`` are int64 arrays. Sets may lie anywhere in the buffer. ``columns`` chooses columns by
     name, in the order given; what is not chosen is not copied. Never raises for what is in the buffer, with one
-    exception: ``LimitError`` when one batch of columns cannot hold it (2 GiB of keys and values, or 33,554,432
-    records).
+    exception. ``LimitError`` is raised when one batch of columns cannot hold it (2 GiB of keys and values, or
+    33,554,432 records).
     """
     window, names = _opened(buffer, starts, lengths, limits, columns)
     made = RecordReader(window, names, window.table).whole()
@@ -161,9 +163,9 @@ def decode_pieces(
 ) -> Iterator[Piece]:
     """``decode_sets`` as batches of at most ``MOST_ROWS`` records and about ``MOST_BYTES`` bytes: at least one piece.
 
-    ``budget``: what the whole that this is a part of (a capture, a segment) may still decompress.
-    Columns of a piece are made when it is asked for. Nothing in the buffer raises: a record that no Arrow array can
-    hold is left out, and told as a problem.
+    ``budget``: what the whole that this is a part of (a capture, a segment) may still decompress. Columns of a piece
+    are made when it is asked for. Nothing in the buffer raises. A record that no Arrow array can hold is left out, and
+    reported as a problem.
     """
     window, names = _opened(buffer, starts, lengths, limits, columns, budget)
     table = window.table

@@ -1,11 +1,11 @@
 """Records of batches as Arrow columns: steps 3 and 4 of what ``kwire.records.columnar`` does.
 
-``Columns`` reads the records of a batch table with a kernel, makes arrays of what differs between records, and spreads
-what is the same for a batch over its rows.
+``Columns`` reads the records of a batch table with a kernel. It makes arrays of what differs between records, and
+spreads what is the same for a batch over its rows.
 
 Rules kept here:
 
-- Rows and bytes are counted before columns are made of them: no offset of an Arrow array can pass 2**31 - 1.
+- Rows and bytes are counted before columns are made of them. No offset of an Arrow array can pass 2**31 - 1.
 - Only Arrow types that Spark accepts (no dictionaries, no large or view types, microseconds in UTC).
 """
 
@@ -53,20 +53,24 @@ NAMES: Final = tuple(SCHEMA.names)
 _NO_CONTROL: Final = -100_000
 GUESSED: Final = ["key", "header", "header_key", "header_value", "null_header_values"]
 MOST_ROWS_TOGETHER: Final = 1 << 25
-"""Rows of one batch where it cannot be cut. With the longest text that is the same for all of them (64 bytes; the words
-of this module have a quarter of that), columns stay below 2 GiB."""
+"""Rows of one batch where it cannot be cut.
+
+Columns stay below 2 GiB even with the longest text that is the same for all records.
+
+That text has 64 bytes; the words of this module have a quarter of that.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
     """What ``decode_sets`` found.
 
-    ``batch``: a ``pyarrow.RecordBatch``, one row per record, in the order of the sets and of the records in them.
-    ``set_index``: int32 array, for each row the record set that it came from.
-    ``problems``: what could not be read, as (record set, byte offset in that set, sentence), in that order. Inside
-    compressed data the byte offset is that of the batch or outermost wrapper.
-    ``consumed``: int64 array, for each set how many bytes were read; less than its length where the last entry is cut
-    off, or where a problem made it impossible to find the next entry.
+    - ``batch``: a ``pyarrow.RecordBatch``, one row per record, in the order of the sets and of the records in them.
+    - ``set_index``: int32 array, for each row the record set that it came from.
+    - ``problems``: what could not be read, as (record set, byte offset in that set, sentence), in that order. Inside
+      compressed data the byte offset is that of the batch or outermost wrapper.
+    - ``consumed``: int64 array, how many bytes of each set were read. It is less than the set's length in two cases.
+      The last entry is cut off, or a problem made it impossible to find the next entry.
     """
 
     batch: pa.RecordBatch
@@ -78,8 +82,8 @@ class RecordColumns:
 class Piece(NamedTuple):
     """Some of the records of some sets, in their order.
 
-    ``after`` is where the records of the next piece begin, (record set, byte in that set), None behind the last one.
-    Problems are told as soon as they are found: they may belong behind records of later pieces.
+    ``after`` is where the records of the next piece begin: (record set, byte in that set), None after the last one.
+    Problems are reported as soon as they are found: they may belong after records of later pieces.
     """
 
     found: RecordColumns
@@ -103,7 +107,7 @@ class RecordReader:
         """Records that there can be."""
 
     def read(self) -> None:
-        """Reads the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
+        """Read the records. Raises ``LimitError`` where Arrow arrays cannot hold them."""
         body = sizes(self.table)
         size = int(body.sum()) + SLACK
         if size >= 1 << 31:
@@ -125,7 +129,7 @@ class RecordReader:
         return self._between(0, self.used["row"], self.table)
 
     def pieces(self, after: tuple[int, int] | None) -> Iterator[Piece]:
-        """What was read; ``after`` is where the next piece behind it begins."""
+        """What was read; ``after`` is where the next piece begins."""
         rows = self.used["row"]
         cuts = list(self._cuts(rows)) or [(0, 0)]
         table = self.table
@@ -166,8 +170,10 @@ class RecordReader:
         return portions(costs)
 
     def _between(self, first: int, rows: int, table: Table) -> RecordColumns:
-        """The batch of ``rows`` records from ``first`` on; ``table`` has the rows of the batch table that they are of,
-        with as many records."""
+        """The batch of ``rows`` records from ``first`` on.
+
+        ``table`` has the rows of the batch table that they belong to, with as many records.
+        """
         window, names = self.window, self.names
         self.first: int = first
         self.rows: int = rows
@@ -185,8 +191,10 @@ class RecordReader:
         return values[self.first : self.first + self.rows]
 
     def _make_room(self, rows: int, size: int) -> None:
-        """Makes the outputs for ``rows`` records in ``size`` bytes; those of headers and keys as large as they were per
-        byte in the window before."""
+        """Make the outputs for ``rows`` records in ``size`` bytes.
+
+        Those of headers and keys are as large as they were per byte in the window before.
+        """
         names, table = self.names, self.table
         self.wanted: Wanted = Wanted("key" in names, "value" in names, "headers" in names, "crc_ok" in names)
         controls = "control_type" in names and bool((table["attributes"] & CONTROL).any())
@@ -260,8 +268,10 @@ class RecordReader:
         window._tell(problems[: self.used["problems"]])
 
     def _grow(self, body: Ints, state: Any) -> None:
-        """Makes room for the entry that did not fit: enough for it at its worst, and for the rest as far as can be told
-        from what was read."""
+        """Make space for the entry that did not fit.
+
+        There is enough for it at its worst, and for the rest as far as the records so far allow an estimate.
+        """
         entry = int(state.entry)
         worst = int(body[entry])
         done = int(body[:entry].sum())
@@ -480,7 +490,10 @@ def _nullable(kind: pa.DataType, values: Any, valid: Any) -> pa.Array:
 
 
 def _text(data: Bytes, at: Any, count: int) -> pa.Array:
-    """Header keys of which some are not ASCII: as they are when they are UTF-8, else with U+FFFD where they are not."""
+    """Header keys some of which are not ASCII.
+
+    Valid UTF-8 stays as it is; elsewhere U+FFFD stands for what is not.
+    """
     bounds = at[: count + 1].tolist()
     raw = data.data
     texts = [str(raw[low:high], "utf-8", "replace") for low, high in pairwise(bounds)]

@@ -4,20 +4,20 @@ Rules kept here:
 
 - ``decompress`` never makes more than ``limit`` bytes, and stops while decompressing, not afterwards. A declared size
   is compared with the limit before anything is allocated for it, and is otherwise not trusted.
-- Data that is cut off is an error, and never as much of it as there is; only a xerial stream that ends between two
-  blocks, where that framing has no mark of its end, cannot be told from a whole one.
+- Data that is cut off is an error; no part of it is returned. There is one exception, a xerial stream that ends between
+  two blocks. It looks like a whole one, since that framing has no end mark.
 - What a library says about bad input becomes a ``DecodeError``; nothing else leaves this module.
 - The libraries are imported on first use: a program that never meets a codec does not load it.
 
 What the codecs look like inside of Kafka:
 
 - gzip: RFC 1952, one member (more are accepted, as Java's reader does).
-- snappy: Java clients write "xerial" framing: eight bytes ``82 53 4e 41 50 50 59 00``, two int32 version numbers (some
-  writers put them little-endian, so they are not looked at), then blocks, each an int32 length and one snappy block.
-  librdkafka and others write a single bare block. Both are read everywhere.
+- snappy: Java clients write "xerial" framing. It begins with eight bytes ``82 53 4e 41 50 50 59 00`` and two int32
+  version numbers. Some writers put these little-endian, so they are not looked at. Then come blocks, each an int32
+  length and one snappy block. librdkafka and others write a single bare block. Both are read everywhere.
 - lz4: the LZ4 frame format. Kafka 0.8 and 0.9 computed the header checksum over the frame's magic number as well
   (KAFKA-3160). Magic 0 keeps that mistake for ever, magic 1 and 2 follow the specification. In magic 0 the header
-  checksum is not looked at, as in Kafka's reader, and the wrong one is written, since that is what old readers want.
+  checksum is not looked at, as in Kafka's reader. The wrong one is written, since that is what old readers want.
 - zstd: RFC 8878, magic 2 only (KIP-110), usually streamed and so without a content size.
 """
 
@@ -37,7 +37,10 @@ Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 CODECS: Final[tuple[Codec, ...]] = ("none", "gzip", "snappy", "lz4", "zstd")
 _ZSTD: Final = CODECS.index("zstd")
-"""Codec names, by their number in the attributes of a batch or message (bits 0 to 2). 5 to 7 are not defined."""
+"""Codec names, by their number in the attributes of a batch or message (bits 0 to 2).
+
+5 to 7 are not defined.
+"""
 
 Data = bytes | bytearray | memoryview
 
@@ -54,8 +57,8 @@ _ZSTD_MAGIC: Final = 0xFD2FB528
 _ZSTD_SKIPPED: Final = 0x184D2A50
 """The first of 16 magic numbers of frames that readers skip."""
 _ZSTD_START: Final = struct.Struct("<IB").unpack_from
-# How long a frame's header is, by its flags: magic and flags, the window unless it is a single segment, the id of the
-# dictionary, the content's size.
+# How long a frame's header is, by its flags. Its parts: magic and flags, the window unless it is a single segment, the
+# dictionary's id, the content size.
 _ZSTD_HEADER: Final = tuple(
     5 + (1 - (flags >> 5 & 1)) + (0, 1, 2, 4)[flags & 3] + (flags >> 5 & 1, 2, 4, 8)[flags >> 6] for flags in range(256)
 )
@@ -66,9 +69,9 @@ _ZSTD_WINDOW: Final = 1 << 27
 def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
     """What ``data`` decompresses to with codec number ``codec`` (1 to 4).
 
-    ``limit`` is the most bytes that may come out; ``magic`` is that of the batch or message (magic 0 allows the old LZ4
-    header checksum). Raises ``LimitError`` when it would be more, ``DecodeError`` when the data is not what the codec
-    writes or the codec is not defined.
+    ``limit`` is the most bytes that may come out. ``magic`` is that of the batch or message; magic 0 allows the old LZ4
+    header checksum. Raises ``LimitError`` when it would be more. Raises ``DecodeError`` when the data is not what the
+    codec writes or the codec is not defined.
     """
     try:
         read = _READERS[codec]
@@ -88,9 +91,9 @@ def decompress(codec: int, data: Data, limit: int, *, magic: int = 2) -> bytes:
 def compress(codec: int, data: Data, *, magic: int = 2, level: int | None = None) -> bytes:
     """``data`` compressed with codec number ``codec`` (1 to 4), framed as Kafka's Java client frames it.
 
-    ``level`` is the codec's own (gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22); ``None`` is the library's default;
-    snappy has none. ``magic`` 0 writes LZ4 with the old header checksum. Raises ``EncodeError`` for a codec that is
-    not defined (for zstd: not before magic 2) or a level that it does not have.
+    ``level`` is the codec's own: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22. ``None`` is the library's default.
+    snappy has none. ``magic`` 0 writes LZ4 with the old header checksum. Raises ``EncodeError`` for a codec that is not
+    defined (zstd: not before magic 2) or a level that it does not have.
     """
     try:
         write = _WRITERS[codec]
@@ -140,7 +143,7 @@ def _gzip_members(data: Data, limit: int, most: int) -> bytes | None:
         left -= len(part)
         parts.append(part)
         rest = stream.unused_data
-        # Java's reader goes on when another member follows and ignores anything else behind the first one.
+        # Java's reader goes on when another member follows, and ignores anything else after the first one.
         if not rest.startswith(_GZIP_MAGIC):
             return part if len(parts) == 1 else b"".join(parts)
     # zlib copies what is left for each of them, and nobody writes more than one.
@@ -148,8 +151,8 @@ def _gzip_members(data: Data, limit: int, most: int) -> bytes | None:
 
 
 def _read_large_gzip(data: Data, limit: int) -> bytes | None:
-    # zlib takes 80 ms for 32 MiB of zeros, the library behind cramjam 6 ms (on text zlib is the faster one): a bomb
-    # must not cost much more than a batch of usual size. None for what only zlib understands: bytes behind the end.
+    # zlib takes 80 ms for 32 MiB of zeros, the library behind cramjam 6 ms. On text zlib is the faster one. But a bomb
+    # must not cost much more than a batch of usual size. None for what only zlib understands: bytes after the end.
     from cramjam import gzip
 
     made = bytearray(limit)
@@ -334,7 +337,7 @@ def _read_zstd(data: Data, limit: int, magic: int) -> bytes:
     if not len(data):
         raise DecodeError("zstd data is empty")
     # More frames than one may follow each other (RFC 8878, 3.1). The first read is for the usual case: text that
-    # shrinks to a quarter; a hostile frame costs at most one read more than the limit.
+    # shrinks to a quarter. A hostile frame costs at most one read more than the limit.
     with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
         wanted = min(max(4 * len(data), 16384), limit + 1)
         parts = [reader.read(wanted)]
@@ -376,7 +379,7 @@ def _zstd_is_cut(data: Data) -> bool:
             last, kind = header & 1, header >> 1 & 3
             if kind == 3:
                 return False
-            # Of a block that repeats one byte only that byte is there.
+            # If a block repeats one byte, only that byte is there.
             pos += 3 + (1 if kind == 1 else header >> 3)
             if pos > size:
                 return True

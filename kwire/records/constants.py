@@ -1,7 +1,7 @@
 """Arrow arrays that hold one value again and again, shared between calls.
 
-Much of what a table says is the same in all rows of a window: the capture, the topic, the codec, a status, or nothing.
-Such a column needs no memory of its own, and no time.
+Much of a table is the same in all rows of a window: the capture, the topic, the codec, a status, or nothing. Such a
+column needs no memory of its own, and no time.
 
 Rule kept here: what is kept is bounded in bytes, whatever the values are.
 """

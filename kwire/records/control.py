@@ -1,4 +1,4 @@
-"""Control records: what the broker writes into a partition beside the producers' records.
+"""Control records: what the broker writes into a partition in addition to the producers' records.
 
 A control batch (attributes bit 5) holds records whose key starts with two int16, version and type. Transaction markers
 (KIP-98) end a transaction; the others belong to KRaft's metadata log (KIP-595, KIP-630, KIP-853). A type that is not
@@ -35,7 +35,10 @@ def control_type_name(number: int) -> str:
 
 
 def control_type(key: bytes | None) -> str | None:
-    """The name of the control type in the ``key`` of a control record; None when the key is too short to have one."""
+    """The name of the control type in the ``key`` of a control record.
+
+    None when the key is too short to have one.
+    """
     if key is None or len(key) < _KEY.size:
         return None
     return control_type_name(_KEY.unpack_from(key)[1])

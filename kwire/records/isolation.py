@@ -1,8 +1,8 @@
 """What a consumer with ``isolation.level=read_committed`` does not get, by producers and offsets.
 
 A transaction is the batches of a producer up to its next marker (KIP-98). A marker is a control record: it says that
-the transaction is committed or aborted. A log has all markers. A consumer is told the aborted transactions of what it
-fetches, each by its producer and first offset, and forgets one at its marker.
+the transaction is committed or aborted. A log has all markers. A consumer gets the aborted transactions of what it
+fetches, each by its producer and first offset. It forgets one at its marker.
 
 Source: ``CompletedFetch`` of Kafka's consumer, ``ProducerStateManager`` and ``TransactionIndex`` of its broker.
 """
@@ -29,7 +29,7 @@ ABORT: Final = CONTROL_TYPES[0]
 COMMIT: Final = CONTROL_TYPES[1]
 
 NEEDED: Final = ("offset", "producer_id", "is_transactional", "is_control")
-"""The columns of records by which they are told apart."""
+"""The columns that distinguish records."""
 
 NONE: Final = -1
 
@@ -53,11 +53,11 @@ class Points:
         return len(self.offsets)
 
     def before(self, producers: Ints, offsets: Ints) -> Ints:
-        """The last point of each producer that is not behind its offset; -1 where there is none."""
+        """The last point of each producer that is not after its offset; -1 if it has none."""
         return self._of(producers, np.searchsorted(self._keys, self._keyed(producers, offsets), "right") - 1)
 
     def after(self, producers: Ints, offsets: Ints) -> Ints:
-        """The first point of each producer that is behind its offset; -1 where there is none."""
+        """The first point of each producer that is after its offset; -1 if it has none."""
         return self._of(producers, np.searchsorted(self._keys, self._keyed(producers, offsets), "right"))
 
     def _keyed(self, producers: Ints, offsets: Ints) -> Ints:

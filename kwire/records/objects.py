@@ -1,9 +1,13 @@
 """Batches and records as objects: what ``decode`` yields and ``encode`` writes.
 
-A ``Batch`` is one entry of a record set, whatever its format: a record batch (magic 2), a compressed message with the
-messages inside it, or a plain message, which is a batch of one record (Kafka's own readers see it so too). The fields
-are those of the format, under Kafka's names, and hold what was read: a batch that was read and is written again without
-compression gives the same bytes.
+A ``Batch`` is one entry of a record set, whatever its format:
+
+- a record batch (magic 2)
+- a compressed message with the messages inside it
+- a plain message, which is a batch of one record, as in Kafka's own readers
+
+The fields are those of the format, under Kafka's names, and hold what was read. A batch that was read and is written
+again without compression gives the same bytes.
 
 Timestamps are milliseconds since 1970 in UTC, as on the wire; ``None`` stands for Kafka's "no timestamp" (-1).
 """
@@ -77,15 +81,20 @@ class Record:
 class Batch:
     """One entry of a record set, with its records.
 
-    ``magic``: 0, 1 or 2. ``attributes``: the bits as on the wire; ``compression``, ``timestamp_type``,
-    ``is_transactional``, ``is_control`` and ``has_delete_horizon`` read them. ``records``: list of ``Record``.
-    ``base_offset``: magic 2, as on the wire; a wrapper of magic 1, what the offsets inside it are relative to; else
-    0. ``last_offset``: magic 2, base offset plus last offset delta (which compaction keeps when it removes the last
-    record); magic 0 and 1, the entry's own offset field. ``base_timestamp`` (magic 2: what the records' timestamps
-    are relative to; the delete horizon when that flag is set, KIP-534) and ``max_timestamp`` (magic 1: the entry's
-    timestamp), in ms, -1 for none. ``partition_leader_epoch``, ``producer_id``, ``producer_epoch``,
-    ``base_sequence``: magic 2, -1 for none. ``crc``: the checksum as read; ``crc_ok``: whether it matched.
-    ``position``, ``size``: where the entry stood in what was decoded, in bytes, offset and length fields included.
+    - ``magic``: 0, 1 or 2.
+    - ``attributes``: the bits as on the wire. ``compression``, ``timestamp_type``, ``is_transactional``, ``is_control``
+      and ``has_delete_horizon`` read them.
+    - ``records``: list of ``Record``.
+    - ``base_offset``: in magic 2 as on the wire. In a wrapper of magic 1, the offset that those inside it are relative
+      to. Otherwise 0.
+    - ``last_offset``: in magic 2, base offset plus last offset delta. Compaction keeps that delta when it removes the
+      last record. In magic 0 and 1, the entry's own offset field.
+    - ``base_timestamp``: in magic 2, what the records' timestamps are relative to. When the flag of the delete horizon
+      is set, it is that horizon (KIP-534).
+    - ``max_timestamp``: in magic 1, the entry's timestamp. Like ``base_timestamp`` it is in ms, -1 for none.
+    - ``partition_leader_epoch``, ``producer_id``, ``producer_epoch``, ``base_sequence``: magic 2, -1 for none.
+    - ``crc``: the checksum as read. ``crc_ok``: whether it matched.
+    - ``position``, ``size``: where the entry stood in what was decoded, in bytes, offset and length fields included.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
 """Where rows are cut into Arrow batches, by how much they are.
 
-Arrow's text, binary and list columns count with an int32: 2 GiB of one column, or 2**31 list elements, is the most that
-one batch can have. What is the same for many rows (the name of a topic, of a file) is written again for each of them,
-so that little input can be much text. Whoever makes a batch therefore counts first, and cuts where it becomes too much.
+Arrow's text, binary and list columns count with an int32. So one batch can have at most 2 GiB of one column, or 2**31
+list elements. What is the same for many rows (the name of a topic, of a file) is written again for each of them. So
+little input can be much text. Whoever makes a batch therefore counts first, and cuts where it becomes too much.
 
 Rule kept here: batches end far below what Arrow can hold, so that what is counted may be about right only.
 """
@@ -27,7 +27,9 @@ MOST_BYTES: Final = 16 << 20
 def portions(
     costs: Ints, counts: Ints | None = None, *, most: int = MOST_BYTES, most_rows: int = MOST_ROWS
 ) -> Iterator[tuple[int, int]]:
-    """Where to cut a sequence of things so that no part costs more than ``most``: (first, behind the last) of each.
+    """Where to cut a sequence of things so that no part costs more than ``most``.
+
+    Each part is (first, one past the last).
 
     ``costs``: bytes of each thing; ``counts``: how many rows each is (None: one). What is too much alone is a part of
     its own. No part is empty.

@@ -1,12 +1,12 @@
 """Record sets to objects: ``decode``.
 
-This is the plain reader: it takes one field after the other and is meant to be read beside the protocol guide
-(``_quick_record`` is the one shortcut: it reads what ``_record`` reads, for records as they usually are). The
-columnar reader (``columnar.py``) reads the same formats by other means; tests hold the two against each other on valid
-and on damaged input, so both keep the same rules:
+This is the plain reader: it takes one field after the other. Read it beside the protocol guide. ``_quick_record`` is
+the one shortcut: it reads what ``_record`` reads, for records as they usually are. The columnar reader
+(``columnar.py``) reads the same formats by other means. Tests compare the two on valid and on damaged input, so both
+keep the same rules:
 
 - An entry is framed by its length; the magic byte is looked at only after that. A last entry that is cut off is the
-  end, not an error: brokers cut Fetch responses where the size limit falls (KIP-74).
+  end, not an error. Brokers cut Fetch responses where the size limit falls (KIP-74).
 - A length that cannot be one ends the set: where the next entry starts is not known.
 - Anything else that is wrong costs the entry, or in a batch of magic 2 the record, in which it is.
 - Compressed messages hold message sets. Inside of them nothing may be cut off and the magic must be the same. The
@@ -51,8 +51,10 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _LEAST: Final = {0: 14, 1: 22, 2: 49}
 """Least value of the size field, by magic."""
 _RECORD: Final = 200
-"""About what a record without key and value takes as an object, in bytes: no more are made of one entry than
-``Limits.objects`` allows."""
+"""About what a record without key and value takes as an object, in bytes.
+
+One entry makes no more of them than ``Limits.objects`` allows.
+"""
 _LEAST_RECORD: Final = 7
 """A record of magic 2 takes at least seven bytes: a count is not believed beyond that."""
 
@@ -67,8 +69,8 @@ def decode(
     """The batches of a record set, one after the other; their ``records`` are lists.
 
     ``data``: the bytes of a ``records`` field (Produce, Fetch) or of a log segment, with magic 0, 1 and 2 in any
-    mixture. With a list in ``problems``, what cannot be read is appended to it as a ``DecodeError`` and everything
-    around it is yielded; without one, the first problem is raised after the batches before it. A wrong checksum is
+    mixture. With a list in ``problems``, what cannot be read is appended to it as a ``DecodeError``, and everything
+    around it is yielded. Without one, the first problem is raised after the batches before it. A wrong checksum is
     ``crc_ok`` false; with ``verify_crc`` it is a problem as well (``CorruptRecordError``). Offsets of problems count
     from the first byte of ``data``; inside compressed data they are those of the entry that holds it.
     """
@@ -94,7 +96,7 @@ class _Reader:
         if self.told <= self.limits.problems:
             self.problems.append(error)
         else:
-            # In the place of the one before: the last one that there is says how many were not told.
+            # It replaces the one before. The last one says how many were not reported.
             more = self.told - self.limits.problems
             text = f"{more} more problems, up to here: {self.limits.said('problems')}"
             last = LimitError(text, layout="record set", offset=offset)
@@ -274,9 +276,9 @@ class _Reader:
     def wrapper(
         self, batch: Batch, attributes: int, value: bytes, offset: int, depth: int, origin: int, right: bool
     ) -> None:
-        """Reads what a wrapper message holds into ``batch``, the outermost one.
+        """Read what a wrapper message holds into ``batch``, the outermost one.
 
-        ``attributes`` and ``value`` are those of this wrapper, ``offset`` is its absolute offset; ``right``: whether
+        ``attributes`` and ``value`` are those of this wrapper. ``offset`` is its absolute offset. ``right``: whether
         its checksum and those of all around it match.
         """
         if depth > self.limits.nesting:
@@ -356,7 +358,10 @@ def _none(timestamp: int) -> int | None:
 
 
 def _varint(data: bytes, pos: int, end: int, most: int) -> tuple[int, int]:
-    """A zigzag varint of at most ``most`` bytes, and the position after it. Bits beyond 32 (or 64) are lost."""
+    """A zigzag varint of at most ``most`` bytes, and the position after it.
+
+    Bits beyond 32 (or 64) are lost.
+    """
     value = data[pos] if pos < end else 128
     if value < 128:
         return value >> 1 ^ -(value & 1), pos + 1
@@ -384,8 +389,8 @@ def _field(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
 def _quick_record(data: bytes, pos: int, end: int, batch: Batch, fixed: int | None) -> Record | None:
     """The record between ``pos`` and ``end``, or None when it is not as records usually are: ``_record`` then says why.
 
-    Positions only grow, and a slice behind the end of the data is short. So one comparison at the end of the record
-    finds every length that was too large, instead of one for each.
+    Positions only grow, and a slice past the end of the data is short. So one comparison at the end of the record finds
+    every length that was too large, instead of one for each.
     """
     try:
         attributes = data[pos]

@@ -1,11 +1,11 @@
 """Memory for large outputs, used again as soon as nobody has them any more.
 
-Fresh memory comes from the system page by page, which costs as much as writing to it three times, and what is given
-back is seldom kept by the allocator where windows take and leave many megabytes at once.
+Fresh memory comes from the system page by page. That costs as much as writing to it three times. The allocator seldom
+keeps what is given back where windows take and leave many megabytes at once.
 
 Rules kept here:
 
-- An array is used again only when this module has the one reference to it: slices, Arrow buffers and memoryviews of it
+- An array is used again only when this module has the one reference to it. Slices, Arrow buffers and memoryviews of it
   each hold another one.
 - What is kept is bounded, in each thread, and given back at the end of a capture.
 """
@@ -27,8 +27,11 @@ LEAST: Final = 1 << 20
 MOST: Final = 16 << 20
 """Bytes up to which it is."""
 KEPT: Final = 5
-"""Arrays that are kept: what is read, the joined bytes and the values of a window, and the last two of the one before,
-which somebody may have."""
+"""How many arrays are kept.
+
+These are: what is read, the joined bytes and the values of a window. The last two of the window before are kept too,
+since somebody may still have them.
+"""
 _ALONE: Final = 2
 """References to an array that nobody has: in the list, and as the argument of the question."""
 
@@ -57,7 +60,7 @@ class Rooms(threading.local):
         return made[:size]
 
     def forget(self) -> None:
-        """Gives back what is kept. Called when a capture has ended: what is made of it all needs memory then."""
+        """Give back what is kept. Called when a capture has ended: what is made of it all needs memory then."""
         self._kept.clear()
 
 

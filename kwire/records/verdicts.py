@@ -1,13 +1,14 @@
 """What the tables say about records that are not all right: the verdict on a checksum, and the rows of problems.
 
-Every table with records in it (of captures, of log segments, in Spark) decodes record sets, says for each record
-whether its checksum is right, and shows what could not be read as a row at its place. How that is done stands here.
+Every table with records in it (of captures, of log segments, in Spark) does three things. It decodes record sets. It
+says for each record whether its checksum is right. It shows what could not be read as a row at its place. How that is
+done stands here.
 
 Rules kept here:
 
 - A record whose checksum is wrong stays a row, with ``status`` ``corrupt``.
-- A problem is a row of its own behind the rows of the same place: what could be read of a batch comes before the word
-  that the rest could not be.
+- A problem is a row of its own after the rows of the same place. What could be read of a batch comes first, then the
+  word that the rest could not be read.
 - Rows and problems together are cut into batches before anything is written for them: what they are to hold is counted.
 """
 
@@ -66,16 +67,16 @@ def verdict(crc_ok: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def words_of(problems: Sequence[str]) -> list[str]:
-    """The ``status`` of problems by what is said of them: ``too_large`` where it is a limit, ``malformed``."""
+    """The ``status`` of problems by their text: ``too_large`` where it is a limit, ``malformed``."""
     return [TOO_LARGE if BEYOND in text else MALFORMED for text in problems]
 
 
 def problem_rows(schema: pa.Schema, count: int, values: Mapping[str, Any]) -> pa.RecordBatch:
     """``count`` rows of ``schema`` that are problems: ``status`` is ``malformed`` unless ``values`` says otherwise.
 
-    ``values`` has, by the name of a column, a list, an array or what gives one (``__arrow_array__``) with a value for
-    each row, or one value for all of them.
-    Columns that are not in it are null; what it has beyond the schema is ignored.
+    ``values`` has a value for each row by the name of a column: a list, an array or what gives one
+    (``__arrow_array__``). It may also be one value for all rows. Columns that are not in it are null; what it has
+    beyond the schema is ignored.
     """
     columns = []
     for field in schema:
@@ -99,7 +100,7 @@ def among(rows: Rows, problems: Rows, *places: Any) -> Rows:
 
 
 def placed(rows: Rows, problems: Rows, order: Ints) -> Rows:
-    """``rows`` and ``problems`` in ``order``: numbers of rows, and behind those of problems."""
+    """``rows`` and ``problems`` in ``order``: numbers of rows, then those of problems."""
     if not len(problems):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -110,8 +111,11 @@ def placed(rows: Rows, problems: Rows, order: Ints) -> Rows:
 
 
 class Portion(NamedTuple):
-    """Rows and problems for one batch: ``rows`` and ``problems`` are which of all, ``order`` is for ``placed``, which
-    does not need it where there are no problems."""
+    """Rows and problems for one batch.
+
+    ``rows`` and ``problems`` select from all of them. ``order`` is for ``placed``, which does not need it where there
+    are no problems.
+    """
 
     rows: slice
     problems: slice
@@ -119,10 +123,10 @@ class Portion(NamedTuple):
 
 
 def shared_out(costs: Ints, rows: int, *places: Any, most: int = MOST_BYTES) -> Iterator[Portion]:
-    """``rows`` and the problems behind them, shared out to batches of a size that Arrow can hold.
+    """``rows``, and the problems after them, divided into batches of a size that Arrow can hold.
 
-    ``costs``: about the bytes of text that each row and then each problem will have, ``most``: those of a batch;
-    ``places`` as for ``among``, in which rows and problems are both in order.
+    ``costs``: about the bytes of text that each row and then each problem will have. ``most``: the bytes of a batch.
+    ``places`` as for ``among``; rows and problems are both in their order.
     """
     if len(costs) == rows:
         for first, last in portions(costs, most=most):
@@ -142,10 +146,10 @@ def shared_out(costs: Ints, rows: int, *places: Any, most: int = MOST_BYTES) -> 
 
 
 class Waiting:
-    """Problems that are known before the rows they stand behind are there.
+    """Problems that are known before the rows they follow are there.
 
-    Each is told with its place, a tuple of integers of one length. They are given in the order of their places, and in
-    the same place in the order in which they were told.
+    Each has its place, a tuple of integers of one length. They are given in the order of their places. At the same
+    place they keep the order in which they were added.
     """
 
     def __init__(self) -> None:
@@ -158,7 +162,7 @@ class Waiting:
         self._told += 1
 
     def before(self, place: tuple[int, ...] | None) -> list[tuple[tuple[int, ...], Any]]:
-        """Those in front of a place, with their own; None: all that are left."""
+        """Those before a place, with their own; None: all that are left."""
         found = []
         while self._heap and (place is None or self._heap[0][0] < place):
             own, _, problem = heapq.heappop(self._heap)

@@ -5,7 +5,7 @@ table (``kwire.kernels.layouts.BATCH``) and the arena, into which everything com
 
 Rules kept here:
 
-- A batch that cannot be read is told in ``problems``, and those before and after it are kept.
+- A batch that cannot be read is reported in ``problems``. Those before and after it are kept.
 - Decompression is bounded by ``limits`` and by the budget of the whole run.
 """
 
@@ -129,10 +129,10 @@ def writable(array: Bytes) -> Bytes:
 class PerThread(threading.local):
     """What the last call in this thread leaves to the next.
 
-    ``arena`` is used again: fresh memory costs more than decompressing into it. Nothing that leaves this package
-    refers to it: keys and values are copied. ``shares``: how much there was, for each byte of records, of what
-    ``columns.GUESSED`` names. The windows of a capture resemble each other, so an output that is large enough at first
-    need not be made larger and copied. ``form`` is room that ``read_records`` works in.
+    ``arena`` is used again: fresh memory costs more than decompressing into it. Nothing that leaves this package refers
+    to it: keys and values are copied. ``shares``: how much there was, for each byte of records, of what
+    ``columns.GUESSED`` names. The windows of a capture resemble each other. So an output that is large enough at first
+    need not be made larger and copied. ``form`` is memory that ``read_records`` works in.
     """
 
     KEPT: Final = 64 << 20
@@ -219,7 +219,7 @@ class Window:
         self._merge(tables, paths)
 
     def close(self) -> None:
-        """Gives the arena back. What was read does not refer to it."""
+        """Give the arena back. What was read does not refer to it."""
         if self.arena.size <= PerThread.KEPT:
             SCRATCH.arena = self.arena
 
@@ -261,7 +261,7 @@ class Window:
         self._last = max(self._last, (record_set, position - int(self.starts[record_set])))
 
     def told(self) -> None:
-        """Says how many problems there were beyond the limit, since this was asked before."""
+        """Say how many problems there were beyond the limit, since this was asked before."""
         if self._untold:
             text = f"{self._untold} more problems, up to here: {self.limits.said('problems')}"
             self.problems.append((*self._last, text))
@@ -319,7 +319,7 @@ class Window:
         return rows[~batches], starts[~batches], lengths[~batches]
 
     def _merge(self, tables: list[Table], paths: list[list[Ints]]) -> None:
-        """Puts the rows of all levels into one table, those of a wrapper in its place."""
+        """Put the rows of all levels into one table, those of a wrapper in its place."""
         if len(tables) == 1:
             self.table = tables[0]
             return
@@ -337,8 +337,8 @@ class Window:
 def _relative(parents: Table, inner: Table) -> None:
     """Sets BASE of the rows of ``inner`` (magic 1: offsets in a wrapper count from its base, KIP-31).
 
-    The wrapper has the offset of its last message, so the base is its offset less that message's. A producer may
-    have left the wrapper's offset at 0 for the broker to set: then there is no base yet, and the offsets stay.
+    The wrapper has the offset of its last message, so the base is its offset less that message's. A producer may have
+    left the wrapper's offset at 0 for the broker to set. Then there is no base yet, and the offsets stay.
     """
     if not len(inner):
         return

@@ -1,18 +1,21 @@
 """Objects to record sets: ``encode`` and ``encode_batch``.
 
-``encode_batch`` writes one ``Batch`` as its fields say: what was decoded is written again byte for byte when it is not
-compressed (a number that was written longer than needed becomes the shortest form). ``encode`` makes the batch as
-well: it takes records, numbers them, and fills in what a producer would.
+``encode_batch`` writes one ``Batch`` as its fields say. What was decoded is written again byte for byte when it is not
+compressed. One thing differs: a number that was written longer than needed becomes the shortest form. ``encode`` makes
+the batch as well: it takes records, numbers them, and fills in what a producer would.
 
 Rules kept here:
 
 - Lengths, counts and checksums are computed, never taken from the batch.
-- What a format does not have is an ``EncodeError``, not left out: headers before magic 2, timestamps in magic 0,
-  producers before magic 2, zstd before magic 2.
+- A field that a format does not have is an ``EncodeError``, not left out. Before magic 2 there are no headers, no
+  producers and no zstd; magic 0 has no timestamps.
 - A compressed batch without records has an empty body, as Kafka's own writer leaves it.
 
-Source: Kafka protocol guide, "Record Batch", "Record", "Old Message Format"; KIP-31 for the offsets of wrapper
-messages; KIP-32 and KIP-98 for timestamps with LogAppendTime.
+Sources:
+
+- Kafka protocol guide: "Record Batch", "Record", "Old Message Format"
+- KIP-31 for the offsets of wrapper messages
+- KIP-32 and KIP-98 for timestamps with LogAppendTime
 """
 
 from __future__ import annotations
@@ -63,8 +66,8 @@ def encode(
 
     Records without an offset follow the one before them, the first has ``base_offset``. ``compression`` is a name of
     ``kwire.records.CODECS``, ``level`` the codec's own. ``log_append_time`` (ms) makes the timestamps the broker's;
-    ``delete_horizon`` (ms, KIP-534) becomes the base timestamp of the batch. Raises ``EncodeError`` for what the
-    format does not have or cannot hold, and for messages (magic 0 and 1) of which there is none to compress.
+    ``delete_horizon`` (ms, KIP-534) becomes the base timestamp of the batch. Raises ``EncodeError`` for what the format
+    does not have or cannot hold. It is also raised for compression without a message (magic 0 and 1).
     """
     if magic not in (0, 1, 2):
         raise EncodeError(f"magic {magic} is not known", layout="record set")
@@ -154,7 +157,7 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 
 
 def _check_types(records: list[Record]) -> None:
-    """Refuses records that are none, or whose fields are of a wrong type: text as a key, most of all.
+    """Refuse records that are none, or whose fields are of a wrong type: text as a key, most of all.
 
     That is asked when writing them has failed, since it takes as long as a part of that."""
     for index, one in enumerate(records):
@@ -186,7 +189,7 @@ def _refuse(path: str, expected: str, found: object) -> NoReturn:
 
 
 def _check_messages(batch: Batch) -> None:
-    """Refuses what messages cannot carry (``producer_id`` and its like came with KIP-98, headers with KIP-82)."""
+    """Refuse what messages cannot carry (``producer_id`` and its like came with KIP-98, headers with KIP-82)."""
     layout = f"message set magic {batch.magic}"
     if (batch.producer_id, batch.producer_epoch, batch.base_sequence) != (-1, -1, -1):
         raise EncodeError("messages have no producer id, epoch or sequence", layout=layout)

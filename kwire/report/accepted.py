@@ -23,7 +23,9 @@ NEEDED: Final = (*_PART, "direction", "error")
 
 
 class Accepted:
-    """Takes rows of requests and responses, batch by batch. ``columns``: those of what waits, ``NEEDED`` among them.
+    """Takes rows of requests and responses, batch by batch.
+
+    ``columns``: those of the waiting rows, ``NEEDED`` among them.
 
     ``patience``: how many rows may wait for longer than the next batch, the oldest of more count.
     """
@@ -35,8 +37,10 @@ class Accepted:
         """Requests without a response, those of the batch before or of earlier ones."""
 
     def take(self, rows: Rows, at: Array) -> tuple[Rows, Array, int]:
-        """Takes the rows ``at`` of a batch. Returns rows, which of them are accepted requests, and how many of these
-        have waited; they come first."""
+        """Take the rows ``at`` of a batch.
+
+        Returns rows, which of them are accepted requests, and how many of these have waited; they come first.
+        """
         asked = rows.mask("direction", "request")
         at = at[np.where(asked, rows.valid("partition"), rows.valid("correlation_id"))[at]]
         old = 0
@@ -51,7 +55,7 @@ class Accepted:
         asked = asked[at]
         order = np.arange(len(at))
         requests = rows.numbers(_REQUEST, at)
-        # An id is used again when it was answered: what stands behind its last response waits.
+        # An id is used again after its answer: the rows after its last response wait.
         answered = np.full(int(requests.max()) + 1, -1)
         answered[requests[~asked]] = order[~asked]
         waits = asked & (answered[requests] < order) & rows.valid("correlation_id")[at]
@@ -64,8 +68,10 @@ class Accepted:
 
 
 def _refused(rows: Rows, at: Array, requests: Array, asked: Array) -> Array:
-    """Which rows are followed by a response that says that what they ask was not done. Where nothing of a request was
-    refused, which is mostly so, its parts are not looked at."""
+    """Which rows are followed by a response that says that what they ask was not done.
+
+    Mostly nothing of a request was refused. Then its parts are not looked at.
+    """
     refused = np.zeros(len(at), bool)
     wrong = ~asked & (rows.valid("error") & ~rows.mask("error", "NONE"))[at]
     if wrong.any():

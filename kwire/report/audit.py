@@ -1,15 +1,15 @@
 """Which clients an upgrade of the brokers breaks: what ``kwire audit`` and ``kwire.spark.audit`` say.
 
 Strategy: a client is what comes from one host with the same client_ids and software. Its connections say which APIs it
-uses in which versions; ``kwire.versions`` says which of those brokers of a release serve. What it could use besides
-follows from what the broker announced: a client takes the newest version that both have, so one that took an older one
-than the broker's newest has no newer one.
+uses in which versions; ``kwire.versions`` says which of those brokers of a release serve. What else it could use
+follows from the broker's announcement. A client takes the newest version that both have. So a client that took an older
+one than the broker's newest has no newer one.
 
 Rules kept here:
 
 - A client is only cleared for what was seen: APIs that it did not use in the capture are not judged.
-- Where the traffic cannot tell, the verdict is ``unknown`` and says why: encrypted connections, or an old version that
-  was the newest of an old broker.
+- Where the traffic cannot show it, the verdict is ``unknown`` and says why. Reasons are encrypted connections, or an
+  old version that was the newest of an old broker.
 - Brokers that talk to each other are clients too, but they are upgraded with the cluster: they are listed, not judged.
 """
 
@@ -101,8 +101,11 @@ SCHEMA: Final = pa.schema(
         pa.field("advice", pa.string()),
     ]
 )
-"""One row per client. ``negotiates``: it asks brokers for their versions (ApiVersions). ``apis``: what it used, and in
-``served`` what the target release serves of that API (null: nothing)."""
+"""One row per client.
+
+``negotiates``: it asks brokers for their versions (ApiVersions). ``apis``: what it used, and in ``served`` what the
+target release serves of that API (null: nothing).
+"""
 
 _BROKERS_ONLY: Final = frozenset(
     (
@@ -126,7 +129,10 @@ _NONE: Final[Mapping[Any, int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An API in a version, as a client used it. ``served``: the versions that the target release serves, as text."""
+    """An API in a version, as a client used it.
+
+    ``served``: the versions that the target release serves, as text.
+    """
 
     api_key: int
     api_version: int
@@ -150,7 +156,7 @@ class Client:
     connections: int = 0
     requests: int = 0
     encrypted: int = 0
-    """Connections of which nothing could be read."""
+    """Connections whose bytes could not be read."""
     uses: Sequence[Use] = ()
     formats: Mapping[tuple[str, int, str | None], int] = field(default_factory=lambda: _NONE)
     """Records by (``produce`` or ``fetch``, magic, compression)."""
@@ -262,12 +268,12 @@ class Auditor:
         self._shared: dict[Any, Any] = {}
 
     def add_connections(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Takes rows of ``connections`` that have the columns ``CONNECTIONS``."""
+        """Take rows of ``connections`` that have the columns ``CONNECTIONS``."""
         for row in dicts(pa.table(batch.select(list(CONNECTIONS)))):
             self._add(row)
 
     def add_records(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Takes rows of ``records`` that have the columns ``RECORDS``."""
+        """Take rows of ``records`` that have the columns ``RECORDS``."""
         table = pa.table(batch.select(list(RECORDS))) if isinstance(batch, pa.RecordBatch) else batch
         # Records of a batch are alike: what is the same is counted by its length.
         keys = ["capture", "connection", "source", "magic", "compression"]
@@ -283,7 +289,7 @@ class Auditor:
     def add_format(
         self, connection: tuple[str, int], source: str, magic: int, compression: str | None, records: int
     ) -> None:
-        """Takes a number of records of one format, of the connection with this capture and number."""
+        """Take a number of records of one format, of the connection with this capture and number."""
         self.formats[source, magic, compression] += records
         of = self._formats.setdefault(connection, {})
         form = (source, magic, compression)
@@ -333,7 +339,7 @@ class Auditor:
         self._formats.clear()
         made = [self._judged(one) for one in self._seen.values()]
         order = list(VERDICTS)
-        # One after the other, the last first: there may be very many, and a tuple for each takes as much as it does.
+        # One after the other, the last first: there may be very many. A tuple for each takes as much memory as it does.
         made.sort(key=lambda one: str(one.client_ids))
         made.sort(key=lambda one: one.host)
         made.sort(key=lambda one: -one.requests)

@@ -1,7 +1,7 @@
-"""What is otherwise than before: two reports held against each other (``kwire report --against``).
+"""What is different from before: two reports compared (``kwire report --against``).
 
 A report carries its figures as JSON in its page, so that a later one needs the page alone. That page may come from
-anybody: it is read like any other input, and what is no number of a report is an error.
+anybody, so it is read like any other input. What is no number of a report is an error.
 
 Rules kept here:
 
@@ -30,7 +30,7 @@ _MOST_ROWS: Final = 1_000
 _LONGEST_TARGET: Final = 32
 
 PARTS: Final = ("findings", "verdicts", "apis", "errors", "clients", "topics", "versions")
-"""What is compared by name, in the order in which it is told."""
+"""What is compared by name, in the order in which it is reported."""
 _AS_THEY_ARE: Final = frozenset(("p50", "p99", "count"))
 """Measures that do not grow with the time."""
 _LEAST: Final = 0.1
@@ -82,8 +82,11 @@ def _number(value: Any) -> bool:
 
 
 def changes(before: Figures, now: Figures) -> list[dict[str, Any]]:
-    """What changed from one report to another, as rows: ``what``, ``name``, ``measure``, ``before``, ``now``,
-    ``change`` (a part of what was before; None: there was nothing) and ``word`` (``new``, ``gone`` or none)."""
+    """What changed from one report to another, as rows.
+
+    Columns: ``what``, ``name``, ``measure``, ``before``, ``now``, ``change`` and ``word``. ``change`` is a part of what
+    was before (None: there was nothing). ``word`` is ``new``, ``gone`` or none.
+    """
     made: list[dict[str, Any]] = []
     seconds = (float(before["seconds"]), float(now["seconds"]))
     for name in dict.fromkeys((*before["totals"], *now["totals"])):

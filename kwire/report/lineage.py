@@ -1,14 +1,14 @@
 """Who writes and who reads each topic: what ``kwire lineage`` says, as a table and as a graph.
 
 Strategy: Produce requests say who writes, Fetch and ShareFetch responses with records who reads. A Fetch request does
-not name a group: the groups of a client are those that it names elsewhere (joins, heartbeats, commits), from the same
+not name a group. The groups of a client are those that it names elsewhere (joins, heartbeats, commits), from the same
 host with the same client_id.
 
 Rules kept here:
 
 - A client reads a topic when it got records of it: who only asks for some has no edge. It writes what a broker did not
   refuse; a request whose response is not in the capture counts.
-- Followers that copy a topic are told apart by their client_id: ``replicates``.
+- Followers that copy a topic are recognised by their client_id: ``replicates``.
 - In a graph everything from a capture is a quoted label, never a name.
 """
 
@@ -55,9 +55,12 @@ SCHEMA: Final = pa.schema(
         pa.field("last_seen", TIMESTAMP),
     ]
 )
-"""One row for each topic, role and client. ``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests
-that write and responses that bring something, ``records`` and ``bytes`` what is in them (records of compressed messages
-of magic 0 and 1 are not counted)."""
+"""One row for each topic, role and client.
+
+``role``: ``writes``, ``reads`` or ``replicates``. ``messages`` are requests that write and responses that bring
+something. ``records`` and ``bytes`` are their contents. Records of compressed messages of magic 0 and 1 are not
+counted.
+"""
 
 ROLES: Final = ("writes", "reads", "replicates")
 _READS: Final = ("Fetch", "ShareFetch")
@@ -68,8 +71,10 @@ _Key = tuple[str, str, str, str | None]
 
 @dataclass(slots=True)
 class Edge:
-    """A client that writes, reads or replicates a topic. Times are microseconds since 1970; LATEST and UNDATED where
-    the capture states none."""
+    """A client that writes, reads or replicates a topic.
+
+    Times are microseconds since 1970; LATEST and UNDATED where the capture states none.
+    """
 
     topic: str
     role: str
@@ -84,7 +89,10 @@ class Edge:
 
 
 class Lineage:
-    """Takes batches of the tables of ``TABLES`` and gives edges. It keeps one for each topic, role and client."""
+    """Takes batches of the tables of ``TABLES`` and gives edges.
+
+    It keeps one for each topic, role and client.
+    """
 
     def __init__(self) -> None:
         self._edges: dict[_Key, Edge] = {}
@@ -92,7 +100,7 @@ class Lineage:
         self._written = Accepted(TABLES["partitions"], _PATIENCE)
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         self.add_rows(name, rows_of(name, [batch]))
 
     def add_rows(self, name: str, rows: Rows) -> None:
@@ -142,7 +150,8 @@ class Lineage:
             rest = Rows(self._written.waiting)
             self._sum(edges, rest, np.arange(rest.table.num_rows))
         made = list(edges.values())
-        # One after the other, the last first: there may be very many, and a tuple for each takes as much as the edge.
+        # One after the other, the last first: there may be very many. A tuple for each takes as much memory as the
+        # edge.
         made.sort(key=lambda one: one.client_id or "")
         made.sort(key=lambda one: one.client_host)
         made.sort(key=lambda one: ROLES.index(one.role))

@@ -1,13 +1,15 @@
-"""What happens now: rates and latencies of the last seconds of a capture that grows. What ``kwire top`` shows.
+"""What happens now: rates and latencies of the last seconds of a capture that grows.
 
-Strategy: sums are kept by second of the capture's clock and forgotten when they are older than the time that is looked
-at. Rules of ``findings`` that need neither the end of a connection nor single records look at everything, and what they
-find is told once.
+What ``kwire top`` shows.
+
+Strategy: sums are kept by second of the capture's clock. They are forgotten when they are older than the observed time.
+Some rules of ``findings`` need neither the end of a connection nor single records. They look at everything, and what
+they find is reported once.
 
 Rules kept here:
 
-- Memory is bounded: of a second at most ``MOST_KEYS`` APIs, topics and clients are told apart, of all seconds together
-  ``MOST_OF_ALL``, the rest are "others". Rules that remember more than ``MOST_KEPT`` things begin anew.
+- Memory is bounded. At most ``MOST_KEYS`` APIs, topics and clients of a second are distinguished, and ``MOST_OF_ALL``
+  of all seconds together. The rest are "others". Rules that remember more than ``MOST_KEPT`` things begin anew.
 - The clock is that of the capture. What comes late counts for its own second, if that is still looked at.
 """
 
@@ -73,7 +75,7 @@ class Rates:
     latencies: Latencies = field(default_factory=Latencies)
 
     def add(self, other: Rates) -> None:
-        """Takes all that another one has."""
+        """Take all that another one has."""
         self.requests += other.requests
         self.responses += other.responses
         self.bytes += other.bytes
@@ -114,7 +116,7 @@ class Live:
         self._slow: Slow | None = None
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         rows = rows_of(name, [batch])
         if name in self._needed:
             self._finder.add_rows(name, rows)
@@ -143,8 +145,11 @@ class Live:
         return fresh
 
     def span(self, now: int | None = None) -> float:
-        """Seconds that ``rates`` and ``all`` look at: less than ``seconds`` where the capture has not so many yet. One
-        at least, so that a few frames at its beginning are no high rate."""
+        """Seconds that ``rates`` and ``all`` look at.
+
+        Less than ``seconds`` where the capture does not have that many yet. One at least, so that a few frames at its
+        beginning are no high rate.
+        """
         if self.first is None or self.last is None:
             return float(self.seconds)
         end = self.last if now is None else max(now, self.last)
@@ -164,8 +169,10 @@ class Live:
         return found if found is not None and (slow is None or found.slow > slow.slow) else slow
 
     def rates(self, kind: str, now: int | None = None) -> list[tuple[Any, Rates]]:
-        """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first. ``now``: the
-        time of the capture, in microseconds; by default the latest that was seen."""
+        """What each API, topic or client did in the last seconds, most requests (of topics: bytes) first.
+
+        ``now``: the time of the capture, in microseconds; by default the latest that was seen.
+        """
         sums: dict[Any, Rates] = {}
         for one in self._recent(now):
             for (of, key), rates in one.items():
@@ -184,7 +191,7 @@ class Live:
         if self.last is None:
             return []
         end = (self.last if now is None else max(now, self.last)) // 1_000_000
-        # The second that has begun is not whole, but what happens is to be seen at once.
+        # The second that has begun is not whole, but what happens must be seen at once.
         return [one for second, one in self._of.items() if end - self.seconds < second <= end]
 
     def _rates(self, kind: str, second: int, key: Any) -> Rates:

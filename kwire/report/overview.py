@@ -1,12 +1,14 @@
-"""All that a report says of captures, added up in one pass: traffic, latencies, topics, clients, batches, errors, gaps,
-versions and groups, and the answers of ``audit``, ``findings`` and ``lineage``.
+"""All that a report says of captures, added up in one pass.
 
-Strategy: batches of five tables are reduced to what they have of each key first (``Rows.totals``), so that Python sees
-sums and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
+It has traffic, latencies, topics, clients, batches, errors, gaps, versions and groups. It also has the answers of
+``audit``, ``findings`` and ``lineage``.
+
+Strategy: batches of five tables are first reduced to what they have of each key (``Rows.totals``). So Python sees sums
+and not rows. Sums are kept by ``kwire.report.sums``, which bounds them.
 
 Rules kept here:
 
-- Totals are those of the tables: every row is counted once, in the row of a table that says so (``docs/answers.md``).
+- Totals are those of the tables. Every row is counted once, in the row of a table that says so (``docs/answers.md``).
 - What the tables do not know (records of compressed messages of magic 0 and 1, names of topics) is not guessed.
 - Texts are as the tables have them: whoever shows them escapes them.
 """
@@ -76,7 +78,7 @@ TABLES: Final = _union(_OWN, rules.needed(), edges.TABLES, {"connections": CONNE
 _AT_ONCE: Final = 1 << 16
 """Rows of a table that are added up together,"""
 _BYTES_AT_ONCE: Final = 8 << 20
-"""or so many bytes of them."""
+"""or this many bytes of them."""
 COARSE: Final = 5
 """Steps of latencies that are one over time: 10 %."""
 _READS: Final = ("Fetch", "ShareFetch")
@@ -139,7 +141,7 @@ class Overview:
         """By group, host and client_id: requests."""
         self.acks: Counter[int] = Counter()
         self._waits = Spans()
-        """By host and client_id: how long it was told to wait."""
+        """By host and client_id: how long brokers made it wait."""
         self.software: dict[tuple[str, str | None], str] = {}
         self.gaps: Top = Top(6)
         """By capture, connection and both ends: missing bytes, late and repeated segments, unanswered requests."""
@@ -170,7 +172,7 @@ class Overview:
         }
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
+        """Take rows of the table ``name``. Few rows wait for more: adding up costs by the batch, too."""
         waiting = self._waiting.setdefault(name, _Waiting())
         waiting.batches.append(batch)
         waiting.rows += batch.num_rows
@@ -179,7 +181,7 @@ class Overview:
             self._take(name)
 
     def finish(self) -> None:
-        """Adds up what waits."""
+        """Add up the waiting batches."""
         for name in self._waiting:
             self._take(name)
 
@@ -278,7 +280,7 @@ class Overview:
         sums = [rows.values(name)[at] for name in ("record_bytes", "batches", "records")]
         keys = (written, "topic", "partition", *_CLIENT, "compression")
         for wrote, topic, partition, host, client, codec, count, size, batches, records in rows.totals(at, keys, *sums):
-            # What is written stands in front of what is read.
+            # What is written comes before what is read.
             way, one = _WAYS[wrote], _known(topic)
             amounts = (size, batches, records, 0, 0, 0) if wrote else (0, 0, 0, size, batches, records)
             self.topics.add(one, size, *amounts)
@@ -296,12 +298,12 @@ class Overview:
         for wrote, topic, bucket, _, size, many in rows.totals(at, (written, "topic", buckets), sizes, records):
             self.flow.add((_WAYS[wrote], _known(topic)), bucket, size, many)
         self._batches(written, sizes, batches, self.sizes)
-        # Of a batch in a ShareFetch response, only what was acquired is counted.
+        # In a batch of a ShareFetch response, only what was acquired is counted.
         known = (rows.valid("records") & ~rows.mask("api_name", "ShareFetch"))[at]
         self._batches(written[known], records[known], batches[known], self.fills)
 
     def _batches(self, written: Array, amounts: Array, batches: Array, counted: Counter[tuple[str, int]]) -> None:
-        """Counts batches by what they have on average."""
+        """Count batches by what they have on average."""
         some = batches > 0
         powers = np.floor(np.log2(np.maximum(amounts[some] / batches[some], 1))).astype(np.int64)
         for wrote, way in enumerate(_WAYS):
@@ -411,7 +413,7 @@ class Overview:
         return found.at * width, (found.at + 1) * width, found
 
     def throttled(self, host: str, client: str | None) -> float | None:
-        """The milliseconds for which a client was told to wait, within the capture. None: it was not."""
+        """The milliseconds for which brokers made a client wait, within the capture. None: it was not."""
         between = self.clock.between()
         waited = self._waits.covered((host, client), between and between[1])
         return waited / 1000 if waited else None

@@ -3,7 +3,7 @@
 Rules kept here:
 
 - Everything from a capture is hostile text. It is made readable as on a terminal (``tables.showing.readable``), then
-  escaped, and it only ever stands between tags; what scripts are given stands in JSON that cannot end its element.
+  escaped. It only ever stands between tags. Data for scripts stand in JSON that cannot end its element.
 - The Content-Security-Policy allows the style sheets and scripts of the page by their digests and nothing else.
 """
 
@@ -74,14 +74,20 @@ def _digest(text: str) -> str:
 
 
 def page(title: str, summary: Sequence[str], columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> str:
-    """A page with a title, some sentences and a table. ``rows`` are by the names that the ``columns`` read."""
+    """A page with a title, some sentences and a table.
+
+    ``rows`` are by the names that the ``columns`` read.
+    """
     body = [f"<h1>{safe(title)}</h1>\n", *(f'<p class="sum">{safe(one)}</p>\n' for one in summary)]
     return document(title, [*body, *table(columns, rows)], styles=[_STYLE])
 
 
 def table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], name: str = "") -> Iterable[str]:
-    """A table in HTML. Where a column stands right and has a number of its own to be sorted by (``values``), cells
-    have it. ``name``: what is in it, for who does not see it."""
+    """A table in HTML.
+
+    Where a column stands right and has a number of its own to be sorted by (``values``), cells have it. ``name``: what
+    is in it, for readers who do not see it.
+    """
     label = f' tabindex="0" role="region" aria-label="{safe(name)}"' if name else ""
     # On a phone each row of an answer is a card, whose parts have their titles.
     cards = any(column.wrap for column in columns)
@@ -115,8 +121,10 @@ def safe(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON for an element ``script``: nothing in it ends the element or begins a comment, and texts are readable. NaN
-    and the infinities are errors (``ValueError``): no sum is one."""
+    """JSON for an element ``script``: nothing in it ends the element or begins a comment, and texts are readable.
+
+    NaN and the infinities are errors (``ValueError``): no sum is one.
+    """
     said = json.dumps(_readable(value), separators=(",", ":"), allow_nan=False)
     return said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,12 +1,12 @@
 """Exchanges as spans of OpenTelemetry: what ``kwire export --otlp`` writes.
 
-Strategy: a request waits for its response, by connection and correlation id; both together are a span of the kind
+Strategy: a request waits for its response, by connection and correlation id. Both together are a span of the kind
 client, from the request to the response. What records say in the header ``traceparent`` (W3C Trace Context) are links
 to the spans that their producers were in. Tables come window by window, those about what frames hold before ``frames``.
 
 Rules kept here:
 
-- Each span is a trace of its own, with ids that follow from the capture's name and the number of the frame: the same
+- Each span is a trace of its own. Its ids follow from the capture's name and the number of the frame, so the same
   capture gives the same spans.
 - A request without a response is a span that ends where it begins and says so (``kwire.answered``). Requests that wait
   are bounded.
@@ -129,7 +129,7 @@ class Spans:
         self._waiting: dict[tuple[str, int, int | None], Exchange] = {}
 
     def add(self, name: str, batch: pa.RecordBatch) -> Iterator[Exchange]:
-        """Takes rows of the table ``name``."""
+        """Take rows of the table ``name``."""
         table = pa.Table.from_batches([batch])
         if name == "records":
             self._records(table)
@@ -322,7 +322,7 @@ def _text(value: str) -> str:
 
 
 def traces(exchanges: Iterable[Exchange]) -> TracesData:
-    """Spans by client. Messages of this kind one behind the other in a file are one message again.
+    """Spans by client. Messages of this kind that follow each other in a file are one message again.
 
     Raises ``MissingExtraError`` without the extra ``events``.
     """
@@ -377,8 +377,10 @@ def _attributes(to: Any, values: _Attributes) -> None:
 
 
 def json_line(exchanges: Iterable[Exchange]) -> str:
-    """The line of OTLP as JSON that says what ``traces`` says, as a collector's receiver of files reads it: ids are in
-    hexadecimal, integers of 64 bits are texts, what has its default is left out.
+    """The line of OTLP as JSON that says what ``traces`` says.
+
+    A collector's receiver of files reads it: ids are in hexadecimal, integers of 64 bits are texts, and defaults are
+    left out.
 
     Written without the message, whose way into JSON takes ten times as long.
     """

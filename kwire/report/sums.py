@@ -4,7 +4,7 @@ Rules kept here:
 
 - Memory is bounded by constants of this module. What no longer fits is added up under "others", never forgotten: the
   sum over all keys is exact.
-- Nothing is sampled. A latency is known to 1 %, and a time to the width of its bucket; both follow from the traffic
+- Nothing is sampled. A latency is known to 1 %, and a time to the width of its bucket. Both follow from the traffic
   alone, not from how it is cut into batches.
 """
 
@@ -43,11 +43,14 @@ MOST_BUCKETS: Final = 600
 
 _FAR: Final = 366 * 86_400 * 1_000_000
 _FEW: Final = 0.1
-"""Of times that are a year away from the others and less than a tenth of all, nobody wants to see how far they are."""
+"""Times a year from the others, and less than a tenth of all, are left out.
+
+Nobody wants to see how far away they are.
+"""
 _FARTHER: Final = 20
 _DAY: Final = 86_400 * 1_000_000
 _FEWER: Final = 0.001
-"""Nor of one in a thousand that is a day away, and twenty times as far as all others are from each other."""
+"""So is one in a thousand that is a day away, and twenty times as far as all others are from each other."""
 
 
 UNDATED: Final = -(1 << 62)
@@ -58,7 +61,10 @@ _NO_BUCKET: Final = UNDATED
 
 
 def tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table as tuples, made as they are asked for. Equal texts of keys that are kept are one object."""
+    """The rows of a table as tuples, made as they are asked for.
+
+    Equal texts of keys that are kept are one object.
+    """
     for first in range(0, table.num_rows, ROWS_AT_ONCE):
         yield from zip(*map(_values, table.slice(first, ROWS_AT_ONCE).columns), strict=True)
 
@@ -80,8 +86,11 @@ def dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
-    """Where rows begin that differ from the one before in one of ``columns``: what is the same over many rows, as of
-    the records of a batch, is looked at once so. A null differs from everything."""
+    """Where rows begin that differ from the one before in one of ``columns``.
+
+    So a value that is the same over many rows, as of the records of a batch, is looked at once. A null differs from
+    everything.
+    """
     begins = np.zeros(table.num_rows, bool)
     begins[:1] = True
     for name in columns if table.num_rows > 1 else ():
@@ -96,7 +105,9 @@ def runs(table: pa.Table, columns: Sequence[str]) -> np.ndarray:
 
 
 class Top:
-    """Sums by key, of which at least the ``keep`` largest (by the first sum) are told apart at any time.
+    """Sums by key.
+
+    At least the ``keep`` largest (by the first sum) are distinguished at any time.
 
     ``others`` are the sums of those that are not, ``dropped`` how many keys they were: one that comes back is counted
     again.
@@ -111,7 +122,7 @@ class Top:
         self.dropped: int = 0
 
     def add(self, key: Hashable, *values: int) -> None:
-        """Adds to the sums of ``key``."""
+        """Add to the sums of ``key``."""
         mine = self.sums.get(key)
         if mine is None:
             self.sums[key] = list(values)
@@ -154,7 +165,7 @@ class Spans:
         """By key: the time that is covered, and when the last span ends."""
 
     def add(self, key: Hashable, begin: int, end: int) -> None:
-        """Takes a span."""
+        """Take a span."""
         if len(self._of) >= self._most and key not in self._of:
             key = None
         mine = self._of.setdefault(key, [0, begin])
@@ -162,7 +173,7 @@ class Spans:
         mine[1] = max(mine[1], end)
 
     def covered(self, key: Hashable, until: int | None = None) -> int:
-        """The time that is covered, without what lies behind ``until``."""
+        """The time that is covered, up to ``until``."""
         time, end = self._of.get(key, (0, 0))
         return time if until is None else max(0, time - max(0, end - until))
 
@@ -192,19 +203,21 @@ class Latencies:
         self.most: float = 0.0
 
     def add(self, step: int, count: int, most: float = 0.0) -> None:
-        """Takes ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
+        """Take ``count`` latencies of a step; ``most``: the longest of them in milliseconds."""
         self.steps[step] = self.steps.get(step, 0) + count
         self.count += count
         self.most = max(self.most, most)
 
     def merge(self, other: Latencies) -> None:
-        """Takes all that another one has."""
+        """Take all that another one has."""
         for step, count in other.steps.items():
             self.add(step, count)
         self.most = max(self.most, other.most)
 
     def quantile(self, part: float, per_step: int = 1) -> float | None:
-        """The latency in milliseconds that ``part`` of all are not above (nearest rank), to 1 %. None: there is none.
+        """The latency in milliseconds that ``part`` of all are not above (nearest rank), to 1 %.
+
+        None: there is none.
 
         ``per_step``: how many steps were taken for one.
         """
@@ -224,9 +237,9 @@ WAITING: Final = frozenset(("Fetch", "ShareFetch", "JoinGroup", "SyncGroup"))
 _SLOW: Final = 10
 """How many times as long as usual is slow,"""
 _SLOW_MS: Final = 100
-"""if it is so many milliseconds at least,"""
+"""if it is at least this many milliseconds,"""
 _SLOW_RESPONSES: Final = 5
-"""and of so many responses."""
+"""and of this many responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +255,9 @@ class Slow:
 
 def slowest(slots: Mapping[int, Mapping[str, Latencies]], usual: Mapping[str, Latencies]) -> Slow | None:
     """The slot with most slow responses, if most of its responses are slow: for their API, and not on purpose.
-    ``slots`` are the latencies by API, ``usual`` those of the whole time."""
+
+    ``slots`` are the latencies by API, ``usual`` those of the whole time.
+    """
     medians = {api: one.quantile(0.5) or 0.0 for api, one in usual.items()}
     best: Slow | None = None
     for at, apis in slots.items():
@@ -268,8 +283,8 @@ def slowest(slots: Mapping[int, Mapping[str, Latencies]], usual: Mapping[str, La
 class Clock:
     """Buckets of time that all timelines share. They become wider as there are more of them.
 
-    What counts is how many have something in them, so that a packet whose time is damaged does not make all others fall
-    into one bucket. Where the axis of a chart begins and ends is decided in the end (``range``).
+    Only buckets with something in them count. So a packet whose time is damaged does not make all others fall into one
+    bucket. Where the axis of a chart begins and ends is decided in the end (``range``).
     """
 
     def __init__(self, most: int = MOST_BUCKETS) -> None:
@@ -281,7 +296,10 @@ class Clock:
         self.width: int = WIDTHS[0]
 
     def timeline(self, width: int, *, largest: int = 0, keep: int = 64) -> Timeline:
-        """A new timeline with ``width`` sums by key, the last ``largest`` of which are maxima."""
+        """A new timeline with ``width`` sums by key.
+
+        The last ``largest`` sums are maxima.
+        """
         made = Timeline(width, largest, keep)
         self._lines.append(made)
         return made
@@ -351,8 +369,10 @@ class Clock:
                 return order[low : high + 1]
 
     def range(self) -> range:
-        """The buckets from the first to the last time, without what is far from all others. Widens them where these are
-        too many."""
+        """The buckets from the first to the last time, without what is far from all others.
+
+        It widens them where these are too many.
+        """
         while True:
             kept = self._kept()
             if not kept:
@@ -373,8 +393,10 @@ class Clock:
 
 
 class Timeline:
-    """Sums by key and bucket. At most ``keep`` keys are told apart, the largest by their first sum; the others are
-    ``None`` together."""
+    """Sums by key and bucket.
+
+    At most ``keep`` keys are distinguished, the largest by their first sum. The others are ``None`` together.
+    """
 
     def __init__(self, width: int, largest: int, keep: int) -> None:
         self._sums = width - largest
@@ -382,7 +404,7 @@ class Timeline:
         self.of: dict[Any, dict[int, list[int]]] = {}
 
     def add(self, key: Hashable, bucket: int, *values: int) -> None:
-        """Adds to the sums of a bucket."""
+        """Add to the sums of a bucket."""
         line = self.of.get(key)
         if line is None:
             if len(self.of) >= 4 * self._keep:
@@ -406,12 +428,12 @@ class Timeline:
                 self._into(others, bucket, values)
 
     def keys(self) -> list[Any]:
-        """The keys that are told apart, the largest first."""
+        """The distinguished keys, the largest first."""
         order = ((sum(values[0] for values in line.values()), key) for key, line in self.of.items() if key is not None)
         return [key for _, key in sorted(order, key=lambda one: (-one[0], str(one[1])))]
 
     def merge(self, times: int) -> None:
-        """Makes one bucket of each ``times`` of them."""
+        """Make one bucket of each ``times`` of them."""
         for key, line in self.of.items():
             wider: dict[int, list[int]] = {}
             for bucket, values in line.items():

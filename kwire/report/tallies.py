@@ -1,8 +1,8 @@
 """Batches of tables as rules look at them, and tallies: how often something was seen by key, when, and where.
 
-Strategy: there may be a key for each client or partition, so tallies are columns and not objects. What a batch adds is
-a row for each key and step of time; such rows wait until they are many, and rows of one key and step become one then.
-Texts are numbers as soon as a batch is there: several rules group by the same columns.
+Strategy: there may be a key for each client or partition, so tallies are columns and not objects. A batch adds a row
+for each key and step of time. Such rows wait until they are many. Then rows of one key and step become one. Texts are
+numbers as soon as a batch is there: several rules group by the same columns.
 
 Rules kept here:
 
@@ -44,7 +44,10 @@ _STEP: Final = 10_000_000
 _STEPS: Final = 6
 """Times are counted by steps of ten seconds; six of them are a minute, wherever it begins."""
 _MOST_STEPS: Final = 8640
-"""Steps of a key that are told apart, a day: of longer ones the last."""
+"""How many steps of a key are distinguished: a day.
+
+Of more steps the last are kept.
+"""
 _LONG_AGO: Final = -(1 << 62)
 """The step of all others."""
 _WAITING: Final = 1 << 14
@@ -54,9 +57,9 @@ _CLOSE: Final = 1 << 31
 _MOST_NUMBERS: Final = 1 << 62
 """Products of how many values columns have stay below."""
 _MANY: Final = 256
-"""Texts of which it is worth to ask first whether they are all the same."""
+"""From this many texts on it is worth to ask first whether they are all the same."""
 _FEW: Final = 4
-"""Less than one row of so many: only these are looked at."""
+"""If fewer than one row in this many is wanted, only these rows are looked at."""
 
 Array = Any
 Where = tuple[str, int, int | None]
@@ -67,7 +70,10 @@ Where = tuple[str, int, int | None]
 
 
 class Rows:
-    """A batch of a table, and what rules ask of it: which rows, and columns as numbers. Row numbers are arrays."""
+    """A batch of a table, and what rules ask of it: which rows, and columns as numbers.
+
+    Row numbers are arrays.
+    """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -131,8 +137,11 @@ class Rows:
 
     @property
     def times(self) -> Array:
-        """The same to compute with: a row without a time counts at the latest time before it in its batch, or the first
-        behind it; UNDATED where no row of it has a time."""
+        """The same to compute with.
+
+        A row without a time counts at the latest time before it in its batch, or the first after it. UNDATED where no
+        row of it has a time.
+        """
         found = self.stated
         if not self.table[self._clock].null_count:
             return found
@@ -160,8 +169,11 @@ class Rows:
         return _codes(self.table[name])
 
     def numbers(self, columns: Sequence[str | Array], at: Array) -> Array:
-        """A number for each of the rows ``at``, the same where ``columns``, or integers of these rows, have the same
-        values, in the order in which they are seen first."""
+        """A number for each of the rows ``at``.
+
+        It is the same where ``columns``, or integers of these rows, have the same values. Numbers are in the order in
+        which values are seen first.
+        """
         codes = [self.codes(one, at) if isinstance(one, str) else _codes(_column(one))[:2] for one in columns]
         return _together(codes, len(at))
 
@@ -177,9 +189,15 @@ class Rows:
     def totals(
         self, at: Array, keys: Sequence[str | Array], *sums: Array, between: Array | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """Some rows added up by ``keys``, columns or integers of these rows: a tuple of the keys, how many rows there
-        are, each of ``sums``, integers that are added up or floats of which the largest counts, and the first and last
-        of ``between``, times (LATEST and UNDATED where there is none)."""
+        """Some rows added up by ``keys``: columns, or integers of these rows.
+
+        Yields tuples:
+
+        - the keys
+        - how many rows there are
+        - each of ``sums``: integers are added up, of floats the largest counts
+        - the first and last of ``between``, which are times (LATEST and UNDATED where there is none)
+        """
         if not len(at):
             return
         of = self.numbers(keys, at)
@@ -212,7 +230,7 @@ class Rows:
 
 
 class Behind(Rows):
-    """Rows of a batch behind a few of before. What is known of the batch is not looked for again."""
+    """Rows of a batch after a few earlier ones. What is known of the batch is not looked for again."""
 
     def __init__(self, few: Rows, rows: Rows, columns: Sequence[str]) -> None:
         own = rows.table.select(list(columns))
@@ -245,8 +263,11 @@ class Behind(Rows):
 
 
 def rows_of(name: str, batches: Sequence[pa.RecordBatch]) -> Rows:
-    """Batches of a table together. In ``partitions`` a topic whose name is not known has its id; ``connections`` have
-    ``client_id``, the first of theirs."""
+    """Batches of a table together.
+
+    In ``partitions`` a topic whose name is not known has its id; ``connections`` have ``client_id``, the first of
+    theirs.
+    """
     table = pa.Table.from_batches(batches)
     if len(batches) > 1:
         table = table.unify_dictionaries().combine_chunks()
@@ -293,8 +314,10 @@ _Codes = tuple[Array, int, pa.Array | None]
 
 
 def _codes(values: pa.ChunkedArray) -> _Codes:
-    """A number for each value, the same for those that are the same; how many numbers there may be; and which values,
-    unless these lie close together."""
+    """A number for each value, the same for those that are the same.
+
+    Also: how many numbers there may be, and which values, unless these lie close together.
+    """
     if pa.types.is_integer(values.type):
         # What lies close together needs no dictionary.
         ends = pc.min_max(values).as_py()
@@ -365,7 +388,7 @@ class Tally:
     steps: dict[int, int] = field(default_factory=dict)
 
     def join(self, other: Tally) -> None:
-        """Takes what another one has."""
+        """Take what another one has."""
         self.count += other.count
         self.amount += other.amount
         if other.first is not None and other.last is not None:
@@ -424,7 +447,10 @@ def _joined(pieces: Sequence[_Piece]) -> _Piece:
 
 
 class Tallies:
-    """Tallies by ``keys``, columns of the tables that are added. ``largest``: an amount is the largest and no sum."""
+    """Tallies by ``keys``, columns of the tables that are added.
+
+    ``largest``: an amount is the largest and no sum.
+    """
 
     def __init__(self, *keys: str, largest: bool = False) -> None:
         self._keys = keys
@@ -442,8 +468,11 @@ class Tallies:
     def add(
         self, rows: Rows, at: Array, *, count: Array | None = None, amount: Array | None = None, each: bool = False
     ) -> None:
-        """Takes the rows ``at`` (ascending) of a batch: one of each, or as many as ``count`` says for each of them, and
-        their ``amount``. ``each``: several of a key and step are evidence, and not only the first."""
+        """Take the rows ``at`` (ascending) of a batch.
+
+        Each counts once, or as many times as ``count`` says, with its ``amount``. ``each``: several of a key and step
+        are evidence, and not only the first.
+        """
         if not len(at):
             return
         times = rows.times[at]
@@ -498,7 +527,7 @@ class Tallies:
         return np.array(known, np.int32)[of]
 
     def _settle(self) -> None:
-        """Makes one row of all that have the same key and step, but for those that are evidence."""
+        """Make one row of all that have the same key and step, but for those that are evidence."""
         if not self._waiting:
             return
         whole = _joined(self._pieces)
@@ -602,7 +631,10 @@ def among(keys: pa.Table, others: pa.Table) -> Array:
 
 
 def _first_of(times: Array) -> Array:
-    """Times of which the smallest is the first: those that are not known are larger than all."""
+    """Times to find the first, which is the smallest.
+
+    Unknown times are larger than all.
+    """
     return np.where(times == UNDATED, LATEST, times)
 
 

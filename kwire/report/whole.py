@@ -1,12 +1,12 @@
 """The report of captures as a page: what ``kwire report`` writes of an ``Overview``.
 
-Strategy: tables are HTML, so that the page is whole without a script; its script sorts and filters them and draws the
-charts from JSON that stands in the page. The same JSON has the figures that a later report is held against.
+Strategy: tables are HTML, so that the page is whole without a script. Its script sorts and filters them, and draws the
+charts from JSON that stands in the page. The same JSON has the figures that a later report is compared with.
 
 Rules kept here:
 
-- A table has at most ``MOST_ROWS`` rows and says how many more there are, a chart at most ``MOST_LINES`` lines: the
-  size of a page does not grow with the traffic.
+- A table has at most ``MOST_ROWS`` rows and says how many more there are. A chart has at most ``MOST_LINES`` lines. So
+  the size of a page does not grow with the traffic.
 - Nothing of a capture is written but through ``pages``.
 """
 
@@ -629,7 +629,7 @@ def _rows_of(batch: Any) -> list[Row]:
 
 
 def figures(over: Overview) -> dict[str, Any]:
-    """What a later report is held against (``kwire.report.changes``)."""
+    """What a later report is compared with (``kwire.report.changes``)."""
     return _figures(_Page(over))
 
 

@@ -1,7 +1,7 @@
 """Schemas: every message that kwire knows, as ``kwire.schema.model`` objects.
 
-The functions here ask one process-wide catalog: the built-in schema files, parsed file by file when first needed, and
-the folders that ``load_folder`` added. The format is described in ``schemas/README.md``.
+The functions here ask one catalog of the process. It has the built-in schema files, parsed file by file when first
+needed, and the folders that ``load_folder`` added. The format is described in ``schemas/README.md``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def kept() -> dict[Any, Any]:
 
 
 def load_folder(path: str | Path) -> list[Message]:
-    """Loads every ``*.kwire`` file below ``path`` beside the built-in schemas and returns its messages.
+    """Load every ``*.kwire`` file below ``path`` in addition to the built-in schemas, and return its messages.
 
     A message or API key that the built-in schemas have as well is replaced. Load folders before the first message
     of theirs is decoded: codecs that were compiled already stay as they are. Raises ``SchemaError``; then nothing was

@@ -1,14 +1,22 @@
 """Consistency of one parsed message: what no single line can show.
 
-Rules kept here: every range lies inside the message's versions, every struct is defined and reachable and contains
-itself nowhere, names and tags are unique, tags are given only where the version is flexible (KIP-482), a null default
-stands only where null is allowed, an integer default fits its type. A field that no version has is a mistake too.
+Rules kept here:
+
+- Every range lies inside the message's versions.
+- Every struct is defined and reachable, and contains itself nowhere.
+- Names and tags are unique. Tags are given only where the version is flexible (KIP-482).
+- A null default stands only where null is allowed. An integer default fits its type.
+- A field that no version has is a mistake too.
 
 What a schema names becomes Python: classes, attributes, and source that is executed (``kwire.codec``). So names, tags
-and defaults have rules here as well, and only what keeps them can come into generated source: a field is called
-``[a-z][a-z0-9_]*``, a message or struct ``[A-Z][A-Za-z0-9]*``, neither what Python or kwire's own classes use; a number
-is of its type's exact class and range, text is printable. The classes' generator asks ``check_generated`` once more, so
-a model that was made by hand cannot bring anything else either.
+and defaults have rules here as well. Only what keeps them can come into generated source:
+
+- A field is called ``[a-z][a-z0-9_]*``, a message or struct ``[A-Z][A-Za-z0-9]*``. Neither is a name that Python or
+  kwire's own classes use.
+- A number is of its type's exact class and range. Text is printable.
+
+The classes' generator asks ``check_generated`` once more, so a model that was made by hand cannot bring anything else
+either.
 
 Each failure is a ``SchemaError`` at the line of the field or struct that is wrong.
 """
@@ -55,7 +63,7 @@ RESERVED: Final = frozenset({"unknown_tagged_fields", "self", "to_dict", "from_d
 RESERVED_CLASSES: Final = frozenset(
     {"FIELDS", "STRUCTS", "SCHEMA"} | {"ClassVar", "Message", "Sequence", "UUID", "WireMessage", "WireStruct"}
 )
-"""What message classes hold beside their structs, and what the type stub imports."""
+"""What message classes hold in addition to their structs, and what the type stub imports."""
 
 SECRET_TYPES: Final[dict[str, tuple[str, ...]]] = {
     "always": ("string", "bytes", "records"),
@@ -70,13 +78,18 @@ LONGEST_NAME: Final = 100
 LONGEST_TEXT: Final = 1_000
 """Characters of a default that is a string."""
 MOST_FIELDS: Final = 1_000
-"""Fields of a message, those of a struct counted wherever the struct is used. Kafka's largest message has 100.
+"""Fields of a message, those of a struct counted wherever the struct is used.
 
-Layouts and generated source hold a struct's fields once for each use: structs that use each other twice would double
+Kafka's largest message has 100.
+
+Layouts and generated source hold a struct's fields once for each use. Structs that use each other twice would double
 them with every level.
 """
 MOST_LEVELS: Final = 8
-"""Structs inside of each other. Kafka's deepest message has 5. Python nests no more than 20 loops, two a level."""
+"""Structs inside of each other.
+
+Kafka's deepest message has 5. Python nests no more than 20 loops, two a level.
+"""
 MOST_TAG: Final = 2**31 - 1
 
 _FIELD: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -110,13 +123,13 @@ def struct_ref(one: Field) -> StructRef | None:
 
 
 def check(message: Message) -> None:
-    """Raises ``SchemaError`` for the first inconsistency of ``message``."""
+    """Raise ``SchemaError`` for the first inconsistency of ``message``."""
     check_generated(message)
     _Checks(message).run()
 
 
 def check_generated(message: Message) -> None:
-    """Raises ``SchemaError`` for a name, type, tag or default that generated source must not hold."""
+    """Raise ``SchemaError`` for a name, type, tag or default that generated source must not hold."""
     _class_name(message, "message", message.name, message.line)
     _fields_generated(message, message.fields)
     for name, struct in message.structs.items():
@@ -168,8 +181,11 @@ def _fields_generated(message: Message, fields: tuple[Field, ...]) -> None:
 
 
 def _is_default(one: Field) -> bool:
-    """Whether a default that is not null is a plain value of the field's type: no subclass, which could show itself as
-    something else, no number without a literal, no text that a terminal would obey."""
+    """Whether a default that is not null is a plain value of the field's type.
+
+    It must be no subclass, which could show itself as something else. A number must have a literal, and text must hold
+    nothing that a terminal would obey.
+    """
     default = one.default
     if not isinstance(one.type, Primitive):
         return type(default) is tuple and not default

@@ -1,11 +1,11 @@
 """Which configuration entries of Kafka hold a secret.
 
 An entry is secret where anything says so: the broker that describes it (``is_sensitive``, type ``PASSWORD``), its name,
-or its value. Names are Kafka's own of the type ``PASSWORD``, with whatever may stand before them
-(``listener.name.internal.ssl.key.password``), and those that look like one: brokers have entries of plugins (storage,
-authorizers, reporters) that nobody here can know, and a value that was shown cannot be taken back. Names that only
-speak of a secret (``delegation.token.expiry.time.ms``) end in what they are instead. A broker's loggers are entries
-too: their names are those of classes, their values levels.
+or its value. Secret are Kafka's own names of the type ``PASSWORD``, with any prefix
+(``listener.name.internal.ssl.key.password``). So are names that look like one. Brokers have entries of plugins
+(storage, authorizers, reporters) that nobody here can know. And a value that was shown cannot be taken back. Names that
+only speak of a secret (``delegation.token.expiry.time.ms``) end in what they are instead. A broker's loggers are
+entries too: their names are those of classes, their values levels.
 
 Imports nothing of kwire.
 
@@ -73,8 +73,16 @@ _VALUE: Final = (
     r"|(?:^\s*|authorization[\"']?\s*[=:][\s\"']*)(?:bearer|basic|negotiate)\s+[\w+/=.~-]{8,}"
     r"|(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])|(?<!\w)(?:gh[pousr]|github_pat|glpat|xox[abpr])[_-]\w{16,})"
 )
-"""A login module with its options, a private key, a URL with a password (Oracle's has its own form), a signed token,
-options with a password, an ``Authorization`` header, keys of clouds and code hosts that are told by how they begin."""
+"""Values that are secret by their form.
+
+- a login module with its options
+- a private key
+- a URL with a password (Oracle's has its own form)
+- a signed token
+- options with a password
+- an ``Authorization`` header
+- keys of clouds and code hosts, which are known by how they begin
+"""
 
 
 LONGEST_NAME: Final = 512
@@ -91,8 +99,8 @@ def is_secret(
 ) -> bool:
     """Whether the ``value`` of the entry ``name`` is not to be shown.
 
-    ``sensitive`` and ``config_type`` are what a broker says of the entry, ``resource_type`` is what it belongs to; None
-    where that is not known.
+    ``sensitive`` and ``config_type`` are what a broker says of the entry. ``resource_type`` is what it belongs to. They
+    are None where that is not known.
     """
     if sensitive or config_type == PASSWORD:
         return True
@@ -105,8 +113,11 @@ def is_secret(
 
 @functools.lru_cache(maxsize=1 << 10)
 def _names_a_secret(name: str, is_logger: bool) -> bool:
-    """Whether an entry of this name is secret whatever its value: kept, since an entry is asked for again with each of
-    its synonyms, which may be thousands of times shorter than its name."""
+    """Whether an entry of this name is secret whatever its value.
+
+    The answer is cached: an entry is asked for again with each of its synonyms. These may be thousands of times shorter
+    than its name.
+    """
     small = name.strip().lower()
     if _compiled(_KNOWN).fullmatch(small):
         return True

@@ -1,8 +1,13 @@
 """``model.Message`` objects -> canonical schema text; the inverse of ``parser``.
 
-One canonical form: two spaces per level, types in one column and version ranges in another for each message, the
-fields of a struct below its first use. ``parse(to_text(messages)) == messages`` holds for every message that ``check``
-accepts and whose comments are single lines; the schema files of the project are kept in this form by a test.
+There is one canonical form:
+
+- two spaces per level
+- types in one column and version ranges in another for each message
+- the fields of a struct below its first use
+
+``parse(to_text(messages)) == messages`` holds for every message that ``check`` accepts and whose comments are single
+lines. A test keeps the schema files of the project in this form.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """Kafka's own message definitions (JSON with ``//`` comments) -> ``model.Message``, and what differs from ours.
 
-Apache Kafka generates its protocol classes from one JSON file per message, and its jars carry these files: requests,
-responses and headers in ``kafka-clients`` (``common/message/``), embedded schemas in the coordinator,
-``kafka-metadata``, ``kafka-raft`` and ``kafka-storage`` jars. So each release can be held against the schema files
+Apache Kafka generates its protocol classes from one JSON file per message, and its jars carry these files. Requests,
+responses and headers are in ``kafka-clients`` (``common/message/``). Embedded schemas are in the coordinator,
+``kafka-metadata``, ``kafka-raft`` and ``kafka-storage`` jars. So each release can be compared with the schema files
 mechanically.
 
-Strategy: a definition becomes an ordinary ``Message``; two messages are compared version by version through their
-layouts, because definitions may say the same thing in different ways (a range that is cut by the range of the struct
-around it). Versions that Kafka's definition no longer has are no difference: kwire keeps what Kafka has dropped.
+Strategy: a definition becomes an ordinary ``Message``. Two messages are compared version by version through their
+layouts, because definitions may say the same thing in different ways. For example, a range may be cut by the range of
+the struct around it. Versions that Kafka's definition no longer has are no difference: kwire keeps what Kafka has
+dropped.
 
-Rules kept here: a definition that cannot be understood is a ``SchemaError`` that names the file; an unknown key of a
-definition is one too, because ignoring it could change the wire format silently. A definition is read in time that is
-linear in its length, within limits that have names (``LONGEST_DEFINITION``, ``MOST_BRACKETS``, those of ``checks``),
-and what it becomes can be written as schema text that reads the same.
+Rules kept here:
+
+- A definition that cannot be understood is a ``SchemaError`` that names the file. An unknown key of a definition is one
+  too, because ignoring it could change the wire format silently.
+- A definition is read in time that is linear in its length, within limits that have names (``LONGEST_DEFINITION``,
+  ``MOST_BRACKETS``, those of ``checks``). What it becomes can be written as schema text that reads the same.
 """
 
 from __future__ import annotations
@@ -110,7 +113,7 @@ _FIELD_KEYS: Final = frozenset(
         "zeroCopy",
     }
 )
-# What does not end is taken to the end of the text, so that it is not looked at again from each of its characters.
+# What does not end is taken to the end of the text. So it is not looked at again from each of its characters.
 _PART: Final = re.compile(r'("(?:[^"\\]|\\.)*+"?)|([\[{])|([\]}])|//[^\n]*|/\*.*?(?:\*/|(\Z))', re.DOTALL)
 _RANGE: Final = re.compile(r"([0-9]{1,5})(?:(\+)|-([0-9]{1,5}))?")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
@@ -317,7 +320,7 @@ class _Definition:
         return self.range(one.get("versions", one.get("taggedVersions")), f"versions of {one.get('name')}")
 
     def gather(self, fields: list[Any], path: str, depth: int) -> None:
-        """Notes the fields of each struct that is defined where it is used, and checks all names."""
+        """Note the fields of each struct that is defined where it is used, and check all names."""
         for index, one in enumerate(fields):
             here = f"{path}.fields[{index}]"
             self.known(one, _FIELD_KEYS, "a field")
@@ -333,7 +336,7 @@ class _Definition:
                 self.gather(body, here, depth + 1)
 
     def collect(self, fields: list[Any], within: Versions, inside: tuple[str, ...]) -> None:
-        """Notes the versions in which anything refers to a struct."""
+        """Note the versions in which anything refers to a struct."""
         for one in fields:
             self.count += 1
             if self.count > MOST_FIELDS:

@@ -1,9 +1,9 @@
 """API keys by name, as Kafka's own ``ApiKeys`` spells them: the int16 that every request begins with.
 
-The schemas say which APIs there are; this list gives those keys names for code that treats an API specially, and a test
-holds the two together. A key that is not here is still a key: a folder that the user loads may add some, and whoever
-asks which APIs are known asks ``kwire.schema.api_keys``. Imports nothing of kwire, so that kernels can use it: numba
-takes a member for its number.
+The schemas say which APIs there are. This list gives those keys names for code that treats an API specially. A test
+compares the two. A key that is not here is still a key: a folder that the user loads may add some.
+``kwire.schema.api_keys`` says which APIs are known. Imports nothing of kwire, so that kernels can use it: numba takes a
+member for its number.
 
 Source: Kafka protocol guide, "API Keys".
 """

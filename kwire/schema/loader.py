@@ -1,11 +1,12 @@
 """Where the schema files are, and which of them to parse for a name or an API key.
 
-The built-in files are the ``schemas`` folder beside the package (a checkout, an editable install) or ``kwire/_schemas``
-(a wheel, a zip on ``PYTHONPATH``). The first wins: an editable install may leave an old copy of the second behind.
+The built-in files are in one of two places. These are the ``schemas`` folder beside the package (a checkout, an
+editable install), and ``kwire/_schemas`` (a wheel, a zip on ``PYTHONPATH``). The first wins: an editable install may
+leave an old copy of the second.
 
-Strategy: parse as little as possible. A request or response is found by its key, which file names start with; any other
-message by an index of the head lines of all files, made once by one regular expression over each text. Files are
-parsed whole, when the first of their messages is asked for.
+Strategy: parse as little as possible. A request or response is found by its key, which file names start with. Any other
+message is found by an index of the head lines of all files. One regular expression over each text makes it once. Files
+are parsed whole, when the first of their messages is asked for.
 
 Rules kept here: a message has one definition. A folder that the user loads may add messages and may replace built-in
 ones; the folder loaded last wins. Replacing is by message name, so a folder that redefines ``FetchRequest`` leaves
@@ -131,7 +132,7 @@ class Catalog:
     # -- loading
 
     def load_folder(self, path: str | Path) -> list[Message]:
-        """Parses every ``*.kwire`` file below ``path`` and adds its messages; nothing is added when one is wrong.
+        """Parse every ``*.kwire`` file below ``path`` and add its messages; nothing is added when one is wrong.
 
         Raises ``SchemaError``, also when the folder or a message in it does not exist or exists twice.
         """

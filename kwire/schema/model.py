@@ -1,16 +1,16 @@
 """What a schema says, as plain immutable objects, and what it says of one version.
 
-The parser (``kwire.schema.parser``) makes a ``Message`` from text; ``layout(message, version)`` resolves it for one
+The parser (``kwire.schema.parser``) makes a ``Message`` from text. ``layout(message, version)`` resolves it for one
 version: which fields exist, in wire order, with which encoding. Both codec implementations, the record locator, the
-stubs and the printed grammar are made from layouts, so a question such as "is this length compact here?" is answered in
+stubs and the printed grammar are made from layouts. So a question such as "is this length compact here?" is answered in
 one place.
 
 Rules kept here:
 
-- A ``Message`` holds everything that every version needs; a ``StructLayout`` holds nothing about other versions but
-  ``absent``: the fields that this version does not have, which decoding fills with defaults and encoding checks.
-- ``min_size`` is the least number of bytes that a valid encoding takes. Both codecs use it to reject counts that
-  the remaining bytes cannot hold before anything is allocated, so that they reject the same inputs.
+- A ``Message`` holds everything that every version needs. A ``StructLayout`` holds nothing about other versions but
+  ``absent``: the fields that this version does not have. Decoding fills them with defaults, and encoding checks them.
+- ``min_size`` is the least number of bytes that a valid encoding takes. Both codecs use it to reject counts that the
+  remaining bytes cannot hold, before anything is allocated. So they reject the same inputs.
 - Names are Kafka's, in snake_case. Type names are those of the schema files.
 
 Layouts follow Kafka's message definitions: KIP-482 (flexible versions, tagged fields), KIP-893 (nullable structs).
@@ -69,11 +69,17 @@ PRIMITIVES: Final = frozenset({*FIXED_SIZES, "string", "bytes", "records"})
 Kind = Literal["request", "response", "header", "data"]
 
 Secret = Literal["", "always", "config", "frame", "topic"]
-"""Whether what a field holds is not to be shown: passwords, tokens, keys. Decoding and encoding do not ask.
+"""Whether what a field holds is not to be shown: passwords, tokens, keys.
 
-``always``; ``config``: the value of a configuration entry, by what the fields beside it say of the entry
-(``kwire.schema.configs``); ``frame``: a request or response with its header, in which there may be secrets;
-``topic``: a record set, of a topic whose records hold secrets.
+Decoding and encoding do not ask.
+
+Which kind of secret a field is:
+
+- ``always``
+- ``config``: the value of a configuration entry, by what the fields beside it say of the entry
+  (``kwire.schema.configs``)
+- ``frame``: a request or response with its header, in which there may be secrets
+- ``topic``: a record set, of a topic whose records hold secrets
 """
 
 
@@ -132,16 +138,19 @@ class Array:
 
 Type = Primitive | StructRef | Array
 Default = None | bool | int | float | str | bytes
-"""Scalar default as written. Struct defaults are ``None`` or all-defaults; array defaults are ``None`` or empty."""
+"""Scalar default as written.
+
+Struct defaults are ``None`` or all-defaults; array defaults are ``None`` or empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One line of a schema.
 
-    ``default`` is resolved: a field without ``= x`` has the zero of its type (0, False, "", b"", an empty list shown
-    as ``()``, the zero uuid as 16 zero bytes; a struct field that is not null by default has ``()`` as well and
-    means a struct of defaults). ``null`` is ``None``.
+    ``default`` is resolved: a field without ``= x`` has the zero of its type. The zeros are 0, False, "", b"", an empty
+    list shown as ``()``, and the zero uuid as 16 zero bytes. A struct field that is not null by default has ``()`` as
+    well and means a struct of defaults. ``null`` is ``None``.
     """
 
     name: str
@@ -205,7 +214,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveLayout:
-    """A primitive as it is encoded in one version. ``compact``: length + 1 as an unsigned varint (KIP-482)."""
+    """A primitive as it is encoded in one version.
+
+    ``compact``: length + 1 as an unsigned varint (KIP-482).
+    """
 
     name: str
     compact: bool
@@ -289,7 +301,7 @@ class ByIdentity:
 def layout(message: Message, version: int) -> StructLayout:
     """The layout of ``message`` in ``version``.
 
-    Raises ``ValueError`` for a version that the message does not have: callers check ``message.versions`` first and
+    Raises ``ValueError`` for a version that the message does not have. Callers check ``message.versions`` first and
     report it in their own words.
     """
     if version not in message.versions:

@@ -1,16 +1,16 @@
 """Text of the schema format -> ``model.Message`` objects.
 
-The format (``schemas/README.md`` has the grammar) is read line by line: a line is a message head, a field, a comment or
-blank, and the indentation says which struct a field belongs to. One regular expression cuts a line into tokens; there
-is no look-ahead beyond one token.
+The format is read line by line; ``schemas/README.md`` has the grammar. A line is a message head, a field, a comment or
+blank. The indentation says which struct a field belongs to. One regular expression cuts a line into tokens; there is no
+look-ahead beyond one token.
 
 Rules kept here:
 
 - Every mistake is a ``SchemaError`` with file and line. Nothing is guessed: an unknown word, a tab, a third space of
   indentation, an attribute given twice are errors.
 - A field without a version range exists in every version (``0+``); ``T?`` is nullable wherever the field exists.
-- Text is printable: no control character comes into a message, nor from there to a terminal. Numbers have so many
-  digits as they can need. Lines have at most ``LONGEST_LINE`` characters.
+- Text is printable: no control character comes into a message, nor from there to a terminal. Numbers have no more
+  digits than they can need. Lines have at most ``LONGEST_LINE`` characters.
 - Defaults are resolved here, so that nobody else has to know the zero of a type.
 - What a line cannot know by itself (is the struct defined, does the tag clash) is left to ``checks``.
 """
@@ -52,7 +52,7 @@ KINDS: Final[dict[str, tuple[Kind, str]]] = {
 """First word of a head line -> kind and the suffix that Kafka's class name has."""
 
 SECRETS: Final[dict[str, Secret]] = {"config": "config", "frame": "frame", "topic": "topic"}
-"""What may stand behind ``secret``."""
+"""What may follow ``secret``."""
 
 LONGEST_LINE: Final = 10_000
 """Characters of a line of schema text."""
@@ -69,7 +69,7 @@ _NOTE: Final = re.compile(r"v(\d{1,5})\s+(\S.*)$")
 
 
 def parse(text: str, file: str = "<schema>") -> list[Message]:
-    """Parses the messages of one schema text and checks each of them.
+    """Parse the messages of one schema text and check each of them.
 
     ``file`` is only a name for error messages and ``Message.file``. Raises ``SchemaError``.
     """

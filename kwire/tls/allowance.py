@@ -1,10 +1,17 @@
-"""How much work the TLS connections of one capture may ask for beside reading each record once: ``Allowance``.
+"""How much work the TLS connections of a capture may ask for, in addition to reading each record once.
 
-A few bytes can ask for much: a hole says that thousands of records may be missing, each of which has another sequence
-number to try; a hello asks for keys; a KeyUpdate asks for the next one. So all of it is paid for in bytes, which the
-connections earn as they are read. One budget holds for the capture: what one connection leaves over, others may need.
+The class is ``Allowance``.
 
-The unit is a byte of ciphertext. Prices follow what the work costs beside the promise of 2 us a byte.
+A few bytes can ask for much:
+
+- A hole says that thousands of records may be missing. Each has another sequence number to try.
+- A hello asks for keys.
+- A KeyUpdate asks for the next one.
+
+So all of it is paid for in bytes, which the connections earn as they are read. One budget holds for the capture: what
+one connection leaves over, others may need.
+
+The unit is a byte of ciphertext. Prices follow what the work costs in addition to the promise of 2 us a byte.
 """
 
 from __future__ import annotations
@@ -16,7 +23,10 @@ from kwire.tls.suites import Suite
 __all__ = ["GRANT", "Allowance"]
 
 GRANT: Final = 1 << 16
-"""What there is to begin with: a hole near the beginning of a capture may need thousands of attempts."""
+"""The allowance at the beginning.
+
+A hole near the beginning of a capture may need thousands of attempts.
+"""
 GENERATION: Final = 8
 """Deriving the secret after a KeyUpdate from the one before."""
 
@@ -41,7 +51,7 @@ class Allowance:
         self._left = GRANT
 
     def earn(self, count: int) -> None:
-        """Says that so many bytes of ciphertext were read."""
+        """Note that this many bytes of ciphertext were read."""
         self._left += count
 
     def spend(self, price: int) -> bool:
@@ -52,9 +62,9 @@ class Allowance:
         return True
 
     def attempt(self, suite: Suite, size: int) -> bool:
-        """Pays for an attempt to open a record of ``size`` bytes."""
+        """Pay for an attempt to open a record of ``size`` bytes."""
         return self.spend((_ATTEMPT_CBC if suite.cipher == "CBC" else _ATTEMPT) + size // _OPENED_FOR_ONE)
 
     def keys(self, count: int, hashed: int = 0) -> bool:
-        """Pays for so many keys, and for bytes that are hashed for them."""
+        """Pay for a number of keys, and for bytes that are hashed for them."""
         return self.spend(_KEY * count + hashed // _HASHED_FOR_ONE)

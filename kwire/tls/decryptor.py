@@ -1,16 +1,16 @@
 """One captured TLS connection, from the bytes of both directions to what was said in them: ``Decryptor``.
 
 Strategy: each direction is a way of its own, which is read record by record as far as it can be. A way stands still
-where it needs to know what the other one says (the server's hello); what is held meanwhile is bounded. Handshake
-messages are read, encrypted or not, for what keys depend on. No certificate is looked at: who has the keys decides
+where it needs something that the other one says (the server's hello). What is held meanwhile is bounded. Handshake
+messages are read, encrypted or not, for what keys depend on. No certificate is looked at. Whoever has the keys decides
 what the bytes say, and every record proves by its tag that they fit.
 
 Rules kept here:
 
 - Nothing is guessed: a plaintext is one whose tag (or MAC) fits. Where packets are missing, sequence numbers are tried
-  until a record fits; where it is not certain which key seals a record (early data, a handshake that the key log has
-  no secret for, a KeyUpdate that is missing), later keys are tried. How many attempts there are, and keys, is bounded
-  by what was read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
+  until a record fits. Sometimes it is not certain which key seals a record: with early data, without a secret in the
+  key log, after a missing KeyUpdate. Then later keys are tried. The number of attempts, and of keys, is bounded. The
+  bounds are the bytes read of the connection (``ATTEMPTS``) and of the capture (``kwire.tls.allowance``).
 - Any bytes give plaintext or a ``Verdict``, never an exception.
 - Memory: one unfinished record of each direction, and ``HELD`` bytes while a way stands still.
 - Secrets are in no ``repr``, in no sentence, and not in ``state``: who goes on needs the key log as well.
@@ -37,15 +37,15 @@ from kwire.tls.ways import MOST_GENERATIONS, NOTHING, Way
 __all__ = ["Decryptor", "Plain"]
 
 HELD: Final = 256 << 10
-"""Bytes of one direction that are held while the other one has to be seen first."""
+"""Bytes of one direction that are held while the other one must be seen first."""
 LARGEST_RECORD: Final = (1 << 14) + 2048
-"""Bytes behind a record's header (RFC 5246, 6.2.3); TLS 1.3 has less."""
+"""Bytes after a record's header (RFC 5246, 6.2.3); TLS 1.3 has less."""
 LARGEST_MESSAGE: Final = 256 << 10
 """Bytes of a handshake message that is read; what is longer is passed over."""
 PASSED: Final = 256 << 10
 """Bytes of records that may be passed over for want of their secret, until there is one that a key opens."""
 ATTEMPTS: Final = 1 << 14
-"""How many records of a connection may be tried in vain, if the capture's allowance has so many."""
+"""How many records of a connection may be tried without success, if the capture's allowance permits it."""
 ATTEMPTS_EACH: Final = 2
 """How many more may be for each one that is opened."""
 SMALLEST_RECORD: Final = 5 + 8 + 1
@@ -72,16 +72,16 @@ _MESSAGE_TYPES: Final = frozenset({0, 1, 2, 4, 5, 8, 11, 12, 13, 14, 15, 16, 20,
 _UNPAID: Final = "as much was tried in this capture as its bytes allow"
 
 _MAY_BEGIN: Final = re.compile(rb"[\x14-\x17]\x03[\x01-\x04]")
-"""The beginning of a record, looked for behind a hole."""
+"""The beginning of a record, to be found after a hole."""
 
 
 @dataclass(slots=True)
 class Plain:
     """Application data of one direction, record by record.
 
-    ``side`` is that of ``feed``. Record ``k`` has ``lengths[k]`` bytes of ``data``, in which they follow each other;
-    it was there when the stream was there up to position ``ends[k]``. ``lost``: so many bytes of the stream in front
-    of ``data`` could not be read, because packets are missing or no key opens them.
+    ``side`` is that of ``feed``. Record ``k`` has ``lengths[k]`` bytes of ``data``, in which they follow each other. It
+    was there when the stream was there up to position ``ends[k]``. ``lost``: how many bytes of the stream before
+    ``data`` could not be read, because packets are missing or no key opens them.
     """
 
     side: int
@@ -95,8 +95,8 @@ class Decryptor:
     """What was said in one TLS connection.
 
     ``keys`` is asked for the connection's secrets. ``allowance`` is what its capture has left to try. ``feed`` takes
-    the bytes of both directions, in about the order of time (a few hundred kilobytes of disorder are borne), ``finish``
-    says that nothing more will come. Directions are 0 and 1; which one is the client's is found out.
+    the bytes of both directions, in about the order of time. A few hundred kilobytes of disorder are accepted.
+    ``finish`` says that nothing more will come. Directions are 0 and 1; which one is the client's is found out.
 
     ``verdict`` says what became of the connection and ``why`` says it in a sentence. Raises ``MissingExtraError``
     without the extra ``tls``.
@@ -176,16 +176,15 @@ class Decryptor:
         return None
 
     def position(self, side: int) -> int:
-        """Up to where a direction has been dealt with; what follows is held here."""
+        """Up to where a direction has been processed; what follows is held here."""
         return self._ways[side].pos
 
     # -- bytes in, plaintext out
 
     def feed(self, side: int, data: bytes | bytearray | memoryview, position: int) -> list[Plain]:
-        """Takes the next bytes of a direction, which stand at ``position`` in its stream; gives what can be read now.
+        """Take the next bytes of a direction, which stand at ``position`` in its stream; give what can be read now.
 
-        A position behind that of the byte expected says that those between are missing; bytes from before are passed
-        over.
+        If a position is after that of the expected byte, those between are missing. Bytes from before are passed over.
         """
         if self.has_failed:
             return []
@@ -213,8 +212,10 @@ class Decryptor:
         return out
 
     def end(self, side: int) -> list[Plain]:
-        """Says that nothing more will come of one direction: gives what could not be read at its end. What waits for
-        the other direction waits on."""
+        """Note that nothing more will come of one direction, and give what could not be read at its end.
+
+        Records that wait for the other direction still wait.
+        """
         way = self._ways[side]
         if self.verdict is not Verdict.DECRYPTED or way.passed or (way.opener is None and way.is_open):
             return []
@@ -224,7 +225,7 @@ class Decryptor:
         return [Plain(side, lost)] if lost else []
 
     def finish(self) -> list[Plain]:
-        """Says that nothing more will come: gives what can be read without it, and what could not be."""
+        """Note that nothing more will come, and give what can be read without it and what could not be."""
         out: list[Plain] = []
         if self.has_failed:
             return out
@@ -247,7 +248,7 @@ class Decryptor:
         return out
 
     def _pump(self, out: list[Plain]) -> None:
-        """Reads both ways as far as they go: what one says may let the other go on."""
+        """Read both ways as far as they go: what one says may let the other go on."""
         moved = True
         while moved and not self.has_failed:
             moved = False
@@ -285,7 +286,7 @@ class Decryptor:
             self._fail(verdict, why)
 
     def _hole(self, way: Way, missing: int) -> None:
-        """Bytes are missing behind what is held, which is the beginning of a record or waits for something."""
+        """Bytes are missing after what is held, which is the beginning of a record or waits for something."""
         gone = len(way.held) + missing
         way.pos += gone
         way.lost += gone
@@ -298,8 +299,10 @@ class Decryptor:
     # -- records
 
     def _read(self, side: int, way: Way, out: list[Plain]) -> bool:
-        """Reads records of one way: whether there was anything but application data, so that the other way may go on.
-        What was not read stays in ``held``."""
+        """Read records of one way: whether there was anything but application data, so that the other way may go on.
+
+        What was not read stays in ``held``.
+        """
         data = bytes(way.held)
         view = memoryview(data)
         end = len(data)
@@ -390,7 +393,7 @@ class Decryptor:
         return moved and at > 0
 
     def _run(self, way: Way, data: bytes, view: memoryview, at: int, parts: list[bytes], plain: Plain) -> int:
-        """Reads records of application data, one after the other, as most of them are: up to where it is otherwise."""
+        """Read records of application data, one after the other, as most of them are: up to where it is otherwise."""
         assert way.opener is not None
         opening, number, base, end = way.opener.open, way.number, way.pos, len(data)
         lengths, ends, is_tls13 = plain.lengths, plain.ends, self._agreed.is_tls13
@@ -426,7 +429,7 @@ class Decryptor:
             self._end(way, Verdict.NOT_TLS, f"no TLS record begins at byte {position}, where one is due")
 
     def _in_clear(self, way: Way, kind: int, body: memoryview) -> bool:
-        """A record that is not sealed, or whose key has to be made first: whether it has been dealt with."""
+        """A record that is not sealed, or whose key must be made first: whether it has been processed."""
         agreed = self._agreed
         if way.end < 0 and kind != _HANDSHAKE:
             return self._without_hello(way)
@@ -468,7 +471,7 @@ class Decryptor:
     # -- handshake messages
 
     def _messages(self, way: Way, data: bytes, sealed: bool) -> None:
-        """Takes what a record has of handshake messages."""
+        """Take what a record has of handshake messages."""
         if way.blind:
             if not _whole_messages(data):
                 way.unread += len(data)
@@ -537,7 +540,7 @@ class Decryptor:
     # -- keys
 
     def _arm(self, way: Way) -> None:
-        """Gives a way the key that seals its next record, the first one that is sealed; or says why there is none."""
+        """Give a way the key that seals its next record, the first one that is sealed; or say why there is none."""
         agreed = self._agreed
         assert agreed.hello is not None
         if not agreed.is_tls13:
@@ -564,14 +567,16 @@ class Decryptor:
             self._end(way, Verdict.NO_KEY)
 
     def _may_be_named(self, way: Way) -> bool:
-        """Whether the client is still to say by which name a key log has the secret: its part of the handshake was
-        captured behind the server's."""
+        """Whether the client must still say by which name a key log has the secret.
+
+        Then its part of the handshake was captured after the server's.
+        """
         if way.end != 1 or self._agreed.is_tls13 or self._agreed.premaster_name:
             return False
         return any(one.is_open and one.opener is None and not one.changed for one in self._ways if one.end == 0)
 
     def _next_key(self, way: Way, phase: Phase, generation: int) -> None:
-        """Takes the key of TLS 1.3 that seals what follows."""
+        """Take the key of TLS 1.3 that seals what follows."""
         opener = self._agreed.opener(way.end, phase, generation)
         way.phase, way.generation, way.number = phase, generation, 0
         way.opener = opener or NOTHING
@@ -579,8 +584,10 @@ class Decryptor:
             self._end(way, Verdict.NO_KEY)
 
     def _with_another_key(self, way: Way, head: bytes, body: memoryview) -> bytes | None:
-        """The plaintext of a record that the present key does not open; None where there is no way on, or where the
-        record may be passed over."""
+        """The plaintext of a record that the present key does not open.
+
+        None where there is no way on, or where the record may be passed over.
+        """
         opened = self._try_others(way, head, body)
         if opened is not None:
             return opened
@@ -650,7 +657,7 @@ class Decryptor:
         return None
 
     def _is_certain(self, way: Way) -> None:
-        """A record was opened, behind some that could not be."""
+        """A record was opened, after some that could not be."""
         way.unread = 0
         if way.end == 1 or self._agreed.early is False:
             # What was passed over was the handshake, or early data that the server did not take.
@@ -658,8 +665,10 @@ class Decryptor:
         way.passed = 0
 
     def _search(self, way: Way, data: bytes, view: memoryview, at: int) -> int:
-        """Behind a hole: the position of a record from which on the way can be read, ``searching`` being over; or how
-        far there is none."""
+        """After a hole: the position of a record from which the way can be read again.
+
+        ``searching`` is over then. If there is none: how far there is none.
+        """
         begun = at
         while True:
             found = _MAY_BEGIN.search(data, at)
@@ -712,8 +721,10 @@ class Decryptor:
 
     @classmethod
     def restored(cls, state: Any, keys: KeyLog, allowance: Allowance | None = None) -> Decryptor:
-        """Goes on where the decryptor was that gave ``state``. Raises ``CaptureError`` for what is no state, and
-        ``MissingExtraError``."""
+        """Go on where the decryptor was that gave ``state``.
+
+        Raises ``CaptureError`` for what is no state, and ``MissingExtraError``.
+        """
         made = cls(keys, allowance)
         try:
             made._restore(state)
@@ -722,7 +733,7 @@ class Decryptor:
         return made
 
     def _restore(self, state: Any) -> None:
-        """Raises whatever a state that is none leads to."""
+        """Raise whatever a state that is none leads to."""
         agreed = self._agreed
         self.verdict, self._why = Verdict[state["verdict"]], stored.text(state["why"])
         self._final = stored.truth(state["final"])
@@ -735,7 +746,7 @@ class Decryptor:
                 self._open_again(way)
 
     def _open_again(self, way: Way) -> None:
-        """Gives a way the key that it had."""
+        """Give a way the key that it had."""
         agreed = self._agreed
         if way.end < 0 or not (agreed.is_agreed or agreed.count > way.era):
             raise ValueError("a key without a handshake")

@@ -1,7 +1,7 @@
 """What both ends of a TLS connection agreed on, and the keys that follow from it and from a key log: ``Handshake``.
 
-It is told of handshake messages (``client_hello``, ``server_hello``, ``key_exchange``) and asked for what opens
-records. Nothing of a handshake is verified: a key that is wrong opens nothing. Each key that is derived is paid for
+It gets handshake messages (``client_hello``, ``server_hello``, ``key_exchange``), and gives what opens records. Nothing
+of a handshake is verified: a key that is wrong opens nothing. Each key that is derived is paid for
 (``kwire.tls.allowance``).
 """
 
@@ -41,7 +41,9 @@ _LABELS: Final = (
 
 
 class Handshake:
-    """What is known of a handshake. ``hello`` and ``answer`` are the hellos, ``suite`` the cipher suite of the latter.
+    """What is known of a handshake.
+
+    ``hello`` and ``answer`` are the hellos, ``suite`` the cipher suite of the latter.
 
     ``count`` says how many there were: more than one in TLS 1.2 where keys were agreed on anew. ``early`` says whether
     the server took early data (None: not known yet). Where something is asked of an ``end``, 0 is the client.
@@ -64,7 +66,7 @@ class Handshake:
         self.messages: list[bytes] = [b"", b""]
         """The hellos as they were; without an answer, the suite that ``guess`` found."""
         self._latest: dict[int, tuple[int, bytes]] = {}
-        """Of each end the latest generation that was asked for, and its secret."""
+        """The latest generation of each end that was asked for, and its secret."""
         self._openers: dict[tuple[int, Phase], tuple[int, bytes, int, Opener]] = {}
         """What was derived last for an end and a phase, and what of: suite, secret and generation."""
 
@@ -99,7 +101,7 @@ class Handshake:
         }
 
     def restore(self, state: Any) -> bool:
-        """Takes over what ``state`` gave: whether such a connection can be read.
+        """Take over what ``state`` gave: whether such a connection can be read.
 
         Raises ``DecodeError``, or an ordinary exception, for anything else.
         """
@@ -158,15 +160,19 @@ class Handshake:
             flight += message
 
     def key_exchange(self, body: bytes) -> None:
-        """A ClientKeyExchange, which ``collect`` has had: an encrypted premaster secret behind its length, with
-        RSA."""
+        """A ClientKeyExchange, which ``collect`` has had.
+
+        With RSA, it is an encrypted premaster secret after its length.
+        """
         self.premaster_name = body[2:10].ljust(8, b"\0")
 
     # -- keys
 
     def opener(self, end: int, phase: Phase, generation: int) -> Opener | None:
-        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates; None where there is
-        no secret, or nothing left to derive it with."""
+        """What opens the records of TLS 1.3 of an end in a phase, after ``generation`` KeyUpdates.
+
+        None where there is no secret, or nothing left to derive it with.
+        """
         if self.hello is None or self.suite is None:
             return None
         secret = self._keys.secret(_LABELS[end][phase], self.hello.random)
@@ -222,8 +228,10 @@ class Handshake:
         return paid
 
     def guess(self, head: bytes, body: bytes) -> bool:
-        """Without a ServerHello: whether a suite of TLS 1.3 is found whose key opens this, the client's first sealed
-        record; the answer is made up accordingly."""
+        """Without a ServerHello: whether a suite of TLS 1.3 has a key that opens the first sealed record.
+
+        The record is the client's. The answer is made up accordingly.
+        """
         if self.hello is None or TLS13 not in self.hello.versions:
             return False
         for number in TLS13_SUITES:
@@ -241,7 +249,7 @@ class Handshake:
         return False
 
     def guessed(self, number: int) -> None:
-        """Takes a suite of TLS 1.3 for the one that a server chose whose hello is not there."""
+        """Take a suite of TLS 1.3 for the one that a server chose whose hello is not there."""
         self.suite = suite(number)
         self.answer = ServerHello(b"", b"", number, TLS13, 0, False, False, False, False)
         self.messages[1] = number.to_bytes(2, "big")

@@ -30,7 +30,10 @@ _LONGEST_NAME: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class ClientHello:
-    """What a client offers. ``versions`` are numbers as on the wire (0x0304: TLS 1.3), ``suites`` cipher suites."""
+    """What a client offers.
+
+    ``versions`` are numbers as on the wire (0x0304: TLS 1.3), ``suites`` cipher suites.
+    """
 
     random: bytes
     session_id: bytes
@@ -99,7 +102,7 @@ def _extensions(fields: _Fields, layout: str) -> Iterator[tuple[int, bytes]]:
 
 
 def client_hello(message: bytes) -> ClientHello:
-    """Reads a ClientHello, without its type and length. Raises ``DecodeError``."""
+    """Read a ClientHello, without its type and length. Raises ``DecodeError``."""
     layout = "ClientHello"
     fields = _Fields(message, layout)
     version = fields.number(2)
@@ -125,7 +128,7 @@ def client_hello(message: bytes) -> ClientHello:
 
 
 def server_hello(message: bytes) -> ServerHello:
-    """Reads a ServerHello, without its type and length. Raises ``DecodeError``."""
+    """Read a ServerHello, without its type and length. Raises ``DecodeError``."""
     layout = "ServerHello"
     fields = _Fields(message, layout)
     version = fields.number(2)

@@ -1,6 +1,6 @@
 """Key logs: the secrets of TLS connections, as the programs that made the connections wrote them down.
 
-The format is that of NSS, which every TLS library writes (``SSLKEYLOGFILE``): a line is a label, what the secret
+The format is that of NSS, which every TLS library writes (``SSLKEYLOGFILE``). A line is a label, what the secret
 belongs to, and the secret, both in hexadecimal. What is understood:
 
     CLIENT_RANDOM <client random> <master secret>            TLS 1.2 and before
@@ -9,8 +9,8 @@ belongs to, and the secret, both in hexadecimal. What is understood:
     RSA Session-ID:<session id> Master-Key:<master secret>   what agents for older JVMs write
     RSA <8 bytes> <premaster secret>                         named by the first bytes of the encrypted premaster secret
 
-Other labels (``EXPORTER_SECRET``) are passed over. Lines that are none of these are counted as damaged and passed
-over: a key log has several writers, and its last line may be half a line.
+Other labels (``EXPORTER_SECRET``) are passed over. Other lines are counted as damaged and passed over. A key log has
+several writers, and its last line may be half a line.
 
 Rules kept here:
 
@@ -32,7 +32,10 @@ from kwire.opening import open_file
 __all__ = ["MOST_SECRETS", "KeyLog"]
 
 MOST_SECRETS: Final = 1 << 20
-"""Secrets of one key log: what comes behind them is counted (``dropped``), and not kept."""
+"""Secrets of one key log that are kept.
+
+Later ones are counted (``dropped``).
+"""
 
 LONGEST_LINE: Final = 4096
 """Bytes. The longest that there is has 226."""
@@ -60,9 +63,9 @@ class KeyLog:
     """The secrets of one or several key logs.
 
     ``text``: lines to begin with. ``secret`` looks one up. ``ignored``, ``damaged`` and ``dropped`` count lines that
-    were passed over: of other labels, unreadable, beyond ``MOST_SECRETS``; ``conflicting`` those that gave another
-    secret for what had one: the later one is kept, since a file that is written anew in place has the newer line
-    behind.
+    were passed over: those of other labels, unreadable ones, and those beyond ``MOST_SECRETS``. ``conflicting`` counts
+    lines that gave another secret for what had one. The later one is kept, since a file that is written anew in place
+    has the newer line later.
 
     ``growing`` says that secrets may still come: then a connection without one is not given up at once. ``also``:
     another one, that is asked for what is not in this one.
@@ -77,7 +80,7 @@ class KeyLog:
         self.conflicting: int = 0
         self._secrets: dict[tuple[bytes, bytes], bytes] = {}
         self._files: dict[str, tuple[int, bytes]] = {}
-        """Of each file: how far it was read, and the beginning of a line that stands there."""
+        """For each file: how far it was read, and the beginning of a line that is there."""
         if text:
             self.add(text)
 
@@ -125,11 +128,11 @@ class KeyLog:
         return found
 
     def add(self, text: bytes) -> None:
-        """Takes the lines of ``text``; the last one need not be ended."""
+        """Take the lines of ``text``; the last one need not be ended."""
         self._lines(text.splitlines())
 
     def add_file(self, path: str | Path) -> None:
-        """Takes what a file has, and remembers it as one that may grow. Raises ``OSError``."""
+        """Take what a file has, and remember it as one that may grow. Raises ``OSError``."""
         name = str(path)
         if name not in self._files:
             self._files[name] = 0, b""
@@ -150,7 +153,7 @@ class KeyLog:
         return grown
 
     def _read(self, name: str) -> bool:
-        """Reads on in a file: whether there was something."""
+        """Read on in a file: whether there was something."""
         at, begun = self._files[name]
         before = at
         if at:
@@ -179,7 +182,10 @@ class KeyLog:
             self._line(line.strip(), complete=True)
 
     def _line(self, line: bytes, complete: bool) -> bool:
-        """Takes one line: whether it was a secret. What is wrong is counted only where the line is ``complete``."""
+        """Take one line: whether it was a secret.
+
+        What is wrong is counted only where the line is ``complete``.
+        """
         if not line or line.startswith(b"#"):
             return False
         words = line.split() if len(line) <= LONGEST_LINE else []

@@ -1,6 +1,8 @@
-"""How records are sealed: keys out of secrets, plaintext out of records (RFC 8446, 5 and 7; RFC 5246, 6 and 8.1).
+"""How records are sealed: keys out of secrets, plaintext out of records.
 
-A secret becomes an ``Opener`` for one direction, whose ``open`` gives the plaintext of a record, or None where the
+Sources: RFC 8446, 5 and 7; RFC 5246, 6 and 8.1.
+
+A secret becomes an ``Opener`` for one direction. Its ``open`` gives the plaintext of a record. It gives None where the
 record was not sealed with this key and this sequence number. All that is supported is authenticated, so an answer is
 never a guess.
 
@@ -22,8 +24,10 @@ from kwire.tls.suites import Suite
 __all__ = ["Opener", "key_block_openers", "master_of", "next_generation", "opener13", "require"]
 
 _SEALED_WITH: Final = Struct(">QBHH")
-"""What the tag of a record of TLS 1.2 covers besides its bytes: sequence number, type, version, length of the
-plaintext."""
+"""What the tag of a TLS 1.2 record covers in addition to its bytes.
+
+This is: sequence number, type, version, length of the plaintext.
+"""
 _EXPLICIT_NONCE: Final = 8
 _NONCE: Final = 12
 _BLOCK: Final = 16
@@ -98,8 +102,10 @@ def next_generation(secret: bytes, digest: str) -> bytes:
 
 
 def master_of(premaster: bytes, seed: bytes, extended: bool, version: int, digest: str) -> bytes:
-    """The master secret. ``seed``: both randoms, or all handshake messages up to ClientKeyExchange if ``extended``
-    (RFC 7627)."""
+    """The master secret.
+
+    ``seed``: both randoms, or all handshake messages up to ClientKeyExchange if ``extended`` (RFC 7627).
+    """
     if not extended:
         return _prf(premaster, b"master secret", seed, 48, version, digest)
     if version >= 0x0303:
@@ -113,7 +119,7 @@ def master_of(premaster: bytes, seed: bytes, extended: bool, version: int, diges
 
 
 def _aead(suite: Suite, key: bytes) -> Callable[[bytes, Any, bytes], bytes]:
-    """What takes nonce, sealed bytes and what the tag covers besides them."""
+    """What takes nonce, sealed bytes and what the tag covers in addition to them."""
     ciphers = require().ciphers
     if suite.cipher == "GCM":
         return ciphers.AESGCM(key).decrypt  # type: ignore[no-any-return]
@@ -123,7 +129,10 @@ def _aead(suite: Suite, key: bytes) -> Callable[[bytes, Any, bytes], bytes]:
 
 
 class _Tls13:
-    """AEAD as TLS 1.3 uses it, and ChaCha20-Poly1305 as TLS 1.2 does: the nonce is the IV and the sequence number."""
+    """AEAD as TLS 1.3 uses it, and ChaCha20-Poly1305 as TLS 1.2 does.
+
+    The nonce is the IV and the sequence number.
+    """
 
     __slots__ = ("_decrypt", "_invalid", "_iv", "_least")
 

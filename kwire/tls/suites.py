@@ -1,8 +1,8 @@
 """Cipher suites: their numbers, their names, and what the names say about keys and records.
 
-The numbers and names are those of IANA's registry "TLS Cipher Suites". Everything else is read out of a name: it says
-with which cipher records are sealed, how long its key is, and which hash keys are derived with. Of a suite that is not
-supported only the name is known.
+The numbers and names are those of IANA's registry "TLS Cipher Suites". Everything else is read from a name. It says
+which cipher seals records, how long its key is, and which hash keys are derived with. If a suite is not supported, only
+its name is known.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ __all__ = ["TLS13_SUITES", "Suite", "suite"]
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A cipher suite. ``cipher`` is ``GCM``, ``CCM``, ``CHACHA20`` or ``CBC``, and empty where it is not supported.
+    """A cipher suite.
 
-    ``key`` is the length of the cipher's key, ``tag`` that of the tag of an AEAD, ``mac`` that of the MAC key of CBC,
-    all in bytes; ``digest`` is the hash that keys are derived with, ``mac_digest`` that of the MAC, as ``hashlib``
-    names them.
+    ``cipher`` is ``GCM``, ``CCM``, ``CHACHA20`` or ``CBC``, and empty where it is not supported.
+
+    Sizes in bytes: ``key`` is the length of the cipher's key, ``tag`` that of the tag of an AEAD. ``mac`` is that of
+    the MAC key of CBC. ``digest`` is the hash that keys are derived with. ``mac_digest`` is that of the MAC. Both have
+    the names of ``hashlib``.
     """
 
     number: int

@@ -39,9 +39,9 @@ class Way:
     def __init__(self) -> None:
         self.started: bool = False
         self.end: int = -1
-        """Who speaks: 0 the client, 1 the server, as hellos told."""
+        """Who speaks: 0 the client, 1 the server, as hellos showed."""
         self.pos: int = 0
-        """Position in the stream of the first byte that is not dealt with."""
+        """Position in the stream of the first byte that is not processed."""
         self.held: bytearray = bytearray()
         """The bytes from there."""
         self.need: int = 5
@@ -93,7 +93,10 @@ class Way:
         }
 
     def restore(self, state: Any) -> bool:
-        """Takes over what ``state`` gave: whether there was a key. Raises an ordinary exception for anything else."""
+        """Take over what ``state`` gave: whether there was a key.
+
+        Raises an ordinary exception for anything else.
+        """
         for name, least in _NUMBERS.items():
             setattr(self, name, stored.number(state[name], least))
         for name in _TRUTHS:

@@ -1,9 +1,9 @@
 """What goes wrong in the traffic, with evidence: what ``kwire findings`` says.
 
-Strategy: a rule reads some columns of some tables, batch by batch, adds up what it needs by client, group or topic
-(``kwire.report.tallies``, which keeps columns), and says at the end what it found. What is done for single rows in
+Strategy: a rule reads some columns of some tables, batch by batch. It adds up what it needs by client, group or topic
+(``kwire.report.tallies``, which keeps columns). At the end it says what it found. What is done for single rows in
 Python is little. Rules stand by family in the modules of this package. What counts as too much stands beside them, in
-``Limits``, each with a default that the traffic of clients in their default settings does not reach.
+``Limits``. Each limit has a default that the traffic of clients in their default settings does not reach.
 
 Rules kept here:
 
@@ -48,8 +48,10 @@ class Thresholds(
     brokers.Limits,
     resent.Limits,
 ):
-    """From where on something is a finding: the ``Limits`` of all families. Rates are per minute of the capture's
-    clock."""
+    """From where on something is a finding: the ``Limits`` of all families.
+
+    Rates are per minute of the capture's clock.
+    """
 
     @classmethod
     def of(cls, changes: Iterable[str]) -> Thresholds:
@@ -114,8 +116,10 @@ _MOST_NAMED: Final = 1 << 16
 
 
 def needed(rules: Iterable[str] | None = None, *, also: bool = True) -> dict[str, Sequence[str]]:
-    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more. Raises
-    ``ValueError`` for an unknown rule."""
+    """The tables that rules (None: all) read, with their columns; ``also``: those too that only tell more.
+
+    Raises ``ValueError`` for an unknown rule.
+    """
     wanted = {name for rule in _chosen(rules) for name in (*rule.tables, *(rule.also if also else ()))}
     return {name: columns for name, columns in COLUMNS.items() if name in wanted}
 
@@ -143,7 +147,7 @@ def _kept(one: object, deep: int = 4) -> int:
 class Finder:
     """Takes batches of the tables that ``needed`` names, in the order of each capture, and gives findings.
 
-    Raises ``ValueError`` for a rule that there is not.
+    Raises ``ValueError`` for a rule that does not exist.
     """
 
     def __init__(self, rules: Iterable[str] | None = None, thresholds: Thresholds | None = None) -> None:
@@ -158,8 +162,10 @@ class Finder:
                 rule.commits = commits
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
-        """How far what groups committed last is behind the end of the log, where both are known: group, topic,
-        partition, records."""
+        """How far the last commits of groups are from the end of the log, where both are known.
+
+        The columns are group, topic, partition, records.
+        """
         for rule in self._rules:
             if isinstance(rule, offsets.Lag):
                 yield from rule.lags()
@@ -169,7 +175,7 @@ class Finder:
         return next((rule.newest for rule in self._rules if isinstance(rule, offsets.Lag)), {})
 
     def add(self, name: str, batch: pa.RecordBatch) -> None:
-        """Takes rows of the table ``name``; texts may be dictionaries."""
+        """Take rows of the table ``name``; texts may be dictionaries."""
         self.add_rows(name, rows_of(name, [batch]))
 
     def add_rows(self, name: str, rows: Rows) -> None:
@@ -181,7 +187,7 @@ class Finder:
                 rule.take(name, rows)
 
     def kept(self) -> int:
-        """How many things the rules remember, about: keys, rows and what waits."""
+        """How many things the rules remember, about: keys, rows and waiting rows."""
         return _kept(self._rules)
 
     def _take_software(self, rows: Rows) -> None:
@@ -202,8 +208,10 @@ class Finder:
 
 
 def _without_explained(found: list[Finding]) -> list[Finding]:
-    """Findings without those of which another one names the cause: it explains what began no earlier than a minute
-    before it, and ended no later than a minute after it."""
+    """Findings without those whose cause another one names.
+
+    A finding explains what began no earlier than a minute before it, and ended no later than a minute after it.
+    """
     causes: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
         for rule in RULES[one.rule].explains:

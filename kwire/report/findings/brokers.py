@@ -25,7 +25,7 @@ class Limits:
     stalled_seconds: float = 2.0
     """For how long a broker answered nobody,"""
     stalled_connections: int = 2
-    """while requests of so many connections waited that brokers answer at once."""
+    """while requests of this many connections waited that brokers answer at once."""
 
 
 _SLOT: Final = 250_000
@@ -50,7 +50,7 @@ class _Runs:
         """How many runs it has in memory."""
 
     def add(self, slots: Array) -> None:
-        """Takes slots: ascending, each once."""
+        """Take slots: ascending, each once."""
         breaks = np.flatnonzero(np.diff(slots) > 1)
         begins, ends = np.append(slots[:1], slots[breaks + 1]), np.append(slots[breaks], slots[-1:])
         self._runs.append(np.stack([begins, ends]))

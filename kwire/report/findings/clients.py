@@ -31,7 +31,10 @@ class Limits:
     cut_off: int = 3
     """Connections that a broker closed, of one client, although it had not answered."""
     throttled_ms: int = 1
-    """Milliseconds for which brokers told one client to wait, those of several responses at once counted once."""
+    """Milliseconds for which brokers made one client wait.
+
+    Those of several responses at once are counted once.
+    """
     sasl_failures: int = 1
     """Connections on which authentication failed."""
     out_of_order_responses: int = 1
@@ -90,7 +93,7 @@ class ProducerPerMessage(Rule[Limits]):
     advice = "make one producer and use it for all messages: each new one costs connections, metadata and a batch"
 
     def take(self, name: str, rows: Rows) -> None:
-        # A broker that does not know what a client asks closes the connection: then it is not the client that makes
+        # A broker that does not know what a client asks closes the connection. Then the client does not choose to make
         # a new one for each message.
         opened = kafka_connections(rows, opened=True)
         opened = opened[~cut_off(rows)[opened]]
@@ -117,8 +120,10 @@ def cut_off(rows: Rows) -> Array:
 
 
 class CutOff(Rule[Limits]):
-    """A broker closes the connections of a client, each time when it asks for the same, and never answers that: it does
-    not serve this version, or does not speak what the client speaks."""
+    """A broker closes the connections of a client each time it asks for the same, without an answer.
+
+    The broker does not serve this version, or does not speak what the client speaks.
+    """
 
     name = "cut-off-clients"
     tables: tuple[str, ...] = ("connections", "frames")
@@ -217,7 +222,7 @@ class Sasl(Rule[Limits]):
         if not len(failed):
             return
         made = rows.part(("connection", "capture", "first_seen", "last_seen", *self.keys[:-1], "sasl_error"), failed)
-        # What stands behind the colon is different each time.
+        # What follows the colon is different each time.
         kind = pc.replace_substring_regex(pc.fill_null(made["sasl_error"], ""), "(?s):.*", "")
         self.tallies.add(Rows(made.append_column("kind", kind)), np.arange(len(failed)), each=True)
 

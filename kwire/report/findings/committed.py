@@ -22,7 +22,10 @@ Place = tuple[str | None, int | None, str | None, str | None, int | None]
 
 
 PLACE: Final = (*BROKER, "group_id", "topic", "partition")
-"""Where a group commits: to its coordinator. Groups and topics of two clusters may have the same names."""
+"""Where a group commits: to its coordinator.
+
+Groups and topics of two clusters may have the same names.
+"""
 Broker = tuple[str | None, int | None]
 
 
@@ -59,7 +62,7 @@ class _Last:
         """Offset, time, connection, frame, and which texts."""
 
     def update(self, found: InOrder) -> None:
-        """Takes the last commit of each place."""
+        """Take the last commit of each place."""
         if not len(found.at):
             return
         of = self._of
@@ -77,7 +80,7 @@ class _Last:
             self._columns[k, mine] = column
 
     def known(self, places: Iterable[Place]) -> tuple[Array, Array, Array]:
-        """Of each place whether there is a commit, its offset and its time."""
+        """For each place: whether there is a commit, its offset and its time."""
         of = np.array([self._of.get(place, -1) for place in places], np.int64)
         if not self._of:
             return of >= 0, of, of
@@ -93,7 +96,10 @@ class _Last:
 
 
 class _Transactions:
-    """How transactions end. What a request commits does not name its transaction in ``partitions``, but its frame."""
+    """How transactions end.
+
+    What a request commits does not name its transaction in ``partitions``, but its frame.
+    """
 
     APIS = ("TxnOffsetCommit", "EndTxn", "InitProducerId")
     _COLUMNS = ("capture", "frame", "api_name", "transactional_id", "committed")
@@ -109,9 +115,9 @@ class _Transactions:
         """By transactional id: when transactions ended, and whether they were committed."""
 
     def take(self, rows: Rows) -> None:
-        """Takes rows of ``calls``."""
+        """Take rows of ``calls``."""
         told = rows.where(api_name=self.APIS, direction="request", status="ok")
-        # Of what has no time nobody knows which end it is in front of.
+        # If a row has no time, nobody knows which end it comes before.
         told = told[(rows.valid("transactional_id") & (rows.times != UNDATED))[told]]
         times = rows.times[told].tolist()
         for time, (capture, frame, api, name, committed) in zip(
@@ -152,7 +158,7 @@ class Clusters:
         self._names: set[str] = set()
 
     def take(self, rows: Rows) -> None:
-        """Takes rows of ``calls``."""
+        """Take rows of ``calls``."""
         told = np.flatnonzero(rows.valid("cluster_id") & rows.mask("direction", "response"))
         if not len(told):
             return
@@ -171,8 +177,8 @@ class Clusters:
 class Committed:
     """The offsets that groups commit, in order of time, and the last of each place: two rules look at the same.
 
-    What a response refuses was not committed. A request at the end of a batch waits for its response in the next one;
-    without a response there, or where none was captured, it counts. In a transaction it counts when that is committed,
+    What a response refuses was not committed. A request at the end of a batch waits for its response in the next one.
+    Without a response there, or where none was captured, it counts. In a transaction it counts when that is committed,
     and where the capture does not show how transactions of this client end.
     """
 
@@ -212,7 +218,7 @@ class Committed:
         return self._found
 
     def of_calls(self, rows: Rows) -> None:
-        """Takes rows of ``calls``, once."""
+        """Take rows of ``calls``, once."""
         if self._calls is not rows:
             self._calls = rows
             self.transactions.take(rows)
@@ -236,7 +242,7 @@ class Committed:
         return _sorted(rows, at[self._not_late(rows, at)])
 
     def before(self, places: Iterable[Place]) -> tuple[Array, Array]:
-        """Of each place whether there was a commit before the batch that ``of`` was asked for, and the last offset."""
+        """For each place: whether there was a commit before the batch of ``of``, and the last offset."""
         return self._last.known(places)[:2]
 
     def last(self) -> Iterator[tuple[Place, dict[str, Any]]]:

@@ -26,8 +26,10 @@ class Limits:
 
 
 class EmptyFetches(Rule[Limits]):
-    """Fetches that hardly ever bring anything, one behind the other: on a connection, since a consumer asks each broker
-    for itself, and waits there."""
+    """Fetches one after the other that hardly ever bring anything.
+
+    They are counted by connection, since a consumer asks each broker for itself, and waits there.
+    """
 
     name = "empty-fetches"
     tables: tuple[str, ...] = ("frames", "partitions")
@@ -91,8 +93,10 @@ class Commits(Rule[Limits]):
 
 
 class Resets(Rule[Limits]):
-    """A consumer asks for an offset that the log does not have: records were deleted before they were read, or the log
-    is shorter than it was. Then it goes on elsewhere, or not at all.
+    """A consumer asks for an offset that the log does not have.
+
+    Records were deleted before they were read, or the log is shorter than it was. Then it goes on elsewhere, or not at
+    all.
 
     A follower that does not have it yet is none: then the consumer asks the leader for the same offset.
     """

@@ -32,11 +32,11 @@ class Limits:
     repeated_errors: int = 20
     """The same error, of one client and API."""
     retried_seconds: float = 60.0
-    """For how long a client got no other answer, where the error is one that it meets in ordinary life."""
+    """For how long a client got no other answer, where the error is usual in normal operation."""
 
 
 class Errors(Rule[Limits]):
-    """Errors in responses: what clients are told, by kind."""
+    """Errors in responses to clients, by kind."""
 
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = (*CLIENT, "api_name", "error")
@@ -84,7 +84,7 @@ class StaleLeaders(Errors):
 
 
 class Fenced(Errors):
-    """A producer was told that another has taken its place, or that it is not known."""
+    """A producer got the answer that another has taken its place, or that it is not known."""
 
     name = "fenced-producers"
     severity = "high"
@@ -205,8 +205,10 @@ _FATAL: Final[dict[str, tuple[str, str, str]]] = {
         "high", "it belongs to another cluster", "see the addresses that it was given (bootstrap.servers, quorum)",
     ),
 }  # fmt: skip
-"""Errors one of which is a finding: its severity, what it means, what to change. Clients do not meet them in ordinary
-life, and cannot mend them."""
+"""Errors that are findings, each with its severity, its meaning and what to change.
+
+Clients do not meet them in normal operation, and cannot mend them.
+"""
 _RETRIED: Final = (
     "CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR",
     "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED", "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH",
@@ -214,7 +216,7 @@ _RETRIED: Final = (
     "OFFSET_NOT_AVAILABLE", "THROTTLING_QUOTA_EXCEEDED", "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_ID",
     "INCONSISTENT_TOPIC_ID", "STALE_MEMBER_EPOCH", "ELECTION_NOT_NEEDED", "BROKER_ID_NOT_REGISTERED",
 )  # fmt: skip
-"""Errors that clients meet in ordinary life and ask again: what is wrong is that it goes on."""
+"""Errors that clients meet in normal operation and ask again: the fault is that they go on."""
 
 
 class Fatal(Errors):
@@ -236,8 +238,10 @@ class Fatal(Errors):
 
 
 class Repeated(Errors):
-    """The same error over and over, of those that no other rule is about. What clients retry in ordinary life counts
-    where nothing else came for long."""
+    """The same error over and over, of those that no other rule is about.
+
+    What clients retry in normal operation counts where nothing else came for long.
+    """
 
     name = "repeated-errors"
     advice = "see what the error means for this request, and why the client does not change what it does"

@@ -64,7 +64,7 @@ class Rebalances(Rule[Limits]):
     def take(self, name: str, rows: Rows) -> None:
         told = rows.where(api_name=("JoinGroup", "LeaveGroup"), status="ok")
         hits: dict[int, str] = {}
-        """Rows of responses that begin a generation, and of which group."""
+        """Rows of responses that begin a generation, and their group."""
         for row, values in zip(told.tolist(), tuples(rows.part(self._COLUMNS, told)), strict=True):
             capture, connection, correlation, direction, api, client, group, generation = values
             at = (capture, connection, correlation)
@@ -98,7 +98,10 @@ class Rebalances(Rule[Limits]):
 
 
 class LateHeartbeats(Rule[Limits]):
-    """Members whose heartbeats come later than their session timeout, and who were told that they are not known."""
+    """Members whose heartbeats come later than their session timeout.
+
+    They got the answer that they are not known.
+    """
 
     name = "late-heartbeats"
     tables: tuple[str, ...] = ("calls",)
@@ -123,7 +126,7 @@ class LateHeartbeats(Rule[Limits]):
         joins = rows.mask("api_name", "JoinGroup")[asked]
         clients, client_keys = keyed(rows, ("client_host", "group_id", "client_id"), asked)
         timeouts = self._timeouts(rows.values("session_timeout_ms")[asked], joins, clients, client_keys)
-        # The heartbeats and joins of a member stand together, each behind the one before.
+        # The heartbeats and joins of a member are together, each after the one before.
         members, member_keys = keyed(rows, ("group_id", "member_id"), asked)
         order = np.argsort(members, kind="stable")
         own = members[order]
@@ -171,8 +174,10 @@ class LateHeartbeats(Rule[Limits]):
 
 
 class LatePolls(Rule[Limits]):
-    """Consumers that leave their group and join it again: that is what a client does for a program that did not poll
-    for longer than ``max.poll.interval.ms``."""
+    """Consumers that leave their group and join it again.
+
+    A client does that for a program that did not poll for longer than ``max.poll.interval.ms``.
+    """
 
     name = "late-polls"
     tables: tuple[str, ...] = ("calls",)
@@ -230,8 +235,8 @@ def _times(count: int) -> str:
 class Stopped(Rule[Limits]):
     """A member of a group that still sends heartbeats, but fetches no more.
 
-    One that has no partition left does not fetch either: partitions go with a new generation, so it must have fetched
-    in the one that it is in. And a client that was closed is not stuck, if another has its client_id.
+    A member without a partition does not fetch either. Partitions go with a new generation, so it must have fetched in
+    the present one. And a client that was closed is not stuck, if another has its client_id.
     """
 
     name = "stopped-consumers"
@@ -292,4 +297,4 @@ class Stopped(Rule[Limits]):
 
 
 _MOST_CLOSED: Final = 1 << 16
-"""Connections of which it is known when they were closed."""
+"""Connections whose time of closing is known."""

@@ -1,4 +1,4 @@
-"""Rules about offsets that groups commit: those that go back, and how far they are behind the end of the log."""
+"""Rules about offsets that groups commit: those that go back, and how far they lag the log's end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Offsets(Rule[Limits]):
             self.take_partitions(rows)
 
     def take_partitions(self, rows: Rows) -> None:
-        """Takes rows of ``partitions``."""
+        """Take rows of ``partitions``."""
         raise NotImplementedError
 
 
@@ -79,7 +79,7 @@ class OffsetsBack(Offsets):
         tallies.add(found.rows, found.at[back], amount=by, each=True)
 
     def findings(self) -> Iterator[Finding]:
-        # What waits is judged as it stands, and once more when more was read.
+        # Waiting rows are judged as they stand, and once more when more was read.
         more = Tallies(*self.keys)
         rest = self.commits.rest()
         if rest is not None:
@@ -107,11 +107,17 @@ _OfCluster = tuple[Hashable, str | None, int | None]
 _STEP: Final = 10_000_000
 _MOST_STEPS: Final = 60
 _FALLS: Final = 0.1
-"""Of what lag grows by: less than this is no fall. Commits come now and then, so what is known jumps a bit."""
+"""Of what lag grows by: less than this is no fall.
+
+Commits come now and then, so what is known jumps a bit.
+"""
 _ALIVE: Final = 0.3
 """In this last part of the time a group must have committed: else nobody works, perhaps on purpose."""
 _LATER: Final = 0.25
-"""In the second half lag must have grown by this part of all: else something has come at once, and it is done."""
+"""In the second half lag must have grown by this part of the total.
+
+Otherwise some records came at once, and the growth is over.
+"""
 
 
 class _Course:
@@ -129,7 +135,7 @@ class _Course:
         return len(self.of)
 
     def add(self, step: int, value: int) -> None:
-        """Takes a value in a step of ten seconds."""
+        """Take a value in a step of ten seconds."""
         at = step // self.width
         self.of[at] = max(value, self.of.get(at, value))
         while len(self.of) > _MOST_STEPS:
@@ -157,18 +163,18 @@ class _Behind:
     """A group and what it has committed last of a topic."""
 
     rows: dict[int | None, tuple[dict[str, Any], int]]
-    """By partition: the commit, and how far it is behind."""
+    """By partition: the commit, and its lag."""
     grew: int = 0
     seconds: float = 0.0
 
     @property
     def lag(self) -> int:
-        """How far it is behind in all partitions."""
+        """The lag in all partitions."""
         return sum(lag for _, lag in self.rows.values())
 
 
 class Lag(Offsets):
-    """How far what a group has committed last is behind the end of its topics, and whether that only grows."""
+    """How far a group's last commits lag the end of its topics, and whether that only grows."""
 
     name = "lag"
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
@@ -180,12 +186,14 @@ class Lag(Offsets):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._newest: dict[tuple[Any, ...], int] = {}
-        """By broker, topic and partition: the largest offset that was told."""
+        """By broker, topic and partition: the largest offset that was reported."""
         self._ends: dict[tuple[Any, ...], _Course] = {}
         self._offsets: dict[Place, _Course] = {}
         self._waiting: dict[tuple[Any, ...], tuple[int, int, array[int]]] = {}
-        """By capture, connection, broker, topic and partition: the newest batch that was written (its offset, its
-        records), and the records of requests without a response."""
+        """By capture, connection, broker, topic and partition: the newest batch that was written.
+
+        It has its offset, its records, and the records of requests without a response.
+        """
 
     def take_partitions(self, rows: Rows) -> None:
         found = self.commits.of(rows)
@@ -198,7 +206,7 @@ class Lag(Offsets):
 
     @staticmethod
     def _grow(courses: dict[Any, _Course], rows: Rows, keys: Sequence[str], at: Array, values: Array) -> dict[Any, int]:
-        """Adds values of the rows ``at`` to courses. Returns the largest of each of ``keys``."""
+        """Add values of the rows ``at`` to courses. Returns the largest of each of ``keys``."""
         largest: dict[Any, int] = {}
         if not len(at):
             return largest
@@ -261,8 +269,10 @@ class Lag(Offsets):
         self._newest[log] = max(end, self._newest.get(log, 0))
 
     def _settle(self, key: tuple[Any, ...]) -> None:
-        """What is known to be written, although some requests had no response: perhaps it is not the last of them that
-        the last response was for, so the smallest of them counts."""
+        """What is known to be written, although some requests had no response.
+
+        The last response may not belong to the last of them, so the smallest of them counts.
+        """
         begin, count, queue = self._waiting.pop(key)
         if begin >= 0:
             self._reach(key[2:], begin + min(count, *queue))
@@ -288,7 +298,7 @@ class Lag(Offsets):
         return made
 
     def _groups(self) -> dict[tuple[Any, ...], _Behind]:
-        """By cluster, group and topic: how far it is behind, where that is known."""
+        """By cluster, group and topic: the lag, where it is known."""
         ends = self._newest_of()
         last: dict[tuple[Any, ...], dict[str, Any]] = {}
         for (host, port, group, topic, partition), row in self.commits.last():
@@ -305,14 +315,14 @@ class Lag(Offsets):
         return made
 
     def lags(self) -> Iterator[tuple[str, str | None, int | None, int]]:
-        """Group, topic, partition and how many records it is behind."""
+        """Group, topic, partition and its lag in records."""
         for (_, group, topic), one in self._groups().items():
             if group is not None:
                 for partition, (_, lag) in one.rows.items():
                     yield group, topic, partition, lag
 
     def _growth(self, groups: Mapping[tuple[Any, ...], _Behind]) -> None:
-        """Finds out by how much lag grew, where it only grew."""
+        """Find out by how much lag grew, where it only grew."""
         ends: dict[_OfCluster, list[_Course]] = {}
         for (host, port, topic, partition), course in self._ends.items():
             ends.setdefault((self.commits.clusters.of((host, port)), topic, partition), []).append(course)
@@ -363,8 +373,10 @@ _LOG: Final = (*BROKER, "topic", "partition")
 
 
 def _grown(partitions: Sequence[tuple[Sequence[_Course], Sequence[_Course]]]) -> tuple[int, float]:
-    """By how much lag grew, and in how many seconds; 0 if it did not only grow. ``partitions``: the courses of commits
-    and of the log's end, of each one or several, the largest of which counts."""
+    """By how much lag grew, and in how many seconds; 0 if it did not only grow.
+
+    ``partitions``: the courses of commits and of the log's end. If one has several, the largest counts.
+    """
     courses = [course for pair in partitions for part in pair for course in part]
     if not courses:
         return 0, 0.0

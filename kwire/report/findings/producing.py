@@ -35,14 +35,16 @@ class Limits:
     skew: float = 5.0
     """How many times the mean the largest partition of a topic got,"""
     skewed_bytes: int = 1_000_000
-    """of at least so many bytes, in four partitions or more."""
+    """of at least this many bytes, in four partitions or more."""
     large_requests: int = 950_000
     """Bytes of a Produce request: clients refuse more than 1,048,576 (max.request.size)."""
 
 
 class TinyBatches(Rule[Limits]):
-    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them. Where
-    records come now here, now there, it would have to wait for long; then only very many are too many."""
+    """Many batches with hardly a record in them, to the same partition: a producer that waits a bit fills them.
+
+    Where records come now here, now there, it would have to wait for long; then only very many are too many.
+    """
 
     name = "tiny-batches"
     tables: tuple[str, ...] = ("partitions",)
@@ -128,7 +130,7 @@ class MixedAcks(Rule[Limits]):
 
 
 class Aborted(Rule[Limits]):
-    """Most transactions of a client are aborted: now and then one is, in ordinary life."""
+    """Most transactions of a client are aborted; in normal operation only one is now and then."""
 
     name = "aborted-transactions"
     tables: tuple[str, ...] = ("calls",)

@@ -32,19 +32,19 @@ class Limits:
 _WRITTEN: Final = ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 """Errors after which a batch may be there all the same."""
 _MOST: Final = 1 << 16
-"""Batches that came again, and places of which errors are known,"""
+"""Batches that came again, and places with known errors,"""
 _MOST_TOLD: Final = 1 << 10
 """and errors of each."""
 
 
 class _Told(Generic[_Place]):
-    """When errors were told, by place."""
+    """When errors were reported, by place."""
 
     def __init__(self) -> None:
         self._of: dict[_Place, list[int]] = {}
 
     def add(self, place: _Place, time: int) -> None:
-        """Takes an error."""
+        """Take an error."""
         if len(self._of) < _MOST or place in self._of:
             mine = self._of.setdefault(place, [])
             if len(mine) < _MOST_TOLD:
@@ -56,8 +56,10 @@ class _Told(Generic[_Place]):
 
 
 class Retried(Rule[Limits]):
-    """A producer sends a batch again, and no response has said that the first was refused: after a leader has moved it
-    is refused in ordinary life, and sent to the next leader."""
+    """A producer sends a batch again, and no response has said that the first was refused.
+
+    After a leader has moved, a batch is usually refused, and sent to the next leader.
+    """
 
     name = "retried-batches"
     tables: tuple[str, ...] = ("records", "partitions")
@@ -104,7 +106,7 @@ class Retried(Rule[Limits]):
         sent = sent.append_column("of", pc.coalesce(sent["topic"], sent["topic_id"])).drop_columns(
             ["topic", "topic_id"]
         )
-        # The first record of each batch. Batches of several partitions stand in a frame one behind the other.
+        # The first record of each batch. The batches of several partitions follow each other in a frame.
         sent = sent.take(pa.array(runs(sent, ("capture", "frame", *self._OF))))
         old = 0
         if self._before is not None:
@@ -137,7 +139,7 @@ class Retried(Rule[Limits]):
             places = zip(tuples(again.table.select(columns)), *_times(again), strict=True)
             hits = [k for k, one in enumerate(places) if not self._refused.between(*one)]
             self.tallies.add(again, np.array(hits, np.int64), each=True)
-        # Partitions of a topic are not told apart: a connection that is lost, or a broker that is late, has several.
+        # Partitions of a topic are not distinguished: a lost connection, or a broker that is late, has several.
         producers: dict[tuple[Any, ...], tuple[Tally, list[int]]] = {}
         for (producer, topic, partition), one in self.tallies.items():
             tally, partitions = producers.setdefault((producer, topic), (Tally(), []))
@@ -168,12 +170,13 @@ def _times(again: Rows) -> tuple[list[int], list[int]]:
 
 
 class Duplicates(Rule[Limits]):
-    """A producer without idempotence sends a batch again, since no answer came to the first one: it may have been
-    written, and then it is there twice.
+    """A producer without idempotence sends a batch again, since no answer came to the first one.
 
-    Such a batch has nothing that names it: it is the same if its first record has the same time, of the same topic and
-    partition, and of the same client. Programs that share a client_id may send such batches at once. So the first must
-    have been left without an answer, or have got one that says that it may be written, and the second must come later.
+    The first may have been written, and then it is there twice.
+
+    Such a batch has nothing that names it. It is the same if its first record has the same time, topic and partition,
+    and comes from the same client. Programs that share a client_id may send such batches at once. So the first must
+    have been left without an answer, or its answer says that it may be written. And the second must come later.
     """
 
     name = "duplicate-produces"
@@ -229,7 +232,7 @@ class Duplicates(Rule[Limits]):
                 self._unsure.add((capture, connection), time)
 
     def _sent(self, rows: Rows) -> None:
-        # What came later is told by times.
+        # Times decide what came later.
         known = np.flatnonzero((rows.values("producer_id", -1) < 0) & rows.valid("frame_timestamp"))
         if not len(known):
             return

@@ -69,9 +69,11 @@ SCHEMA: Final = pa.schema(
         pa.field("advice", pa.string(), nullable=False),
     ]
 )
-"""One row per finding. ``client_port`` and ``software``: where several processes have this client_id, which it is.
-``principal``: only where secrets are shown. ``evidence``: some of the frames, by capture, connection and frame (null:
-the connection)."""
+"""One row per finding.
+
+``client_port`` and ``software``: where several processes have this client_id, which it is. ``principal``: only where
+secrets are shown. ``evidence``: some of the frames, by capture, connection and frame (null: the connection).
+"""
 
 
 @dataclass(slots=True)
@@ -150,8 +152,10 @@ Together = Literal["client", "topic", "group", "broker"]
 
 
 class Rule(Generic[_Limits]):
-    """A rule, with its thresholds (``limits``). ``take`` gets the rows of each table that it reads (``tables``), with
-    the columns of ``COLUMNS``."""
+    """A rule, with its thresholds (``limits``).
+
+    ``take`` gets the rows of each table that it reads (``tables``), with the columns of ``COLUMNS``.
+    """
 
     name = ""
     tables: tuple[str, ...] = ()
@@ -175,7 +179,7 @@ class Rule(Generic[_Limits]):
         self.tallies: Tallies = Tallies(*self.keys, largest=self.largest)
 
     def take(self, name: str, rows: Rows) -> None:
-        """Takes rows of one of its tables."""
+        """Take rows of one of its tables."""
         raise NotImplementedError
 
     def findings(self) -> Iterator[Finding]:
@@ -209,8 +213,10 @@ class Busiest:
 
 
 def busiest(tallies: Tallies, which: Array) -> Iterator[tuple[tuple[Any, ...], Busiest]]:
-    """Keys without those of ``PROCESS``, which come last, and what the busiest process did. ``which``: of the keys
-    without these, as ``together`` numbers them, those that are looked at."""
+    """Keys without those of ``PROCESS``, which come last, and what the busiest process did.
+
+    ``which``: of the keys without these, as ``together`` numbers them, those that are looked at.
+    """
     of = together(tallies)[0]
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[tuple[tuple[Any, ...], Tally]]]] = {}
     for key, one in tallies.items(which[of] if len(of) else None):
@@ -249,8 +255,10 @@ def counts(tallies: Tallies, others: Tallies) -> Array:
 
 
 def kafka_connections(rows: Rows, *, opened: bool = False) -> Array:
-    """Those that may be Kafka; ``opened``: whose beginning was captured. The others were there before, and the same one
-    is in each of several captures that follow each other."""
+    """Those that may be Kafka; ``opened``: whose beginning was captured.
+
+    The others were there before, and the same one is in each of several captures that follow each other.
+    """
     found = rows.where(status=("ok", "encrypted"))
     return found[rows.valid("opened_by")[found]] if opened else found
 
