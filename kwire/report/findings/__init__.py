@@ -25,7 +25,7 @@ import pyarrow as pa
 from kwire.records.arrow_types import TIMESTAMP
 from kwire.report.findings import brokers, clients, consuming, errors, groups, offsets, producing, resent
 from kwire.report.findings.committed import Committed
-from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule
+from kwire.report.findings.rule import COLUMNS, SCHEMA, SEVERITIES, Finding, Rule, rules_of
 from kwire.report.sums import tuples
 from kwire.report.tallies import Rows, rows_of
 from kwire.tables import showing
@@ -72,40 +72,13 @@ class Thresholds(
         return cls(**values)
 
 
-_ALL: Final[tuple[type[Rule[Any]], ...]] = (
-    producing.TinyBatches,
-    producing.Uncompressed,
-    producing.MixedAcks,
-    clients.Metadata,
-    clients.Churn,
-    clients.ProducerPerMessage,
-    groups.Rebalances,
-    groups.LateHeartbeats,
-    groups.LatePolls,
-    consuming.EmptyFetches,
-    consuming.Commits,
-    offsets.OffsetsBack,
-    consuming.Resets,
-    brokers.Stalled,
-    clients.Throttled,
-    producing.Aborted,
-    resent.Duplicates,
-    resent.Retried,
-    errors.StaleLeaders,
-    producing.Skew,
-    producing.Large,
-    errors.Fenced,
-    errors.Denied,
-    errors.Fatal,
-    clients.Sasl,
-    clients.CutOff,
-    clients.OutOfOrder,
-    groups.Stopped,
-    offsets.Lag,
-    errors.Repeated,
-)
+FAMILIES: Final = (producing, clients, groups, consuming, offsets, errors, brokers, resent)
+"""The modules of rules: a rule is in use once its class stands in one of them."""
 
-RULES: Final = {rule.name: rule for rule in _ALL}
+RULES: Final[dict[str, type[Rule[Any]]]] = {
+    rule.name: rule
+    for rule in sorted((one for family in FAMILIES for one in rules_of(family)), key=lambda one: one.place)
+}
 """The rules, by name; findings of one severity stand in their order."""
 
 

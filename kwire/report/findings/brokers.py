@@ -82,6 +82,7 @@ class Stalled(Rule[Limits]):
     """A broker that answers nobody for seconds, although several clients wait for what it answers at once."""
 
     name = "stalled-brokers"
+    place = 140
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = BROKER
     together: Together = "broker"

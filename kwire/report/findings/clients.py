@@ -45,6 +45,7 @@ class Metadata(Rule[Limits]):
     """A client asks for metadata over and over."""
 
     name = "metadata-storm"
+    place = 40
     tables: tuple[str, ...] = ("frames",)
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, *PROCESS)
@@ -68,6 +69,7 @@ class Churn(Rule[Limits]):
     """A client opens connections all the time."""
 
     name = "connection-churn"
+    place = 50
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
     advice = "keep one client and its connections for the life of the program"
@@ -87,6 +89,7 @@ class ProducerPerMessage(Rule[Limits]):
     """A connection for every Produce request: a producer is made for each message."""
 
     name = "producer-per-message"
+    place = 60
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = CLIENT
     severity = "high"
@@ -126,6 +129,7 @@ class CutOff(Rule[Limits]):
     """
 
     name = "cut-off-clients"
+    place = 260
     tables: tuple[str, ...] = ("connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "api_name", "api_version")
     severity = "high"
@@ -173,6 +177,7 @@ class Throttled(Rule[Limits]):
     """Brokers tell a client to wait: it is beyond its quota."""
 
     name = "throttled"
+    place = 150
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
     advice = "raise the quota, or make the client send or fetch less"
@@ -210,6 +215,7 @@ class Sasl(Rule[Limits]):
     """Connections on which authentication failed, by principal where secrets are shown."""
 
     name = "sasl-failures"
+    place = 250
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "principal", "sasl_mechanism", "kind")
     severity = "high"
@@ -237,6 +243,7 @@ class OutOfOrder(Rule[Limits]):
     """Responses that come after the response to a later request: clients rely on the order of requests."""
 
     name = "out-of-order-responses"
+    place = 270
     tables: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = ("broker_host", "broker_port")
     severity = "high"

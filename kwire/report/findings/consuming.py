@@ -32,6 +32,7 @@ class EmptyFetches(Rule[Limits]):
     """
 
     name = "empty-fetches"
+    place = 100
     tables: tuple[str, ...] = ("frames", "partitions")
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, *PROCESS)
@@ -72,6 +73,7 @@ class Commits(Rule[Limits]):
     """A client commits offsets all the time."""
 
     name = "over-committing"
+    place = 110
     tables: tuple[str, ...] = ("calls",)
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "group_id", *PROCESS)
@@ -102,6 +104,7 @@ class Resets(Rule[Limits]):
     """
 
     name = "offset-resets"
+    place = 130
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *BROKER)
     severity = "high"

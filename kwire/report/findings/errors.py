@@ -67,6 +67,7 @@ class StaleLeaders(Errors):
     """A client goes on asking brokers that do not lead the partition."""
 
     name = "stale-leaders"
+    place = 190
     # After each such error it asks for metadata.
     explains: tuple[str, ...] = ("metadata-storm",)
     advice = "see whether leaders change all the time, and whether the client refreshes its metadata after such errors"
@@ -87,6 +88,7 @@ class Fenced(Errors):
     """A producer got the answer that another has taken its place, or that it is not known."""
 
     name = "fenced-producers"
+    place = 220
     severity = "high"
     advice = "give each running producer its own transactional.id; a zombie of an earlier one has to stop"
     errors: frozenset[str] = frozenset(
@@ -113,6 +115,7 @@ class Denied(Errors):
     """Requests that were refused for want of authorization, by principal where secrets are shown."""
 
     name = "denials"
+    place = 230
     also: tuple[str, ...] = ("connections",)
     # Apart by connection, since its principal is known when it ends.
     keys: tuple[str, ...] = ("capture", "connection", *CLIENT, "api_name", "error")
@@ -223,6 +226,7 @@ class Fatal(Errors):
     """Errors that are a finding each: nothing that a client does would help."""
 
     name = "fatal-errors"
+    place = 240
     errors: frozenset[str] = frozenset(_FATAL)
 
     def enough(self) -> int:
@@ -244,6 +248,7 @@ class Repeated(Errors):
     """
 
     name = "repeated-errors"
+    place = 300
     advice = "see what the error means for this request, and why the client does not change what it does"
     _OTHERS = (
         StaleLeaders.errors | Fenced.errors | Denied.errors | Fatal.errors

@@ -35,6 +35,7 @@ class Rebalances(Rule[Limits]):
     """A group that rebalances over and over, and who joins it anew."""
 
     name = "rebalance-loop"
+    place = 70
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("group_id",)
     together: Together = "group"
@@ -104,6 +105,7 @@ class LateHeartbeats(Rule[Limits]):
     """
 
     name = "late-heartbeats"
+    place = 80
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = ("client_host", "group_id", "client_id", "timeout")
     largest = True
@@ -180,6 +182,7 @@ class LatePolls(Rule[Limits]):
     """
 
     name = "late-polls"
+    place = 90
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = (*CLIENT, "group_id")
     severity = "high"
@@ -240,6 +243,7 @@ class Stopped(Rule[Limits]):
     """
 
     name = "stopped-consumers"
+    place = 280
     tables: tuple[str, ...] = ("frames", "calls")
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "capture", "connection")

@@ -59,6 +59,7 @@ class OffsetsBack(Offsets):
     """A group commits an offset that is lower than the one before."""
 
     name = "offsets-back"
+    place = 120
     keys: tuple[str, ...] = (*PLACE, *CLIENT)
     advice = "unless somebody has reset the group: see who commits, two members may believe that they own the partition"
 
@@ -177,6 +178,7 @@ class Lag(Offsets):
     """How far a group's last commits lag the end of its topics, and whether that only grows."""
 
     name = "lag"
+    place = 290
     advice = "add members (up to the number of partitions), or see what makes the consumer slow"
     _MOST_ASKED = 1_000
     """Produce requests of a connection and partition that wait for their responses."""

@@ -47,6 +47,7 @@ class TinyBatches(Rule[Limits]):
     """
 
     name = "tiny-batches"
+    place = 10
     tables: tuple[str, ...] = ("partitions",)
     also: tuple[str, ...] = ("connections",)
     keys: tuple[str, ...] = (*CLIENT, "topic", "partition", *PROCESS)
@@ -88,6 +89,7 @@ class Uncompressed(Rule[Limits]):
     """Large topics that are not compressed."""
 
     name = "no-compression"
+    place = 20
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic",)
     together: Together = "topic"
@@ -108,6 +110,7 @@ class MixedAcks(Rule[Limits]):
     """Some requests of a client are not acknowledged at all, others by all replicas."""
 
     name = "mixed-acks"
+    place = 30
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
     advice = "choose acks for what the records are worth: with acks=0 a lost record is not noticed"
@@ -133,6 +136,7 @@ class Aborted(Rule[Limits]):
     """Most transactions of a client are aborted; in normal operation only one is now and then."""
 
     name = "aborted-transactions"
+    place = 160
     tables: tuple[str, ...] = ("calls",)
     keys: tuple[str, ...] = CLIENT
     advice = (
@@ -161,6 +165,7 @@ class Skew(Rule[Limits]):
     """One partition of a topic gets much more than the others."""
 
     name = "skewed-partitions"
+    place = 200
     tables: tuple[str, ...] = ("partitions",)
     keys: tuple[str, ...] = ("topic", "partition")
     together: Together = "topic"
@@ -209,6 +214,7 @@ class Large(Rule[Limits]):
     """Requests that are nearly, or already, larger than what is allowed."""
 
     name = "large-messages"
+    place = 210
     tables: tuple[str, ...] = ("frames",)
     keys: tuple[str, ...] = CLIENT
     advice = "send less at once, or compress; the limits are max.request.size and message.max.bytes"

@@ -62,6 +62,7 @@ class Retried(Rule[Limits]):
     """
 
     name = "retried-batches"
+    place = 180
     tables: tuple[str, ...] = ("records", "partitions")
     keys: tuple[str, ...] = ("producer_id", "of", "partition")
     together: Together = "topic"
@@ -180,6 +181,7 @@ class Duplicates(Rule[Limits]):
     """
 
     name = "duplicate-produces"
+    place = 170
     tables: tuple[str, ...] = ("records", "connections", "frames")
     keys: tuple[str, ...] = (*CLIENT, "of")
     advice = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "counts",
     "kafka_connections",
     "keyed",
+    "rules_of",
     "together",
 ]
 
@@ -168,6 +170,8 @@ class Rule(Generic[_Limits]):
     largest = False
     """Whether amounts are the largest of all and not their sum."""
     severity = "medium"
+    place: int = 1000
+    """Findings of one severity stand in this order of their rules."""
     advice = ""
     explains: tuple[str, ...] = ()
     """Rules whose findings about the same client, at the same time, have the same cause: they are left out."""
@@ -267,3 +271,12 @@ def keyed(rows: Rows, columns: Sequence[str], at: Array) -> tuple[Array, list[tu
     """A number for each of some rows, the same where ``columns`` are the same, and the values of each number."""
     of = rows.numbers(columns, at)
     return of, list(tuples(rows.part(columns, at[firsts(of)])))
+
+
+def rules_of(family: ModuleType) -> list[type[Rule[Any]]]:
+    """The rules that a module has, in the order of their classes."""
+    return [
+        one
+        for one in vars(family).values()
+        if isinstance(one, type) and issubclass(one, Rule) and one.name and one.__module__ == family.__name__
+    ]
