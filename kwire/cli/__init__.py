@@ -1,14 +1,16 @@
 """The command ``kwire``.
 
-One module per command, each with ``register(subparsers)``, which adds its parser and sets ``run``: a function that
+Each command is a module with ``register(subparsers)``. It adds the command's parser and sets ``run``: a function that
 takes the parsed arguments and returns the exit code. Rules kept here:
 
 - ``kwire --help`` imports nothing heavy: a command imports what it needs when it runs.
 - Bad input is one line on standard error (``stderr``) and exit code 2, as is a mistake in the arguments.
-- Nothing that kwire did not write reaches the terminal as it is: not of captures, schemas and definitions, not the
+- Text that kwire did not write never reaches the terminal as it is: text of captures, schemas and definitions, and the
   names of files (``kwire.tables.showing.readable``).
-- A reader of the output that goes away (``kwire ... | head``), Ctrl-C and SIGTERM end the program silently, with the
-  exit codes that a shell expects: 141, 130 and 143. Nothing that is unfinished is left behind.
+- These end the program silently, with the exit code that a shell expects. Nothing unfinished stays.
+    - the reader of the output goes away (``kwire ... | head``): 141
+    - Ctrl-C: 130
+    - SIGTERM: 143
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def use_memory_of_the_system() -> None:
-    """Lets Arrow take its memory where all else does, unless somebody has chosen: its own pool keeps some 30 MB."""
+    """Lets Arrow use the allocator of the process, unless somebody has chosen. Its own pool keeps some 30 MB."""
     if "ARROW_DEFAULT_MEMORY_POOL" in os.environ:
         return
     # Most commands load it when they need it, and some never.
@@ -90,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     use_memory_of_the_system()
     if sys.stdout is None:
-        # Closed by whoever started the program.
+        # The program's parent has closed it.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character gets its escape.

@@ -1,11 +1,12 @@
-"""What ``kwire audit``, ``findings``, ``lineage`` and ``report`` have in common: they read captures once, and give
-an answer at the end, as a table, as JSON, as Parquet or as a page.
+"""What ``kwire audit``, ``findings``, ``lineage`` and ``report`` have in common.
 
-A file that cannot be read, or not to its end, is reported in one line and the exit code is 2; the answer is that of
-what could be read.
+They read captures once, and give an answer at the end, as a table, as JSON, as Parquet or as a page.
 
-Captures that ``tcpdump`` has rotated go on where others end, and a shell does not name them in that order: they are
-read in order of their first packets, and names of topics by their ids go on from one to the next.
+A file that cannot be read, or not to its end, is reported in one line, and the exit code is 2. The answer is that of
+the bytes that could be read.
+
+Captures that ``tcpdump`` has rotated continue each other. A shell does not name them in that order. So they are read in
+order of their first packets, and the next capture knows the names of topics by their ids from those before.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FORMATS: Final = ("table", "json", "jsonl", "html", "parquet")
 
 
 def add_formats(parser: argparse.ArgumentParser, more: Sequence[str] = ()) -> None:
-    """Adds the captures, how they are read, and how the answer is written; ``more``: further formats."""
+    """Adds the captures, how they are read, and how the answer is written. ``more``: further formats."""
     parser.add_argument(
         "--format", choices=(*FORMATS, *more), default="table", help="how it is written (default: table)"
     )
@@ -61,8 +62,12 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
 
 
 class Reader:
-    """The captures of a command, read one after the other. ``code`` is 2 once one of them could not be read; ``read``:
-    whether there was something in any of them to make an answer of; ``told``: what was said of each that was begun."""
+    """The captures of a command, read one after the other.
+
+    - ``code`` is 2 once one of them could not be read.
+    - ``read``: whether any of them had something to make an answer of.
+    - ``told``: what was said of each that was begun.
+    """
 
     def __init__(self, args: argparse.Namespace, files: Sequence[str] | None = None) -> None:
         self._args = args
@@ -150,7 +155,7 @@ class Reader:
 
 
 def in_order(files: Sequence[str]) -> Sequence[str]:
-    """Files in order of their first packets; what does not say when that was stays behind the one before it."""
+    """Files in order of their first packets. A file that does not say when that was stays after the one before it."""
     if len(files) < 2:
         return files
     latest = -(1 << 63)
@@ -201,7 +206,7 @@ def write(
     summary: Sequence[str],
     about: Mapping[str, Any],
 ) -> None:
-    """Writes an answer: its rows, and in JSON and on a page what it says as a whole (``about``, ``summary``)."""
+    """Writes an answer: its rows. In JSON and on a page also what it says as a whole (``about``, ``summary``)."""
     from kwire.cli.output import open_output, open_text, rows_of
 
     if args.format in ("json", "html"):

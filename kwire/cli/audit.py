@@ -1,4 +1,4 @@
-"""``kwire audit``: which clients an upgrade of the brokers breaks. The exit code is 1 where one would."""
+"""``kwire audit``: which clients an upgrade of the brokers breaks. The exit code is 1 if one would."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Audits the captures. Returns 0, 1 where a client would break, or 2 where one could not be read to its end."""
+    """Audits the captures. Returns 0, 1 if a client would break, or 2 if one could not be read to its end."""
     from kwire import versions
 
     versions.release_name(args.target)

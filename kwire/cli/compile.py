@@ -1,6 +1,6 @@
 """``kwire compile``: makes the machine code of all kernels ahead of time, for container images and clusters.
 
-Kernels are compiled when they are first called, whatever they are given: so each part of kwire that has some reads
+A kernel is compiled at its first call, whatever its arguments are. So each part of kwire that has kernels reads
 nothing, once, with machine code. The parts are compiled side by side, in processes of their own.
 
 Python's byte code of kwire's modules is made too. Not every installer makes it, and a process without takes 0.2 s more.
@@ -48,8 +48,8 @@ def _captures() -> None:
     from kwire.protocol.facts import facts
     from kwire.tables.columns import Words, picked
 
-    # A header, and two packets of raw IP: the first fragment of one without a byte of data, and one with a byte, of a
-    # connection of unknown kind.
+    # A header, and two packets of raw IP, of a connection of unknown kind: the first fragment of one without a byte of
+    # data, and one with a byte.
     tracker = Tracker()
     tracker.feed(bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 65000000"))
     packet = bytes.fromhex("45000014 00002000 40060000 00000000 00000000")
@@ -144,7 +144,7 @@ PARTS: Final[dict[str, Callable[[], None]]] = {
     "bodies": _bodies,
     "lines": _lines,
 }
-"""By what they read; each takes a processor for some ten seconds."""
+"""By what they read. Each takes a processor for some ten seconds."""
 
 
 def compile_part(name: str) -> None:

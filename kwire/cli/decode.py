@@ -1,8 +1,8 @@
 """``kwire decode``: captures and log segments as tables, in the terminal, as JSON lines, CSV, Arrow or Parquet.
 
-Files are read one after the other and batches are written as they come, so a capture of any size needs little memory.
-A file that cannot be read, or not to its end, is reported in one line; the rows before it, and the other files, are
-written all the same, and the exit code is 2.
+Files are read one after the other and batches are written as they come. So a capture of any size needs little memory.
+If a file cannot be read, or not to its end, one line says so and the exit code is 2. The rows before the error, and the
+other files, are written all the same.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ examples:
 class Account(argparse.Action):
     """``--account``, ``--account connections``.
 
-    A capture may stand behind it: what is no such word is one more file.
+    A capture may follow it: any other word is one more file.
     """
 
     def __call__(
@@ -160,7 +160,7 @@ def _jobs(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decodes the files. Returns 0, or 2 where one of them could not be read to its end."""
+    """Decodes the files. Returns 0, or 2 if one of them could not be read to its end."""
     files = [*args.files, *args.more]
     if not files:
         args.parser.error("the following arguments are required: FILE")
@@ -244,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
             except BrokenPipeError:
                 raise
             except (KwireError, OSError) as error:
-                # What was decoded comes first, then what is wrong with the rest.
+                # The decoded rows come first, then the error of the rest.
                 for output in outputs.values():
                     output.flush()
                 print_error(error, file)
@@ -281,7 +281,7 @@ def _capture(args: argparse.Namespace, file: str, outputs: Mapping[str, Output],
 
 
 def _tell(outputs: Mapping[str, Output], lines: Sequence[str]) -> None:
-    """Says lines behind the rows that were written."""
+    """Prints lines after the rows that were written."""
     from kwire.cli.stderr import say
 
     if lines:
@@ -324,7 +324,7 @@ def _decode_segments_at_once(
     with contextlib.closing(decoded(tasks, args.jobs, work, {name: schema})) as outcomes:
         for outcome in outcomes:
             if outcome.file == over:
-                # Nothing is read of a folder behind what went wrong.
+                # Nothing is read of a folder after an error.
                 continue
             over = None
             for _, batch in outcome.batches():
@@ -349,7 +349,7 @@ def _segment(
     outputs: Mapping[str, Output],
     say: Callable[[str], None],
 ) -> bool:
-    """A segment that a process decodes; what is no segment is read for what is wrong with it."""
+    """A segment that a process decodes. A file that is none is read to report what is wrong with it."""
     from kwire.cli import segments as reading
 
     table = tables.table(name, tables.LOG)
@@ -490,7 +490,7 @@ def decode(
 
 
 def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
-    """What is said of the account of a capture; ``each``: of each connection and direction too."""
+    """The lines about the account of a capture. ``each``: also of each connection and direction."""
     from kwire.capture.account import whole
 
     count = len({line.connection for line in lines})
@@ -499,13 +499,13 @@ def _accounts(lines: Sequence[Line], *, each: bool) -> list[str]:
 
 
 def _has_frames(file: str, args: argparse.Namespace, outputs: Mapping[str, Output], keys: KeyLog | None) -> bool:
-    """Whether a capture without a row has frames all the same: there may be no records or metrics in them."""
+    """Whether a capture without a row has frames. There may be no records or metrics in them."""
     from kwire.capture.reading import Reading
 
     if not {"frames", "messages"}.isdisjoint(outputs):
         return False
     if file == "-":
-        # Standard input is gone; nothing wrong is better than something wrong said.
+        # Standard input is gone. No message is better than a wrong one.
         return True
     with opened(file) as (stream, _):
         reading = Reading(stream, keys=keys, **chosen(args.how, TrafficOptions))

@@ -2,10 +2,10 @@
 
 A line of a dump has an offset, bytes, and perhaps the same bytes as characters. Rules kept here:
 
-- The offsets must go on as the bytes do: text that is no dump is not taken for one, and a dump with a hole is refused.
-- Characters are told by being those of the bytes: ``abcd`` behind ``6162 6364`` is no hex.
+- The offsets must go on as the bytes do. Text that is no dump is not taken for one, and a dump with a hole is refused.
+- Characters are recognised by their bytes: ``abcd`` after ``6162 6364`` is no hex.
 - A line ``*`` stands for lines like the one before, up to the next offset.
-- Words of two bytes, which ``hexdump`` prints in the order of the machine, are refused: nobody knows which it was.
+- Words of two bytes, which ``hexdump`` prints in the order of the machine, are refused: nobody knows the order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEX: Final = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}[\s:]*+)++$")
 _LINE: Final = re.compile(r"\s*+(?:0x)?([0-9a-fA-F]{4,16})(:?)(?:[ \t]++(.*))?$")
 _GROUP: Final = re.compile(r"[ \t]*+((?:[0-9a-fA-F]{2})++)(?=[ \t]|$)")
 _MOST_IN_LINE: Final = 256
-"""Bytes of a line: ``xxd -c`` takes so many."""
+"""The most bytes of a line that ``xxd -c`` takes."""
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*+", re.DOTALL)
 _ARRAY: Final = re.compile(r"(?:(?:\(byte\)\s*+)?0[xX][0-9a-fA-F]{1,2}(?:\s*+,\s*+|\s++|$))++$")
 _ELEMENT: Final = re.compile(r"0[xX]([0-9a-fA-F]{1,2})")
@@ -32,7 +32,7 @@ _ESCAPES: Final = re.compile(r"""b?["']?(?:\\x[0-9a-fA-F]{2})++["']?$""")
 
 
 def bytes_of(text: str, most: int) -> bytes | None:
-    """The bytes that ``text`` shows; None where it shows none.
+    """The bytes that ``text`` shows. None if it shows none.
 
     Raises ``DecodeError`` for a dump with a hole or of words of two bytes, and for more than ``most`` bytes.
     """
@@ -73,7 +73,7 @@ class _Line(NamedTuple):
     digits: int
     """How many digits the offset has."""
     sure: bool
-    """Whether something else than its digits says that it is an offset: a colon, or characters behind the bytes."""
+    """Whether something else than its digits says that it is an offset: a colon, or characters after the bytes."""
     data: bytes
     width: int
     """Bytes of the largest group."""

@@ -1,12 +1,16 @@
 """``kwire explain``: one frame as an annotated tree, with the bytes of every field.
 
-A frame comes as text (hex, base64, a dump of xxd or ``hexdump -C``, an array of C: ``kwire.cli.dumps``), as a file that
-holds such text or the raw bytes, or out of a capture (``--frame N``). The tree is drawn from the reference codec
-(``kwire.codec.reference``), which knows where each field stands; a frame that cannot be read to its end is drawn as far
-as it goes, followed by the error, and the exit code is 2.
+A frame comes in one of these forms:
 
-Of a password, a token and the like the size is drawn, and dots in place of its bytes, unless ``--secrets show``. The
-request in an ``Envelope`` is drawn as fields of its own where it can be read.
+- as text: hex, base64, a dump of xxd or ``hexdump -C``, an array of C (``kwire.cli.dumps``)
+- as a file that holds such text or the raw bytes
+- out of a capture (``--frame N``)
+
+The tree is drawn from the reference codec (``kwire.codec.reference``), which knows where each field stands. If a frame
+cannot be read to its end, the tree ends there. The error follows it, and the exit code is 2.
+
+A password, a token and the like are drawn as their size, with dots in place of their bytes, unless ``--secrets show``.
+The request in an ``Envelope`` is drawn as fields of its own if it can be read.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ examples:
 """
 
 MAX_HEX: Final = 16
-"""Bytes of a field that are shown; longer ones are cut."""
+"""Bytes of a field that are shown. Longer ones are cut."""
 MAX_TEXT: Final = 60
 MAX_QUOTED: Final = 16
 WHOLE: Final = ""
@@ -57,7 +61,7 @@ MOST_FIELDS: Final = 1000
 """A line costs as much as decoding a hundred fields."""
 
 LARGEST: Final = DEFAULT_LIMIT * 6 + 4096
-"""Bytes that are read of a file: the largest frame as an array of C, which takes six characters for a byte."""
+"""Bytes that are read of a file: the largest frame as an array of C. It takes six characters for a byte."""
 
 
 def register(subparsers: Any) -> None:
@@ -100,11 +104,11 @@ class Part:
     version: int
     start: int
     whole: bool
-    """Whether it goes on to the end."""
+    """Whether it reaches to the end of the frame."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; the exit code."""
+    """Runs the command. Returns the exit code."""
     if (args.response is not None or args.message is not None) and args.api_version is None:
         args.parser.error("--response and --message need --version")
     asked = (args.secrets, args.fields, args.limits)
@@ -130,7 +134,7 @@ def _read(text: str) -> bytes:
     if not is_file:
         found = bytes_of(text, DEFAULT_LIMIT)
         if found is None:
-            # A frame that was not copied right is not for others to read; a name is, and has a dot in general.
+            # Others must not read a frame that was not copied right. They may read a name, which mostly has a dot.
             shown = f"{text[:40]!r}" if "." in text or len(text) <= MAX_QUOTED else f"text of {len(text)} characters"
             raise DecodeError(f"{shown} is neither a file nor hex nor base64, nor a dump")
         return found
@@ -174,7 +178,7 @@ def _of_capture(path: str, number: int, keylog: Sequence[str] | None) -> Frame:
 def _console() -> Console:
     from rich.console import Console
 
-    # A terminal wraps lines; a pipe gets them whole, whatever their length.
+    # A terminal wraps lines. A pipe gets them whole, whatever their length.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
 
 
@@ -204,7 +208,7 @@ def _draw(
     console = _console()
     failed: KwireError | None = None
     position = 0
-    # A frame that was cut out of a stream often still has its size in front.
+    # A frame that was cut out of a stream often still begins with its size.
     if not message and len(data) >= 8 and int.from_bytes(data[:4], "big") == len(data) - 4:
         console.print(Text.assemble(("size", "bold"), f" = {len(data) - 4}", (f"  {_range(0, 4)}", "dim")))
         position = 4
@@ -220,7 +224,7 @@ def _draw(
                 raise DecodeError(f"{left} bytes after the end of the message", layout=label, offset=end)
             if isinstance(error, reference.EnoughError):
                 console.print(f"... these are the first {most} fields: --fields N draws more", style="dim")
-                # What is wrong behind them is said all the same.
+                # An error after them is still reported.
                 codec = registry.codec(part.message, part.version)
                 (codec.decode if part.whole else codec.decode_prefix)(data, part.start, limits)
             elif error is not None:
@@ -236,7 +240,7 @@ def _draw(
 
 
 def _tree(part: Part, data: bytes, secrets: bool, most: int) -> tuple[Tree, DecodeError | EnoughError | None, int]:
-    """What is drawn of a part, what stopped its reading, and where it ends; what follows it is not looked at."""
+    """What is drawn of a part, what stopped its reading, and where it ends. Bytes after it are not looked at."""
     from rich.text import Text
     from rich.tree import Tree
 
@@ -263,7 +267,7 @@ def _is_request(data: bytes) -> bool:
 
 
 def _doubt(header: Node) -> None:
-    """Takes for secret what stands as client_id in a request that is damaged."""
+    """Treats the client_id of a damaged request as a secret."""
     from kwire.protocol.secrets import is_doubtful
 
     for one in header.children:
@@ -284,7 +288,7 @@ def _add_trailing(tree: Tree, part: Part, data: bytes, end: int, secrets: bool) 
 
 
 def _parts(data: bytes, start: int, response: str | None, version: int | None, message: str | None) -> Any:
-    """The parts of the frame, one after the other: where the body starts is known once the header was read."""
+    """The parts of the frame, one after the other. Where the body starts is known once the header was read."""
     from kwire import schema
     from kwire.cli.schema import messages_of
     from kwire.codec import registry
@@ -360,7 +364,7 @@ def _add(tree: Tree, node: Node, data: bytes, secrets: bool, most: int, around: 
 def _is_secret(child: Node, around: tuple[dict[str, object], ...]) -> bool:
     if not child.value:
         return False
-    # What follows in the entry may say that it is secret, and could not be read.
+    # The next field of the entry may say that it is secret, and could not be read.
     entries = (one for one in around[-2:] if "value" in one)
     unknown = child.secret == "config" and not all(one[WHOLE] for one in entries)
     return unknown or is_secret(child.secret, child.value, around)
@@ -392,7 +396,7 @@ def _range(start: int, end: int) -> str:
 
 
 def _dots(size: int) -> str:
-    """What stands in place of so many bytes in hexadecimal."""
+    """The text in place of a number of hidden bytes in hexadecimal."""
     shown = " ".join([".."] * min(size, MAX_HEX))
     return shown if size <= MAX_HEX else f"{shown} ..."
 

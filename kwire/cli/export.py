@@ -55,7 +55,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exports captures. Returns 0, or 2 where one could not be read to its end."""
+    """Exports captures. Returns 0, or 2 if one could not be read to its end."""
     args.files = [*args.files, *args.more]
     if not args.files:
         args.parser.error("the following arguments are required: CAPTURE")
@@ -174,7 +174,7 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
                         if _is_within(packet.time, only):
                             writer.write(packet)
                 if args.otlp is None:
-                    # Else it has been said with the spans.
+                    # Else it was reported with the spans.
                     _say(name, notes, bool(wanted), only)
             except (KwireError, OSError) as error:
                 print_error(error, name)
@@ -184,15 +184,15 @@ def _pcapng(args: argparse.Namespace, only: Filter) -> int:
 
 
 def _is_within(time: int | None, only: Filter) -> bool:
-    """Whether a packet is of the wanted time; of one without a time that is not known."""
+    """Whether a packet is of the wanted time. A packet without a time is, if all times are wanted."""
     if time is None:
         return only.start is None and only.end is None
     return (only.start is None or time >= only.start) and (only.end is None or time < only.end)
 
 
 def _connections(args: argparse.Namespace, name: str, keys: Any, wanted: set[int], notes: list[str]) -> None:
-    """Adds the numbers of the connections with a frame that is wanted to ``wanted``, as they are found, and what was
-    left out to ``notes``."""
+    """Finds the connections with a frame that is wanted. Adds their numbers to ``wanted`` as they are found. Adds what
+    was left out to ``notes``."""
     from kwire.capture.parts import Part
     from kwire.tables.reading import read
 

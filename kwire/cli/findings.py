@@ -42,7 +42,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Looks for findings. Returns 0, or 2 where a capture could not be read to its end."""
+    """Looks for findings. Returns 0, or 2 if a capture could not be read to its end."""
     reader = answers.Reader(args)
     with needed("kwire findings", "capture"):
         from kwire.report import findings

@@ -1,4 +1,4 @@
-"""``kwire segments``: what stands in a broker's data directory. The exit code is 1 where something in it is wrong."""
+"""``kwire segments``: what stands in a broker's data directory. The exit code is 1 if something in it is wrong."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Describes the folders. Returns 0, 1 where something is wrong, or 2 where a folder could not be read."""
+    """Describes the folders. Returns 0, 1 if something is wrong, or 2 if a folder could not be read."""
     from kwire import log
     from kwire.cli.stderr import BAD_INPUT, print_error
     from kwire.log.entries import Entries, entries, has_entries
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 def _entries(name: str, found: Entries, *, as_json: bool) -> Iterator[str]:
     """The lines of a file: its entries, each with what is wrong with it."""
     rows: list[dict[str, Any]] = [*found.rows]
-    # What is wrong with the end of a file is of no entry.
+    # An error at the end of a file is of no entry.
     rows += [{}] * (max(found.problems, default=-1) + 1 - len(rows))
     if not as_json:
         checked = ", held against the segment" if found.is_checked else ""
@@ -208,7 +208,7 @@ def _partition(one: Partition) -> Iterator[str]:
 
 
 _MOST: Final = 20
-"""Lines of a kind for one partition; ``--format jsonl`` has all of them."""
+"""Lines of a kind for one partition. ``--format jsonl`` has all of them."""
 
 
 def _counted(number: int, one: str, several: str) -> str:

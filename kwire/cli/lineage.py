@@ -33,7 +33,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Reads the captures. Returns 0, or 2 where one could not be read to its end."""
+    """Reads the captures. Returns 0, or 2 if one could not be read to its end."""
     reader = answers.Reader(args)
     with needed("kwire lineage", "capture"):
         from kwire.report import lineage

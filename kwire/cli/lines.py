@@ -1,13 +1,13 @@
 """Arrow batches as text, a line for each row: JSON or CSV, by the column (``kwire.kernels.lines``).
 
 ``json_lines(batch)`` and ``csv_lines(batch)`` give the same text, character for character, as ``kwire.cli.output``
-writes row by row in Python, which small captures and outputs that are not UTF-8 still take.
+writes row by row in Python. Small captures and outputs that are not UTF-8 still take that way.
 
 Rules kept here:
 
-- A batch is written some thousand rows at a time, whose columns are brought together in one array: little memory,
-  whatever the batch is a slice of.
-- What the kernel does not write (floats, maps, lists of such) is made into JSON text in Python, by the value.
+- A batch is written some thousand rows at a time. Their columns are brought together in one array. This takes little
+  memory, whatever the batch is a slice of.
+- Values that the kernel does not write (floats, maps, lists of such) are made into JSON text in Python, one by one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["BODY", "csv_lines", "json_encode", "json_lines"]
 Array = Any
 
 BODY: Final = "body"
-"""The column that is JSON already where it is text: it goes in as it is, as the last member."""
+"""The column that is JSON already if it is text. It goes in as it is, as the last member."""
 
 _ROWS: Final = 1 << 13
 """Rows that are written at once."""
@@ -117,7 +117,7 @@ class _Program:
         return self._bytes(offsets.view(np.uint8)), int(offsets[0]), int(offsets[-1])
 
     def _add(self, op: Show, prefix: bytes = b"", **fields: int) -> dict[str, int]:
-        """One more instruction; a null leads to the next one."""
+        """One more instruction. A null leads to the next one."""
         made = {
             "op": int(op),
             "text": self._text(prefix),
@@ -142,7 +142,7 @@ class _Program:
         self._add(op, prefix, valid=self._valid(column), offsets=at, values=self._bytes(text) - first, **fields)
 
     def _plain(self, column: pa.Array, prefix: bytes) -> bool:
-        """Adds a column of numbers, times or truth values; whether it is one."""
+        """Adds a column of numbers, times or truth values. Returns whether it is one."""
         type_, first, count = column.type, column.offset, len(column)
         if pa.types.is_boolean(type_):
             bits = np.frombuffer(column.buffers()[1], np.uint8)[first >> 3 : (first + count + 7) >> 3]
@@ -158,7 +158,7 @@ class _Program:
         return True
 
     def value(self, column: pa.Array, prefix: bytes, *, raw: bool = False, inside: bool = False) -> None:
-        """Adds a column as JSON. ``raw``: it is JSON already; ``inside``: of a list or struct."""
+        """Adds a column as JSON. ``raw``: it is JSON already. ``inside``: of a list or struct."""
         type_ = column.type
         if pa.types.is_timestamp(type_) and inside:
             raise TypeError("times inside of lists are not written")
@@ -206,7 +206,7 @@ class _Program:
         self._string(Show.FIELD, column, prefix, quoted=int(guarded))
 
     def run(self, rows: int, engine: Engine) -> Iterator[bytes]:
-        """The text of so many rows."""
+        """The text of ``rows`` rows."""
         code = np.zeros(len(self._code), CELL)
         for name in CELL.names:
             code[name] = [row.get(name, 0) for row in self._code]
@@ -226,7 +226,7 @@ class _Program:
 
 
 FORMULA: Final = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
-"""Spreadsheets take text for a formula that begins with one of these, or has some of them behind blanks. The last are
+"""Spreadsheets take text for a formula that begins with one of these, or has some of them after blanks. The last are
 the first in full width, which some spreadsheets read as the plain ones."""
 
 
@@ -258,7 +258,7 @@ def _is_simple(type_: pa.DataType, depth: int = 0) -> bool:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    """Each value as JSON text; None for null."""
+    """Each value as JSON text. None for null."""
     if pa.types.is_floating(column.type):
         return _floats(column)
     values = column.to_pylist()

@@ -2,19 +2,24 @@
 
 An ``Output`` takes Arrow batches of one schema, as they come, and keeps none of them. Rules kept here:
 
-- JSON lines: one object per row with every column; bytes are base64, as Kafka's own JSON converters write them; times
-  are ISO 8601 in UTC with microseconds; ``body``, JSON text in the tables, is a nested object.
-- JSON lines are lines to every reader and text to every terminal: what ends a line elsewhere (U+0085, U+2028, U+2029),
-  what a terminal may obey (U+007F to U+009F) and what changes the direction of writing is escaped, other characters
-  beyond ASCII only where the output has another encoding than UTF-8.
-- CSV: a line of names first; null is an empty field, an empty text ``""``; bytes and times as in JSON lines, what is
-  nested as JSON text. Text is as it is, but escaped as in JSON lines where it goes to a terminal, and with ``'`` in
-  front where a spreadsheet would take it for a formula.
-- Rows are made by the column where kernels are machine code (``kwire.cli.lines``), else one by one, as the same text.
-- Arrow: the format of files where it goes to a file, that of streams to standard output.
+- JSON lines: one object per row with every column.
+    - Bytes are base64, as Kafka's own JSON converters write them.
+    - Times are ISO 8601 in UTC with microseconds.
+    - ``body``, JSON text in the tables, is a nested object.
+- JSON lines are lines to every reader and text to every terminal. These characters are escaped:
+    - U+0085, U+2028, U+2029, which end a line elsewhere
+    - U+007F to U+009F, which a terminal may obey
+    - those that change the direction of writing
+    - others beyond ASCII, only if the output has another encoding than UTF-8
+- CSV: a line of names first. Null is an empty field, an empty text ``""``. Bytes and times are as in JSON lines, nested
+  values as JSON text.
+- Text in CSV is as it is. On a terminal it is escaped as in JSON lines. If a spreadsheet would take it for a formula,
+  it begins with ``'``.
+- Rows are made by the column if kernels are machine code (``kwire.cli.lines``), else one by one, as the same text.
+- Arrow: the format of files if it goes to a file, that of streams to standard output.
 - NaN and infinite numbers are ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 - A time outside the years 1 to 9999, which a hostile record can have, is ``@`` and its seconds since 1970.
-- A file takes its name when it is complete (``kwire.opening.replaced``): nobody reads half a file, and an existing one
+- A file takes its name when it is complete (``kwire.opening.replaced``). Nobody reads half a file, and an existing file
   is replaced only by a whole one.
 """
 
@@ -42,7 +47,7 @@ __all__ = ["Output", "open_binary", "open_output", "open_text", "rows_of", "text
 
 
 _OBEYED: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-"""What JSON need not escape and a terminal may obey: DEL, the C1 controls, and those of lines and of directions."""
+"""What JSON need not escape and a terminal may obey. DEL, the C1 controls, and those of lines and of directions."""
 _CONTROLS: Final = re.compile(f"[\x00-\x1f{_OBEYED.pattern[1:-2]}]+")
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _NO_ASCII: Final = re.compile(r"[^\x20-\x7e]+")
@@ -81,7 +86,7 @@ class TableOutput(Output):
         self._writer.write(rows_of(batch))
 
     def flush(self) -> None:
-        """Writes what waits for the widths of the columns to be known."""
+        """Writes the rows that wait for the widths of the columns."""
         self._writer.flush()
 
 
@@ -96,7 +101,7 @@ class _Lines(Output):
 
     def _by_column(self) -> bool:
         """Whether kernels write the lines."""
-        # What was read is counted by its readers.
+        # The readers count what was read.
         return self._utf_8 and choose(0) is MACHINE
 
     def _put(self, pieces: Iterator[bytes]) -> None:
@@ -125,7 +130,7 @@ class JsonLinesOutput(_Lines):
             if not isinstance(row.get(BODY, {}), str | None):
                 self._write(json_encode(row))
                 continue
-            # The body is JSON already; it goes in as it is, as the last member.
+            # The body is JSON already. It goes in as it is, as the last member.
             body = row.pop(BODY)
             others = json_encode(row)[:-1] + ("," if row else "")
             self._write(f'{others}"body":{"null" if body is None else body}}}')
@@ -302,7 +307,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _plain(type_: pa.DataType, values: list[Any]) -> list[Any]:
-    """``values`` with maps as dicts, and with NaN and the infinities as words, since JSON has no numbers for them."""
+    """``values`` with maps as dicts. NaN and the infinities become words, since JSON has no numbers for them."""
     if pa.types.is_map(type_):
         return [None if pairs is None else dict(pairs) for pairs in values]
     return [finite(value) for value in values] if _has_floats(type_) else values

@@ -1,10 +1,10 @@
 """Several captures or log segments at once, each decoded by a process of its own: ``kwire decode -j``.
 
-A process writes the rows of its file into Arrow streams in a temporary folder; they are read back in the order of the
-files, so that rows, notes and errors come as they do without. Rules kept here:
+A process writes the rows of its file into Arrow streams in a temporary folder. They are read back in the order of the
+files. So rows, notes and errors come as they do without ``-j``. Rules kept here:
 
 - At most ``jobs`` files are decoded at a time and ``AHEAD`` more wait to be written.
-- Whoever stops early (Ctrl-C, a pipe that is closed) ends the processes.
+- An early stop (Ctrl-C, a pipe that is closed) ends the processes.
 - A process that dies is an error of the command, which names its file.
 """
 
@@ -38,8 +38,8 @@ AHEAD: Final = 2
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a task, which is of a ``file``: where the rows of each table are, what is to be said, whether all
-    is right, and what went wrong."""
+    """What became of a task of a ``file``: where the rows of each table are, what to print, whether all is right, and
+    what went wrong."""
 
     file: str
     paths: dict[str, str]
@@ -59,7 +59,7 @@ class Outcome:
 
 
 Work = Callable[[Any, "Mapping[str, Output]", Callable[[str], None]], bool]
-"""What a process does: it gets a task, the outputs and what takes lines to be said, and returns whether all is well."""
+"""What a process does. It gets a task, the outputs and a receiver of lines, and returns whether all is well."""
 
 
 def decoded(
@@ -93,7 +93,7 @@ def decoded(
 
 
 def _end_with_the_parent() -> None:
-    # Ctrl-C reaches all of them; the parent says what there is to say, and ends them with SIGTERM.
+    # Ctrl-C reaches all of them. The parent prints the messages, and ends them with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -1,5 +1,7 @@
-"""How commands read files: opened, decompressed while they are read, with a bar that shows how far they are; and the
-options of reading that several commands have."""
+"""How commands read files, and the options of reading that several commands have.
+
+Files are opened, and decompressed while they are read. A bar shows the progress.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,7 @@ class Names(argparse.Action):
 class Ports(argparse.Action):
     """``--port 9092``, ``--port 9092 9093``, ``--port 9092,9093``, or several of them; ``--vxlan-port`` likewise.
 
-    A capture may stand behind the ports: what is no number is taken as one more file.
+    A capture may follow the ports: a word that is no number is one more file.
     """
 
     def __call__(
@@ -124,7 +126,7 @@ def flag_of(name: str) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Adds the flags of some options of ``kwire.options``, or of all that have one; ``given`` takes their values."""
+    """Adds the flags of some options of ``kwire.options``, or of all that have one. ``given`` takes their values."""
     for name in names or [name for name, option in OPTIONS.items() if option.flag]:
         option = OPTIONS[name]
         assert option.kind is not None
@@ -143,7 +145,7 @@ def given(args: argparse.Namespace) -> CaptureOptions:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Adds ``-o``; ``output`` is then a path, or None for standard output."""
+    """Adds ``-o``. ``output`` is then a path, or None for standard output."""
     parser.add_argument(
         "-o",
         "--output",
@@ -165,7 +167,7 @@ def named_topics(paths: Sequence[str] | None) -> dict[bytes, str]:
 
 def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: bool = False) -> KeyLog | None:
     """The secrets of ``--keylog``, and a line on standard error where there are none. ``growing``: more may come, as
-    from programs that run; ``quiet``: no line. Raises ``OSError``."""
+    from programs that run. ``quiet``: no line. Raises ``OSError``."""
     if not paths:
         return None
     from kwire.cli.stderr import say
@@ -179,8 +181,8 @@ def opened_keylog(paths: Sequence[str] | None, *, growing: bool = False, quiet: 
 
 
 def check_outputs(inputs: Iterable[str], *outputs: str | None) -> None:
-    """Raises ``KwireError`` where an output would take the place of a file that is read (a capture cannot be taken
-    again), or of another output."""
+    """Raises ``KwireError`` if an output would replace another output, or a file that is read. A capture cannot be
+    taken again."""
     wanted = [one for one in outputs if one is not None]
     for number, output in enumerate(wanted):
         if any(os.path.abspath(output) == os.path.abspath(other) for other in wanted[:number]):  # noqa: PTH100
@@ -195,11 +197,11 @@ def check_outputs(inputs: Iterable[str], *outputs: str | None) -> None:
 class Live:
     """What others are still writing: a pipe, or (``follow``) a file that grows.
 
-    A read gives what came within ``PATIENCE`` of its first byte, so that a slow source shows each packet and a fast one
-    fills whole windows. A pipe ends where its writers are gone; what is followed has its end when Ctrl-C is pressed.
+    A read gives the bytes that came within ``PATIENCE`` of its first byte. So a slow source shows each packet, and a
+    fast one fills whole windows. A pipe ends if its writers are gone. A followed file ends at Ctrl-C.
 
-    A pipe is read ahead by a thread: ``tcpdump -w -`` drops packets while nobody takes what it writes, and the first
-    machine code may take longer to load, or to compile, than a pipe holds of a busy broker.
+    A thread reads a pipe ahead. ``tcpdump -w -`` drops packets while nobody takes its output. Loading or compiling the
+    first machine code may take longer than a pipe can buffer of a busy broker.
     """
 
     PATIENCE: Final = 0.1
@@ -210,7 +212,7 @@ class Live:
     """Bytes that are read ahead."""
 
     def __init__(self, descriptor: int, *, follow: bool) -> None:
-        # One of its own, for a thread may read it longer than whoever opened the other is there.
+        # A descriptor of its own: a thread may read it after the owner of the other has closed that.
         self._descriptor = descriptor if follow else os.dup(descriptor)
         self._follow = follow
         self._ahead: deque[bytes] = deque()
@@ -242,7 +244,7 @@ class Live:
             give_back()
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; none at the end."""
+        """Up to ``size`` bytes, none at the end."""
         parts: list[bytes] = []
         until = math.inf
         while size > 0 and (left := until - time.monotonic()) > 0:
@@ -300,7 +302,7 @@ class Live:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing: whoever opened the descriptor closes it."""
+        """Nothing: the opener of the descriptor closes it."""
 
 
 def is_live(file: str, *, follow: bool) -> bool:
@@ -317,8 +319,8 @@ def is_live(file: str, *, follow: bool) -> bool:
 
 @contextlib.contextmanager
 def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | None]]:
-    """The bytes of ``file`` (``-``: standard input), decompressed if they are compressed, and how many there are where
-    that is known; with ``follow``, or from a pipe, a ``Live`` source. Raises ``OSError``."""
+    """The bytes of ``file`` (``-``: standard input), decompressed if they are compressed, and how many there are if
+    that is known. With ``follow``, or from a pipe, a ``Live`` source. Raises ``OSError``."""
     from kwire.capture.compressed import decompressed
 
     if file == "-":
@@ -341,9 +343,9 @@ def opened(file: str, *, follow: bool = False) -> Iterator[tuple[Source, int | N
 
 @contextlib.contextmanager
 def progress_bar(name: str, size: int | None, *outputs: Output) -> Iterator[Callable[[int], None] | None]:
-    """Shows a bar while the block runs, where there is a terminal to show it on and no rows appear there.
+    """Shows a bar while the block runs, if there is a terminal to show it on and no rows appear there.
 
-    Gives what to call with the number of bytes read so far, or ``None``.
+    Gives a function to call with the number of bytes read so far, or ``None``.
     """
     if any(output.to_terminal for output in outputs) or not sys.stderr.isatty():
         yield None

@@ -57,7 +57,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the report. Returns 0, or 2 where a capture could not be read to its end."""
+    """Writes the report. Returns 0, or 2 if a capture could not be read to its end."""
     from kwire import versions
 
     versions.release_name(args.target)
@@ -93,7 +93,7 @@ def _overview(args: argparse.Namespace, reader: answers.Reader, thresholds: Thre
 
 
 def _figures(args: argparse.Namespace, thresholds: Thresholds) -> tuple[Any, int]:
-    """The figures of what ``--against`` names, and the exit code; None: a capture of which nothing could be read."""
+    """The figures of what ``--against`` names, and the exit code. None: nothing could be read of a capture."""
     from kwire.report import changes, whole
 
     if args.against == "-" or stat.S_ISFIFO(os.stat(args.against).st_mode):  # noqa: PTH116

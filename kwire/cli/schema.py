@@ -1,8 +1,13 @@
 """``kwire schema``: what the schemas say, and how they compare with Kafka's own definitions.
 
-Without a name it is a table of all APIs; with one, the grammar of a version as the protocol guide writes it, or the
-generated Python (``--source``), or JSON. ``import`` turns one of Kafka's JSON definitions into the format of
-``schemas/``, ``compare`` holds the definitions in a folder or a jar against it.
+Without a name it prints a table of all APIs. With a name it prints one of these:
+
+- the grammar of a version as the protocol guide writes it
+- the generated Python (``--source``)
+- JSON
+
+``import`` turns one of Kafka's JSON definitions into the format of ``schemas/``. ``compare`` compares the definitions
+in a folder or a jar with it.
 """
 
 from __future__ import annotations
@@ -58,7 +63,7 @@ SINCE: Final = (
     (92, "4.1"),
     (94, "4.4"),
 )
-"""Up to this API key -> the Kafka release that brought it; keys were given out in order."""
+"""Up to this API key -> the Kafka release that brought it. Keys were given out in order."""
 
 _KIPS: Final = re.compile(r"(?<= )KIP-\d+(, KIP-\d+)*$")
 GUIDE_NAMES: Final = {"bool": "BOOLEAN"}
@@ -84,7 +89,7 @@ def register(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the command; the exit code. ``compare`` returns 1 when something differs."""
+    """Runs the command. Returns the exit code. ``compare`` returns 1 when something differs."""
     if args.schemas:
         schema.load_folder(args.schemas)
     if args.name in ("import", "compare"):
@@ -102,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def since(api_key: int) -> str:
-    """The Kafka release that brought an API key; empty where it is not known."""
+    """The Kafka release that brought an API key. Empty if it is not known."""
     return next((release for last, release in SINCE if api_key <= last), "")
 
 

@@ -1,8 +1,7 @@
-"""Log segments for ``kwire decode``: which paths are segments, and what is said beside the rows.
+"""Log segments for ``kwire decode``: which paths are segments, and what is printed beside the rows.
 
-``kwire decode`` hands a path over when ``holds_segments`` says so: a directory, or a file that begins as a segment
-does. ``--check-indexes`` compares the index files beside each segment and reports what is wrong with them, one line
-each, after the rows.
+``kwire decode`` hands a path over if ``holds_segments`` says so: a directory, or a file that begins as a segment does.
+``--check-indexes`` compares the index files beside each segment. It reports each error in one line, after the rows.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ _HEAD: Final = 17
 
 
 def holds_segments(path: str) -> bool:
-    """Whether ``path`` is a log segment or a directory of them; False for what cannot be read: the reader says why."""
+    """Whether ``path`` is a log segment or a directory of them. False if it cannot be read: the reader says why."""
     try:
         if Path(path).is_dir():
             return bool(log.find(path))
         with open_file(path) as file, decompressed(file) as stream:
             head = _head(stream)
-            # No offset begins like a capture, but what is behind that may look like the rest of an entry.
+            # No offset begins like a capture, but the bytes after that may look like the rest of an entry.
             return not is_capture(head) and compression(head) is None and log.is_segment(head, plain(path))
     except (KwireError, OSError, EOFError):
         return False
@@ -77,7 +76,7 @@ class _Decompressed(InFolder):
 
 
 def what_else(path: str) -> str | None:
-    """What ``path`` is if it is another file of a data directory, and neither a segment nor a capture; a sentence."""
+    """What ``path`` is, if it is another file of a data directory: no segment and no capture. A sentence."""
     said = what_else_by_name(Path(path).name)
     if said is None or not is_regular(path):
         return None
@@ -153,7 +152,7 @@ def _read(table: LogTable, segment: log.Segment, how: Mapping[str, Any]) -> Iter
 
 
 def segments(path: str) -> Sequence[log.Segment | str]:
-    """The segments in ``path``; itself where that cannot be said: ``decode`` says why."""
+    """The segments in ``path``. If that is not known, ``path`` itself: ``decode`` says why."""
     try:
         if _compressed(Path(path)):
             return [named(Path(path))] if holds_segments(path) else [path]

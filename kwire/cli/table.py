@@ -1,9 +1,9 @@
 """Rows as a table that fits the terminal.
 
-The first rows decide how wide each column is; from then on rows are written as they come, and what does not fit ends
-in an ellipsis. Where the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
-(``Column.wrap``) go on in further lines; where there is no room for them beside each other, each row is a paragraph.
-What a column is and what it shows of a value stands in ``kwire.tables.showing``.
+The first rows decide how wide each column is. After that, rows are written as they come, and text that does not fit
+ends in an ellipsis. If the columns do not fit the terminal, the flexible ones shrink. Columns that are the answer
+(``Column.wrap``) continue in further lines. If there is no room for them beside each other, each row is a paragraph.
+``kwire.tables.showing`` says what a column is and what it shows of a value.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], total: int) -> list[int]:
-    """How wide each column is, so that all of them and the two spaces between take ``total`` cells where possible."""
+    """How wide each column is. All of them and the two spaces between take ``total`` cells if possible."""
     found = [
         max([column.least, _width(column.title), *map(_width, texts)])
         for column, texts in zip(columns, cells, strict=True)
@@ -114,7 +114,7 @@ def _paragraph(columns: Sequence[Column], texts: Sequence[str], total: int) -> s
         if column.wrap and text != column.empty:
             first, *rest = _wrapped(f"{column.title}: {text}", max(total - 2, 1))
             lines.append(f"  {first}")
-            # What goes on is told from what begins.
+            # Continued lines are distinguished from first lines.
             lines += [f"    {one}" for one in _wrapped(" ".join(rest), max(total - 4, 1)) if rest]
     return "\n".join(lines)
 
@@ -130,7 +130,7 @@ def render(columns: Sequence[Column], rows: Iterable[Row], total: int) -> list[s
 class TableWriter:
     """Writes rows to a file as they come, with those columns that have something in them.
 
-    ``live``: the first row does not wait for others, so all columns are there, and wide enough for what usually comes.
+    ``live``: the first row does not wait for others. So all columns are there, wide enough for usual values.
     """
 
     def __init__(self, file: IO[str], columns: Sequence[Column], *, live: bool = False) -> None:
@@ -155,7 +155,7 @@ class TableWriter:
     def flush(self) -> None:
         """Writes the rows that wait."""
         if self._waiting and not self._wide:
-            # Too narrow a terminal gets one line per row all the same, and wraps it.
+            # Too narrow a terminal gets one line per row too, and wraps it.
             if self._file.isatty():
                 self._total = shutil.get_terminal_size((UNBOUND, 0)).columns
             cells = [[column.text(row) for row in self._waiting] for column in self._columns]

@@ -72,9 +72,9 @@ def _seconds(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Shows what happens until the capture ends. Returns 0, or 2 where it could not be read to its end."""
+    """Shows what happens until the capture ends. Returns 0, or 2 if it could not be read to its end."""
     if args.more:
-        # Behind --port a capture is taken for one more.
+        # A capture after --port is taken for one more port.
         if args.file != "-" or len(args.more) > 1:
             args.parser.error("one capture at a time")
         (args.file,) = args.more
@@ -160,7 +160,7 @@ class _Shown:
             seen = self._seen
             now = seen.last
             if now is not None and self.live:
-                # Where nothing comes, time goes on all the same.
+                # Time goes on even if nothing comes.
                 now += int((time.monotonic() - self.came) * 1e6)
             total, seconds = seen.all(now), seen.span(now)
             head = (

@@ -1,12 +1,15 @@
 """Broker log segments: what stands in a broker's data directory, as tables.
 
-``find(path)`` lists the segments of a file, a partition's directory or a whole data directory; ``read(segment)`` gives
-the records of one as Arrow batches with the schema ``RECORDS``, ``batches(segment)`` one row per batch (``BATCHES``),
-as Kafka's dump-log tool prints them. ``read_index(segment)`` and ``read_time_index(segment)`` give the entries of
-``.index`` and ``.timeindex``, and ``check_indexes(segment)`` compares both with the segment. ``describe(path)`` says
-what else a broker keeps there (``kwire.log.folders``), ``overlaps(path)`` which segments have the same offsets.
-``kwire.log.internal`` decodes the records of Kafka's own topics. Needs ``kwire[capture]``; importing this package alone
-does not import the array libraries.
+- ``find(path)`` lists the segments of a file, a partition's directory or a whole data directory.
+- ``read(segment)`` gives the records of one as Arrow batches with the schema ``RECORDS``.
+- ``batches(segment)`` gives one row per batch (``BATCHES``), as Kafka's dump-log tool prints them.
+- ``read_index(segment)`` and ``read_time_index(segment)`` give the entries of ``.index`` and ``.timeindex``.
+- ``check_indexes(segment)`` compares both with the segment.
+- ``describe(path)`` says what else a broker keeps there (``kwire.log.folders``).
+- ``overlaps(path)`` says which segments have the same offsets.
+- ``kwire.log.internal`` decodes the records of Kafka's own topics.
+
+Needs ``kwire[capture]``. Importing this package alone does not import the array libraries.
 """
 
 from __future__ import annotations

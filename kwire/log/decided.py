@@ -7,10 +7,10 @@ before the segment began, and have no record in it, are known from the ``.snapsh
 
 Rules kept here:
 
-- A consumer gets nothing behind the first record of a transaction that is still open (the last stable offset). The end
-  of the log is the end of the last segment in the folder. What is behind is left out and counted.
+- A consumer gets nothing after the first record of a transaction that is still open (the last stable offset). The end
+  of the log is the end of the last segment in the folder. Records after that are left out and counted.
 - Control records are left out, as Kafka's consumer does.
-- Only markers whose checksum is right count. Where a later file is damaged, what is open stays open.
+- Only markers whose checksum is right count. If a later file is damaged, open transactions stay open.
 
 Source: Kafka's LogSegment.collectAbortedTxns, ProducerStateManager, Records of KIP-98.
 """
@@ -162,7 +162,7 @@ def _kinds(data: Array, marks: Array) -> Array:
 
 
 class Decided:
-    """What is decided of the records of one segment. ``stable``: no consumer gets an offset from it on; None: it gets
+    """What is decided of the records of one segment. ``stable``: no consumer gets an offset from it on. None: it gets
     all."""
 
     def __init__(self, log: _Log) -> None:
@@ -178,7 +178,7 @@ class Decided:
         self._beyond = 0
 
     def kept(self, rows: pa.RecordBatch) -> Array | None:
-        """Which records a consumer gets, of a batch with the columns ``NEEDED``: a mask; None for all."""
+        """Which records a consumer gets, of a batch with the columns ``NEEDED``: a mask. None for all."""
         gone = np.array(rows.column("is_control"))
         if self.stable is not None:
             beyond = rows.column("offset").to_numpy() >= self.stable
@@ -189,7 +189,7 @@ class Decided:
             chosen = pa.array(some)
             producers = pc.fill_null(rows.column("producer_id").take(chosen), -1).to_numpy(False)
             found = self._markers.after(producers, rows.column("offset").take(chosen).to_numpy(False))
-            # What has no marker although nothing is open is of a batch whose checksum is wrong: its row says so.
+            # A record without a marker although nothing is open: the checksum of its batch is wrong. Its row says so.
             gone[some] = self._aborts[found]
         return ~gone if gone.any() else None
 
@@ -207,7 +207,7 @@ class Decided:
 def decided(beside: Beside | None, stream: BinaryIO | None, base_offset: int | None) -> Decided:
     """What is decided of the records of a segment.
 
-    ``stream``: the segment, where ``beside`` is not known; it is read to its end. ``base_offset``: the number in its
+    ``stream``: the segment, if ``beside`` is not known. It is read to its end. ``base_offset``: the number in its
     name; without it nothing is known of other segments. Raises ``OSError`` for a file that is there and cannot be read.
     """
     log = _Log()
@@ -227,16 +227,16 @@ def decided(beside: Beside | None, stream: BinaryIO | None, base_offset: int | N
             break
         with contextlib.suppress(FileNotFoundError), beside.open(name) as other:
             log.read(other, frozenset(log.open))
-        # Behind the markers of the log: a transaction that it commits may be followed by one that is aborted.
+        # After the markers of the log: a transaction that it commits may be followed by one that is aborted.
         _index(log, beside, f"{name[:20]}.txnindex", names)
     return Decided(log)
 
 
 def _later(names: list[str], base_offset: int) -> Iterator[str]:
-    """The segments behind one, in order."""
+    """The segments after one, in order."""
     by_offset = {}
     for name in sorted(names, reverse=True):
-        # Compressed or not: where both are there, the plain one, which comes last.
+        # Compressed or not. If both are there, the plain one, which comes last.
         segment = plain(name)
         if has_segment_name(segment) and segment.endswith(".log") and int(name[:20]) > base_offset:
             by_offset[segment] = name
@@ -244,7 +244,7 @@ def _later(names: list[str], base_offset: int) -> Iterator[str]:
 
 
 def _small(beside: Beside, name: str, names: list[str]) -> bytes | None:
-    """What a file holds; None where there is none, or none that brokers write."""
+    """What a file holds. None if there is none, or none that brokers write."""
     if name not in names:
         return None
     with contextlib.suppress(FileNotFoundError), beside.open(name) as file:

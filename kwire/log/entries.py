@@ -2,7 +2,7 @@
 
     entries("00000000000000000042.index")     # Entries(kind="offset index", rows=[{"offset": 42, "position": 0}, ...])
 
-Indexes are held against the segment beside them, where there is one: what is wrong with an entry stands at its number.
+Indexes are compared with the segment beside them, if there is one. An error of an entry stands at its number.
 
 Source: those of ``kwire.log.folders`` and ``kwire.log.indexes``.
 """
@@ -38,7 +38,7 @@ class Entries:
     """What a file holds.
 
     ``kind``: what it is. ``rows``: its entries, in order. ``problems``: what is wrong with some of them, by their
-    numbers; a number may be one behind the last. ``is_checked``: it was held against its segment.
+    numbers. A number may be one after the last. ``is_checked``: it was compared with its segment.
     """
 
     kind: str
@@ -55,8 +55,8 @@ def has_entries(name: str) -> bool:
 def entries(path: str | Path) -> Entries:
     """The entries of a file beside segments, by its name.
 
-    Raises ``CaptureError`` for a name that is none of theirs and for content that is not what the name says,
-    ``OSError`` where the file cannot be read.
+    Raises ``CaptureError`` for a name that is none of theirs and for content that does not match the name. Raises
+    ``OSError`` if the file cannot be read.
     """
     path = Path(path)
     found = _kind(path.name)
@@ -80,7 +80,7 @@ def _of_index(path: Path) -> Entries:
 
 
 def _segment(path: Path) -> Segment:
-    """The segment that an index belongs to; it may not exist."""
+    """The segment that an index belongs to. It may not exist."""
     stem = path.name.partition(".")[0]
     if len(stem) != 20 or not stem.isdecimal() or int(stem) >= 1 << 63:
         raise CaptureError("the name is no offset, which the entries count from", file=str(path))

@@ -1,13 +1,20 @@
 """Where the segments of a broker are, and what their names say.
 
-A data directory (``log.dirs``) holds one directory per partition, ``<topic>-<partition>``, and in it segments named by
-their first offset: ``00000000000000000042.log`` with ``.index`` and ``.timeindex`` beside it. ``partition.metadata``
-holds the topic id (KIP-516). A directory of a partition that is being deleted, moved or that nobody knows any more
-has a suffix: ``<topic>-<partition>.<32 hex digits>-delete``, ``-future`` or ``-stray``. Snapshots of the metadata log
-(KIP-630) stand beside its segments and have their format: ``<20 digits>-<10 digits>.checkpoint``.
+A data directory (``log.dirs``) holds one directory per partition, ``<topic>-<partition>``. In it are:
 
-Rules kept here: names are facts about where a file was found, not promises; a file that is named otherwise is a segment
-all the same when it is given by name, with no topic, partition and first offset known.
+- segments named by their first offset: ``00000000000000000042.log``
+- ``.index`` and ``.timeindex`` beside each segment
+- ``partition.metadata`` with the topic id (KIP-516)
+- snapshots of the metadata log (KIP-630), beside its segments and in their format:
+  ``<20 digits>-<10 digits>.checkpoint``
+
+A directory of a partition that is being deleted, moved or that nobody knows any more has a suffix:
+``<topic>-<partition>.<32 hex digits>-delete``, ``-future`` or ``-stray``.
+
+Rules kept here:
+
+- Names are facts about where a file was found, not promises.
+- A file with another name is a segment too if it is given by name. Its topic, partition and first offset are not known.
 """
 
 from __future__ import annotations
@@ -47,7 +54,7 @@ class Segment:
     """A segment file. What its name, its directory and ``partition.metadata`` do not say is ``None``.
 
     ``topic_id`` is in Kafka's text form. ``base_offset`` is the number in the name. ``is_told``: a user says which
-    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for all the same.
+    topic it is. That is no proof, so secrets of ``__cluster_metadata`` are looked for anyway.
     """
 
     path: Path
@@ -72,7 +79,7 @@ def find(path: str | Path) -> list[Segment]:
     """The segments of ``path``: a file, a partition's directory, or a data directory with such directories.
 
     Sorted by topic, partition and first offset. Raises ``CaptureError`` for a directory without segments and for a file
-    that is none, ``OSError`` where there is nothing or it cannot be read.
+    that is none. Raises ``OSError`` if there is nothing or it cannot be read.
     """
     path = Path(path)
     if not path.is_dir():
@@ -111,7 +118,7 @@ _OTHERS: Final = (
 
 
 def what_else(name: str) -> str | None:
-    """What a file of this name is, if it is one of those beside the segments, and what reads it: a sentence."""
+    """What a file of this name is, if it is one of those beside the segments, and how to read it: a sentence."""
     for end, what, reader in _OTHERS:
         if name.endswith(end):
             return f"no log segment, but {what}: {reader}"
@@ -135,8 +142,8 @@ def told(segment: Segment, topic: str, partition: int | None = None) -> Segment:
 def is_segment(head: bytes, name: str = "") -> bool:
     """Whether a file that starts with ``head`` (17 bytes are enough) is a log segment.
 
-    It is one when its first entry has a size, a magic byte and an offset that entries have. An empty file, or one that
-    begins with zeros (preallocated and never written), is one when ``name`` ends like a segment's.
+    It is one if its first entry has a size, a magic byte and an offset that entries have. An empty file is one if
+    ``name`` ends like a segment's. So is a file that begins with zeros (preallocated and never written).
     """
     named = name.endswith((".log", ".log.deleted"))
     if not head.strip(b"\0"):
@@ -158,8 +165,8 @@ def plain(name: str) -> str:
 
 
 def named(path: Path, metadata: str | None = None) -> Segment:
-    """What ``path`` and ``metadata``, the text of the ``partition.metadata`` beside it, say. Nothing is read. What is
-    compressed is named as what it holds: ``<20 digits>.log.gz``.
+    """What ``path`` says, and ``metadata``: the text of the ``partition.metadata`` beside it. Nothing is read. A
+    compressed file is named after its content: ``<20 digits>.log.gz``.
 
     Checkpoints of the metadata log have a topic and a partition too, but no base offset: no index counts from theirs.
     """

@@ -6,16 +6,21 @@
     read_aborted(partition / "00000000000000000000.txnindex")
     describe(data)                                           # all of it, partition by partition
 
-A data directory has ``meta.properties`` and four checkpoints with an offset for each partition: up to where it is
-flushed (``recovery-point-offset-checkpoint``), the high watermark (``replication-offset-checkpoint``), below what
-records were deleted on demand (``log-start-offset-checkpoint``), and up to where it is compacted
-(``cleaner-offset-checkpoint``). A file of no bytes has no entries. A partition's directory has
-``leader-epoch-checkpoint`` (KIP-101), ``partition.metadata`` (KIP-516), and for some segments ``.txnindex`` and
-``.snapshot``, whose name is the offset up to which it counts.
+A data directory has ``meta.properties`` and four checkpoints. Each has an offset for each partition:
+
+- ``recovery-point-offset-checkpoint``: up to where it is flushed
+- ``replication-offset-checkpoint``: the high watermark
+- ``log-start-offset-checkpoint``: below it, records were deleted on demand
+- ``cleaner-offset-checkpoint``: up to where it is compacted
+
+A file of no bytes has no entries. A partition's directory has ``leader-epoch-checkpoint`` (KIP-101) and
+``partition.metadata`` (KIP-516). Some segments have ``.txnindex`` and ``.snapshot``, whose name is the offset up to
+which it counts.
 
 Rules kept here:
 
-- What is not as it should be raises ``CaptureError`` with the file and the byte; ``describe`` goes on and lists it.
+- A file that is not as it should be raises ``CaptureError`` with the file and the byte. ``describe`` goes on and lists
+  it.
 - Lengths are checked before anything is made, and files are not larger than brokers make them: ``_LARGEST``.
 - No code or class is loaded from a file: properties are texts.
 
@@ -81,7 +86,7 @@ _ABORTED: Final = struct.Struct(">hqqqq")
 _SNAPSHOT: Final = struct.Struct(">hIi")
 _PRODUCER: Final = struct.Struct(">qhiqiqiq")
 _SUMMED: Final = 6
-"""Bytes in front of what the checksum of a snapshot covers."""
+"""Bytes before those that the checksum of a snapshot covers."""
 
 _T = TypeVar("_T")
 
@@ -101,8 +106,8 @@ class PartitionMetadata(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """A transaction that was aborted: the offsets of its first record and of its marker, and the last stable offset
-    (LSO) when that was written."""
+    """A transaction that was aborted: the offsets of its first record and of its marker. Also the last stable offset
+    (LSO) when the entry was written."""
 
     producer_id: int
     first_offset: int
@@ -114,8 +119,8 @@ class Producer(NamedTuple):
     """The state of a producer at the offset in the name of a snapshot.
 
     ``last_sequence`` and ``last_offset`` are those of its last batch, which has ``offset_delta + 1`` records and the
-    largest ``timestamp`` (ms since 1970); all -1 where only a marker is known. ``current_first_offset`` is where its
-    open transaction began, None where there is none.
+    largest ``timestamp`` (ms since 1970). All are -1 if only a marker is known. ``current_first_offset`` is where its
+    open transaction began, None if there is none.
     """
 
     producer_id: int
@@ -187,7 +192,7 @@ def _checkpoint(path: Path, entry: re.Pattern[bytes], what: str) -> Iterator[tup
 def read_offsets(path: str | Path) -> dict[tuple[str, int], int]:
     """The offsets of a checkpoint of a data directory, by topic and partition, in the order of the file.
 
-    Raises ``CaptureError`` for one that is none, or names a partition twice, ``OSError`` where it cannot be read.
+    Raises ``CaptureError`` for one that is none, or names a partition twice, ``OSError`` if it cannot be read.
     """
     path = Path(path)
     found: dict[tuple[str, int], int] = {}
@@ -202,7 +207,7 @@ def read_offsets(path: str | Path) -> dict[tuple[str, int], int]:
 def read_epochs(path: str | Path) -> list[Epoch]:
     """The leader epochs of ``leader-epoch-checkpoint``, in the order of the file, which is upwards in both numbers.
 
-    Raises ``CaptureError`` for a file that is none, ``OSError`` where it cannot be read.
+    Raises ``CaptureError`` for a file that is none, ``OSError`` if it cannot be read.
     """
     path = Path(path)
     found: list[Epoch] = []
@@ -241,7 +246,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
     path = Path(path)
     text = _content(path, _LONGEST).decode("latin-1")
     found = {}
-    # A line that ends in an odd number of backslashes goes on in the next, whose first spaces do not count.
+    # A line that ends in an odd number of backslashes continues in the next. The first spaces there do not count.
     whole = re.sub(r"(?<!\\)((?:\\\\)*)\\(?:\r\n|\r|\n)[ \t\f]*", r"\1", text)
     for line in re.split(r"\r\n|\r|\n", whole):
         line = line.lstrip(" \t\f")
@@ -272,7 +277,7 @@ def read_aborted(path: str | Path) -> list[Aborted]:
 
 
 def aborted_of(data: bytes, path: str | Path) -> list[Aborted]:
-    """The entries of a ``.txnindex`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
+    """The entries of a ``.txnindex`` that holds ``data``. ``path`` is for errors: ``CaptureError``."""
     whole = len(data) - len(data) % _ABORTED.size
     found = []
     for at, (version, *fields) in zip(range(0, whole, _ABORTED.size), _ABORTED.iter_unpack(data[:whole]), strict=True):
@@ -294,7 +299,7 @@ def read_producers(path: str | Path) -> list[Producer]:
 
 
 def producers_of(data: bytes, path: str | Path) -> list[Producer]:
-    """The producers of a ``.snapshot`` that holds ``data``; ``path`` is for errors: ``CaptureError``."""
+    """The producers of a ``.snapshot`` that holds ``data``. ``path`` is for errors: ``CaptureError``."""
     if len(data) < _SNAPSHOT.size:
         raise CaptureError(f"{len(data)} bytes, and a snapshot has {_SNAPSHOT.size} or more", file=str(path), offset=0)
     version, checksum, count = _SNAPSHOT.unpack_from(data)
@@ -316,10 +321,12 @@ def producers_of(data: bytes, path: str | Path) -> list[Producer]:
 
 @dataclass(slots=True)
 class Partition:
-    """A partition's directory, and what the checkpoints of its data directory say of it; None where they do not.
+    """A partition's directory, and what the checkpoints of its data directory say of it. None if they do not.
 
-    ``segments`` have the first and last offset, the number of batches and the bytes of each; ``producers`` are those of
-    the newest snapshot, ``aborted`` those of all indexes, by their segment. ``problems`` are sentences.
+    - ``segments`` have the first and last offset, the number of batches and the bytes of each.
+    - ``producers`` are those of the newest snapshot.
+    - ``aborted`` are those of all indexes, by their segment.
+    - ``problems`` are sentences.
     """
 
     topic: str
@@ -338,7 +345,7 @@ class Partition:
 
 
 class Extent(NamedTuple):
-    """What a segment holds: offsets from ``first`` to ``last`` (None where it is empty), batches and bytes."""
+    """What a segment holds: offsets from ``first`` to ``last`` (None if it is empty), batches and bytes."""
 
     segment: Segment
     first: int | None
@@ -351,8 +358,9 @@ class Extent(NamedTuple):
 class Folder:
     """A data directory, or the directory of one partition.
 
-    ``properties`` are those of ``meta.properties``; ``gone`` the partitions that checkpoints name and the directory
-    does not have; ``problems`` what is wrong with files that belong to no partition.
+    - ``properties`` are those of ``meta.properties``.
+    - ``gone``: the partitions that checkpoints name and the directory does not have.
+    - ``problems``: what is wrong with files that belong to no partition.
     """
 
     path: Path
@@ -370,9 +378,9 @@ class Folder:
 def describe(path: str | Path, progress: Callable[[int], None] | None = None) -> Folder:
     """What stands in a data directory, or in the directory of one partition.
 
-    The headers of all batches are read, as far as they can be; what is wrong is listed in ``problems``. ``progress`` is
-    told the bytes of segments read so far. Raises ``CaptureError`` for a directory without segments, ``OSError`` where
-    there is none.
+    The headers of all batches are read, as far as they can be. Errors are listed in ``problems``. ``progress`` gets the
+    number of bytes of segments read so far. Raises ``CaptureError`` for a directory without segments, and ``OSError``
+    if there is no directory.
     """
     path = Path(path)
     folder = Folder(path)
@@ -398,7 +406,7 @@ def describe(path: str | Path, progress: Callable[[int], None] | None = None) ->
 
 
 def _tried(problems: list[str], read: Callable[..., _T], *arguments: object) -> _T | None:
-    """What ``read`` gives; where it cannot, None, and a sentence in ``problems``."""
+    """What ``read`` gives. If it fails, None, and a sentence in ``problems``."""
     try:
         return read(*arguments)
     except (CaptureError, OSError) as error:
@@ -447,7 +455,7 @@ def _checkpoints(folder: Folder) -> None:
 
 
 def extent_of(segment: Segment) -> Extent:
-    """The offsets of a segment, by the headers of its batches. What is damaged is left out."""
+    """The offsets of a segment, by the headers of its batches. Damaged batches are left out."""
     import numpy as np
 
     from kwire.log.regions import headers_of, regions
@@ -461,7 +469,7 @@ def extent_of(segment: Segment) -> Extent:
             if not len(table):
                 continue
             batches += len(table)
-            # What stands before the last message of a wrapper is not in its header.
+            # The offsets before the last message of a wrapper are not in its header.
             low = int(np.min(np.where(table["base"] < 0, segment.base_offset or 0, table["base"])))
             high = int(np.max(table["last"]))
             first = low if first is None else min(first, low)
@@ -471,10 +479,10 @@ def extent_of(segment: Segment) -> Extent:
 
 
 def overlaps(path: str | Path) -> list[Overlap]:
-    """The segments of ``path`` (as of ``kwire.log.find``) that have offsets of a segment behind them.
+    """The segments of ``path`` (as of ``kwire.log.find``) that have offsets of a later segment.
 
-    A reader that goes from one segment to the next meets such records twice, and a lookup finds only one of them. Kafka
-    3.9 makes such segments where an append fails in the middle. Segments that wait for being deleted are left out.
+    A reader that goes from one segment to the next meets such records twice. A lookup finds only one of them. Kafka 3.9
+    makes such segments if an append fails in the middle. Segments that wait to be deleted are left out.
     """
     by_place: dict[Path, list[Extent]] = {}
     for segment in find(path):
@@ -485,7 +493,7 @@ def overlaps(path: str | Path) -> list[Overlap]:
 def _overlaps(extents: Iterable[Extent]) -> list[Overlap]:
     found = []
     known = [one for one in extents if one.segment.path.suffix == ".log" and one.segment.base_offset is not None]
-    # Each against the one that reaches farthest in front of it: an overlap of three is said twice, not three times.
+    # Each against the earlier one that reaches farthest: an overlap of three is reported twice, not three times.
     farthest: Extent | None = None
     for one in sorted(known, key=lambda each: each.segment.base_offset or 0):
         base = one.segment.base_offset or 0

@@ -1,17 +1,18 @@
 """Reads ``.index`` and ``.timeindex`` files, and checks them against their segment.
 
-An offset index maps offsets to positions: entries of int32 offset (relative to the number in the file name) and int32
-position. A time index maps timestamps to offsets: entries of int64 timestamp and int32 relative offset (KIP-33). Both
-are sparse, both grow upwards, and both may end in zeros, since brokers allocate them in advance.
+An offset index maps offsets to positions. Its entries are an int32 offset (relative to the number in the file name) and
+an int32 position. A time index maps timestamps to offsets. Its entries are an int64 timestamp and an int32 relative
+offset (KIP-33). Both are sparse, both grow upwards, and both may end in zeros, since brokers allocate them in advance.
 
-What must hold, so that a lookup finds what is there:
+A lookup finds its record only if this holds:
 
-- positions of an offset index are starts of entries of the segment, and its offset is that of the last record of the
-  entry there or of one behind it (an append of several batches got one index entry, for its last offset, before 3.8);
-- no record up to the offset of a time index entry has a later timestamp, and one of them has just this one.
+- A position of an offset index is the start of an entry of the segment.
+- Its offset is that of the last record of the entry there or of a later entry. Before Kafka 3.8, an append of several
+  batches got one index entry, for its last offset.
+- No record up to the offset of a time index entry has a later timestamp, and one of them has just this one.
 
-Kafka's dump-log tool checks the same (``--index-sanity-check``, and when it prints an index), but compares the offset
-with that of the first entry only: of an index from before 3.8 it says "Mismatches" where there is nothing wrong.
+Kafka's dump-log tool checks the same (``--index-sanity-check``, and when it prints an index). But it compares the
+offset with that of the first entry only. Of an index from before 3.8 it says "Mismatches" although nothing is wrong.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _OFFSETS: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIMES: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 
 _LARGEST: Final = 128 << 20
-"""Bytes of an index; brokers make them of 10 MiB (``segment.index.bytes``)."""
+"""Bytes of an index. Brokers make them of 10 MiB (``segment.index.bytes``)."""
 _MOST: Final = 100
-"""Problems that are listed for one index file; then one line says how many more there are."""
+"""Problems that are listed for one index file. After these, one line says how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class IndexProblem:
 
 
 class OffsetEntry(NamedTuple):
-    """An entry of an offset index: whoever looks for ``offset`` or a later one may begin at ``position`` (bytes)."""
+    """An entry of an offset index: a lookup of ``offset`` or a later one may begin at ``position`` (bytes)."""
 
     offset: int
     position: int
@@ -75,9 +76,9 @@ class TimeEntry(NamedTuple):
 def read_index(segment: Segment) -> list[OffsetEntry]:
     """The entries of the offset index beside ``segment``, as they are there, with absolute offsets.
 
-    Zeros at the end are space that was allocated in advance, and no entries; bytes behind the last whole entry are left
-    out. Whether the entries are right says ``check_indexes``. A segment whose name is no offset: ``ValueError``.
-    ``OSError`` where the index cannot be read, or there is none.
+    Zeros at the end are space that was allocated in advance, and no entries. Bytes after the last whole entry are left
+    out. ``check_indexes`` says whether the entries are right. Raises ``ValueError`` for a segment whose name is no
+    offset, and ``OSError`` if the index cannot be read, or there is none.
     """
     entries, _ = _entries(_content(segment.index), _OFFSETS)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
@@ -85,16 +86,16 @@ def read_index(segment: Segment) -> list[OffsetEntry]:
 
 
 def read_time_index(segment: Segment) -> list[TimeEntry]:
-    """The entries of the time index beside ``segment``; as ``read_index``."""
+    """The entries of the time index beside ``segment``, as ``read_index``."""
     entries, _ = _entries(_content(segment.time_index), _TIMES)
     offsets = entries["offset"].astype(np.int64) + _base(segment)
     return list(map(TimeEntry, entries["timestamp"].tolist(), offsets.tolist()))
 
 
 def check_indexes(segment: Segment) -> list[IndexProblem]:
-    """What is wrong with the index files of ``segment``; nothing where there are none.
+    """What is wrong with the index files of ``segment``. Nothing if there are none.
 
-    A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` where a file cannot be read.
+    A segment whose name is no offset cannot be checked: ``ValueError``. ``OSError`` if a file cannot be read.
     """
     base = _base(segment)
     if not segment.index.exists() and not segment.time_index.exists():
@@ -142,7 +143,7 @@ def _entries(raw: bytes, kind: Any) -> tuple[Any, list[tuple[int, str]]]:
     entries = np.frombuffer(raw, kind, whole)
     used = entries["offset"] != 0
     used |= entries[kind.names[0] if kind.names[0] != "offset" else "position"] != 0
-    # Only the first entry may be zero in both (offset 0 of the segment, at its beginning); more are space not used yet.
+    # Only the first entry may be zero in both (offset 0 of the segment, at its beginning). More are unused space.
     last = int(np.flatnonzero(used)[-1]) + 1 if used.any() else 0
     problems = []
     if len(raw) % kind.itemsize:

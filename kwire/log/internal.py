@@ -1,22 +1,28 @@
 """The records of Kafka's own topics, decoded: ``__consumer_offsets``, ``__transaction_state``, ``__share_group_state``
 and ``__cluster_metadata``, and control records of any topic.
 
-``decode_record(topic, key, value)`` gives what one record says; ``decoded(batch)`` adds it to a table of records as
-three columns: ``record_type`` (the name of the schema, ``OffsetCommit``), ``decoded_key`` and ``decoded_value`` (JSON
-text; bytes in it are base64). ``of_metadata`` leaves secrets out of the columns of records.
+``decode_record(topic, key, value)`` gives what one record says. ``decoded(batch)`` adds it to a table of records as
+three columns:
+
+- ``record_type``: the name of the schema, ``OffsetCommit``
+- ``decoded_key`` and ``decoded_value``: JSON text, with bytes in base64
+
+``of_metadata`` leaves secrets out of the columns of records.
 
 How these topics say what a record is:
 
 - The coordinators' topics: the key starts with an int16. In ``__consumer_offsets`` and ``__share_group_state`` it is
-  the type of the record, in ``__transaction_state`` a version. The value is an int16 version and a message; no value
+  the type of the record, in ``__transaction_state`` a version. The value is an int16 version and a message. No value
   means that the thing is gone.
 - ``__cluster_metadata`` has no keys. A value is a frame version, the type and the version as unsigned varints, then the
   message (KIP-631).
 - Control records: the key is a version and a type, the value a message whose schema goes by the type.
 
-Rules kept here: a type or version that no schema has, or bytes that are not what their type says, are null columns,
-never an error: a newer broker's log stays readable. A version newer than the newest known is read as that one where
-it has an int16 version, as Kafka does for group data.
+Rules kept here:
+
+- A type or version that no schema has gives null columns, never an error. So do bytes that do not match their type. A
+  newer broker's log stays readable.
+- A version newer than the newest known is read as that one if it has an int16 version, as Kafka does for group data.
 - Secrets of ``__cluster_metadata`` are left out of what is decoded, and a value that holds some is replaced as a whole,
   unless ``secrets`` are wanted (``kwire.protocol.secrets``). The topic must be known for that.
 """
@@ -69,7 +75,7 @@ MAY_HIDE: Final = ("key", "value", "headers")
 """The columns of records in which something may be hidden."""
 
 Decoded = tuple[str, dict[str, Any] | None, dict[str, Any] | None]
-"""The record's type, its key and its value; None where there is none."""
+"""The record's type, its key and its value. None if there is none."""
 
 _MEMBER: Final = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
 _OWN_VERSION: Final = frozenset(
@@ -90,9 +96,8 @@ assert set(_CONTROL_VALUES) == set(CONTROL_TYPES)
 def decode_record(
     topic: str, key: bytes | None, value: bytes | None, *, secrets: bool = False, limits: Limits | None = None
 ) -> Decoded | None:
-    """What a record of one of Kafka's own topics says; None where it cannot be told. Raises ``DecodeError`` for bytes
-    that are not what their type says, ``LimitError`` for those that would be more than ``limits`` allow (None:
-    ``DEFAULT_LIMITS``)."""
+    """What a record of one of Kafka's own topics says, None if that is not known. Raises ``DecodeError`` for bytes that
+    do not match their type. Raises ``LimitError`` for more than ``limits`` allow (None: ``DEFAULT_LIMITS``)."""
     if topic == METADATA_TOPIC:
         return _metadata(value, secrets, limits)
     read = _COORDINATORS.get(topic)
@@ -100,7 +105,7 @@ def decode_record(
 
 
 def decode_control(key: bytes | None, value: bytes | None, *, limits: Limits | None = None) -> Decoded | None:
-    """What a control record says, as ``decode_record``; the type is that of ``kwire.records.CONTROL_TYPES``."""
+    """What a control record says, as ``decode_record``. The type is that of ``kwire.records.CONTROL_TYPES``."""
     kind = control_type(key)
     name = _CONTROL_VALUES.get(kind or "")
     if kind is None or key is None or name is None:
@@ -151,7 +156,7 @@ def _typed(folder: str) -> Callable[[bytes | None, bytes | None, Limits | None],
 
 
 def _with_members(name: str, value: dict[str, Any], limits: Limits | None) -> dict[str, Any]:
-    """What the members of a classic group told each other, where they are consumers (KIP-62) or workers of Connect."""
+    """What the members of a classic group sent each other, if they are consumers (KIP-62) or workers of Connect."""
     if name == "GroupMetadata":
         for member in value["members"]:
             for field, place in _MEMBER.items():
@@ -219,7 +224,7 @@ def with_redacted(values: pa.Array, rows: Any, *, sure: bool = True) -> pa.Array
     """``values`` (binary) with text such as ``{"redacted": 212}`` in place of those that hold secrets.
 
     ``rows`` are the numbers, in order, of those that are values of records of ``__cluster_metadata``, not of control
-    records. Not ``sure``: of those that may be. Most others are told by their first bytes.
+    records. Not ``sure``: of those that may be. Most others are recognised by their first bytes.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -246,8 +251,8 @@ def redacted_columns(
 ) -> dict[str, pa.Array]:
     """``columns`` of the records of one segment (by name) without their secrets.
 
-    A segment is of ``__cluster_metadata`` by its topic. Where that is not known (a file that was copied elsewhere, or
-    has another name) or contradicts the id, each value tells for itself.
+    The topic says whether a segment is of ``__cluster_metadata``. If the topic is not known (a file that was copied
+    elsewhere, or has another name) or contradicts the id, each value is checked by itself.
     """
     import numpy as np
 
@@ -263,10 +268,10 @@ def of_metadata(columns: Mapping[str, pa.Array], rows: Any, is_control: Any) -> 
     """``columns`` of records (by name) without the secrets of those that are of ``__cluster_metadata``: ``rows``, a
     mask, as ``is_control`` is.
 
-    Values are hidden that hold secrets or may (``with_redacted``). That a record is one for control is said by a bit of
-    its batch, so the value of such a one tells for itself. Kafka writes no headers there, and keys to control records
-    only, of four bytes (KIP-631): whatever else stands in a key or in headers is hidden, the headers of a record as one
-    header ``redacted``.
+    Values are hidden that hold secrets or may (``with_redacted``). A bit of the batch says that a record is a control
+    record, so its value is checked by itself. Kafka writes no headers there, and keys only to control records, of four
+    bytes (KIP-631). All other bytes in a key or in headers are hidden. The headers of a record become one header
+    ``redacted``.
     """
     import numpy as np
     import pyarrow as pa
@@ -315,7 +320,7 @@ def _without_headers(headers: pa.Array, rows: Any, counts: Any) -> pa.Array:
 
 
 def _sizes(column: pa.Array) -> Any:
-    """The bytes of each of its values; null has none."""
+    """The bytes of each of its values. Null has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -334,10 +339,10 @@ def _said(sizes: Any) -> pa.Array:
 def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DEFAULT_LIMITS) -> pa.RecordBatch:
     """``batch`` with the columns ``record_type``, ``decoded_key`` and ``decoded_value`` added (all nullable strings).
 
-    It needs the columns ``topic``, ``key``, ``value`` and ``is_control``; rows of other topics get nulls unless they
-    are control records. It needs values as they are (``log.read(..., secrets=True)``), and leaves out what is secret
-    itself. A record that would become more than ``limits`` allow is not decoded, and where there are
-    ``status`` and ``error``, they say so.
+    It needs the columns ``topic``, ``key``, ``value`` and ``is_control``. Rows of other topics get nulls unless they
+    are control records. It needs values as they are (``log.read(..., secrets=True)``), and leaves out secrets itself. A
+    record that would become more than ``limits`` allow is not decoded. ``status`` and ``error``, if they are there, say
+    so.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -377,7 +382,7 @@ def decoded(batch: pa.RecordBatch, *, secrets: bool = False, limits: Limits = DE
 
 
 def _too_large(batch: pa.RecordBatch, beyond: dict[int, str]) -> pa.RecordBatch:
-    """``batch`` with what is said of rows that were beyond a limit, where nothing is said of them."""
+    """``batch`` with status and error of rows that were beyond a limit, if they have none."""
     import pyarrow as pa
 
     from kwire.records.verdicts import OK, TOO_LARGE

@@ -4,14 +4,15 @@ A segment is a record set of any length. It is read region by region (``kwire.lo
 
 Rules kept here:
 
-- A last entry that is cut off is what a broker leaves when it dies: a note, not a row. Zeros at the end are a
-  preallocated file (``log.preallocate``).
-- Where a length is wrong, the next entry is found by its checksum (``resync``), and a row says how many bytes were
-  skipped: Kafka's own tools stop there.
-- Values that hold secrets are replaced where the segment is one of ``__cluster_metadata``.
-- Rows come in the order of the file; what could not be read is a row with ``status`` ``malformed`` at its place.
+- A last entry that is cut off remains if a broker dies: a note, not a row. Zeros at the end are a preallocated file
+  (``log.preallocate``).
+- If a length is wrong, the next entry is found by its checksum (``resync``). A row says how many bytes were skipped.
+  Kafka's own tools stop there.
+- Values that hold secrets are replaced if the segment is one of ``__cluster_metadata``.
+- Rows come in the order of the file. Bytes that could not be read are a row with ``status`` ``malformed`` at their
+  place.
 
-Source: Kafka's documentation, "Log"; the formats of entries stand in ``kwire.records``.
+Source: Kafka's documentation, "Log". ``kwire.records`` has the formats of entries.
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ BATCHES: Final = pa.schema(
 )
 """One row per batch of magic 2 or message of magic 0 and 1, from the headers alone: nothing is decompressed.
 
-``size`` counts all bytes of the entry. ``base_offset`` and ``count`` are null in messages; ``max_timestamp`` is that of
-the message there.
+``size`` counts all bytes of the entry. ``base_offset`` and ``count`` are null in messages. ``max_timestamp`` is there
+that of the message.
 """
 
 _OTHER_TEXT: Final = 48
@@ -127,14 +128,20 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """The records of one segment as Arrow batches that are not empty.
 
-    ``source``: a segment, the path of one, or a stream of bytes. ``name`` is then the path or URI of the stream, or the
-    segment that it is, and ``metadata`` the text of the ``partition.metadata`` beside it. ``columns`` chooses columns
-    of ``RECORDS``.
-    ``progress`` is called with the number of bytes read so far, ``on_note`` with sentences about what is no row.
-    ``options`` are the keywords of ``kwire.options.SegmentOptions``. Where a value with secrets was, stands text,
-    ``{"redacted": 212}``. With ``read_committed`` (``kwire.log.decided``) the segment is read twice; ``beside`` is the
-    folder of a stream, without which it must be seekable and only its own markers count. Raises ``OSError`` where the
-    file cannot be read, ``ValueError`` for a stream that would have to be seekable; what is in it never raises.
+    - ``source``: a segment, the path of one, or a stream of bytes.
+    - ``name``: of a stream, its path or URI, or the segment that it is.
+    - ``metadata``: of a stream, the text of the ``partition.metadata`` beside it.
+    - ``beside``: the folder of a stream.
+    - ``columns`` chooses columns of ``RECORDS``.
+    - ``progress`` is called with the number of bytes read so far.
+    - ``on_note`` is called with sentences about what is no row.
+    - ``options`` are the keywords of ``kwire.options.SegmentOptions``.
+
+    A value with secrets is replaced by text, ``{"redacted": 212}``. With ``read_committed`` (``kwire.log.decided``) the
+    segment is read twice. Then a stream without ``beside`` must be seekable, and only its own markers count.
+
+    Raises ``OSError`` if the file cannot be read, ``ValueError`` for a stream that would have to be seekable. The
+    content never raises.
     """
     how = of_segments(options)
     limits, secrets = how["limits"], how["secrets"]
@@ -192,7 +199,7 @@ def batches(
     progress: Callable[[int], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one segment, from their headers alone. Arguments as for ``read``; the schema is ``BATCHES``."""
+    """The batches of one segment, from their headers alone. Arguments as for ``read``. The schema is ``BATCHES``."""
     facts, opened, _ = _opened(source, name, metadata)
     schema = _chosen(BATCHES, columns)
     with opened as stream:
@@ -225,7 +232,7 @@ def _opened(
         segment = name if isinstance(name, Segment) else named(Path(name or "segment"), metadata)
         name, opened = name if isinstance(name, str) else str(segment.path), nullcontext(source)
     # A path would not keep a URI as it is: the name does.
-    # It is any bytes, of which a column has what is UTF-8.
+    # It is any bytes. A column has those that are UTF-8.
     topic = None if segment.topic is None else printable(segment.topic)
     facts = {"segment": printable(name), "topic": topic, "topic_id": segment.topic_id, "partition": segment.partition}
     return facts, opened, segment
@@ -259,7 +266,7 @@ def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 def _filled(
     values: dict[str, pa.Array], rows: int, problems: list[tuple[int, str]], facts: dict[str, Any], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """``values`` and the columns that are the same for the file, with a row for each problem at its place.
+    """``values`` and the columns that are the same for the file. Each problem is a row at its place.
 
     Problems are in order. Batches are not empty.
     """
@@ -287,13 +294,13 @@ def _filled(
 
 
 def shown_time(values: Any, present: Any) -> pa.Array:
-    """Milliseconds as a column, null for "none" and outside of the years 1 to 9999, as in the records table."""
+    """Milliseconds as a column. Null for "none" and outside of the years 1 to 9999, as in the records table."""
     shown = present & (values != -1) & (values >= FIRST_MS) & (values <= LAST_MS)
     return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(TIMESTAMP)
 
 
 def header_columns(table: Any, position: int = 0) -> dict[str, pa.Array]:
-    """The columns of BATCHES that a table of HEADER says; ``position`` is that of byte 0 of what was read."""
+    """The columns of BATCHES that a table of HEADER says. ``position`` is that of byte 0 of what was read."""
     magic, attributes = table["magic"], table["attributes"]
     batch = magic == 2
     status, error = verdict(pa.array(table["crc_ok"] == 1))

@@ -1,8 +1,8 @@
 """A segment region by region: whole entries, and what is none between them. What the headers of entries say.
 
-Strategy: the file is read window by window into one buffer. What is left of a window (an entry that goes on in the next
+Strategy: the file is read window by window into one buffer. The rest of a window (an entry that continues in the next
 one) is moved to the front of the buffer. The buffer grows only as bytes arrive, so a length that promises gigabytes
-costs nothing. Where a length is wrong, the next entry is found by its checksum (``resync``).
+costs nothing. If a length is wrong, the next entry is found by its checksum (``resync``).
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ def regions(
 ) -> Iterator[Region]:
     """``stream`` in regions of about ``size`` bytes. A region's data is valid until the next one is asked for.
 
-    A file that is damaged in many places has as many regions as any: what is made for each costs more than its bytes.
+    A file that is damaged in many places has no more regions than others: the work for each costs more than its bytes.
     """
-    # The buffer is larger than a window, so that what is left in it is moved once for each window, and not once for
-    # each damaged place.
+    # The buffer is larger than a window. So its rest is moved once for each window, not once for each damaged place.
     buffer: Bytes = np.empty(2 * size, np.uint8)
     begin = filled = position = 0
     ended = False
@@ -118,7 +117,7 @@ def regions(
             elif last and used < data.size:
                 found, _, effort = engine(resync)(data, used + 1, effort)
                 if found >= 0:
-                    # The last entry goes on behind the end of the file, but there are entries in it: its length is
+                    # The last entry reaches beyond the end of the file, but there are entries in it: its length is
                     # wrong.
                     lost, ahead, zeros = position + used, position + found, False
         if used > start:
@@ -143,7 +142,7 @@ def regions(
 
 
 def headers_of(region: Region) -> Any:
-    """``headers`` of all runs of a region; positions count in its ``data``."""
+    """``headers`` of all runs of a region. Positions count in its ``data``."""
     tables = []
     for start, length in zip(region.starts.tolist(), region.lengths.tolist(), strict=True):
         table = headers(region.data[start : start + length])

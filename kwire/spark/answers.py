@@ -1,10 +1,14 @@
-"""Answers out of tables that Spark has, for any number of captures: ``audit``, ``findings`` and ``lineage``, which are
-the commands of these names.
+"""Answers out of tables that Spark has, for any number of captures: ``audit``, ``findings`` and ``lineage``.
 
-Strategy: for an audit what records say is counted by connection and joined to it, and the connections of a client come
-together in one place, where ``kwire.report.audit`` judges them. Rules of findings add up by client, by topic, by
-group or by broker: rows come together by one of these, in order of time, and the rules of ``kwire.report.findings`` go
-through them there. Lineage is sums alone. Nothing is collected on the driver.
+They are the commands of these names. Strategy:
+
+- An audit counts by connection what records say, and joins the counts to the connection. The connections of a client
+  come together in one place, where ``kwire.report.audit`` judges them.
+- Rules of findings add up by client, by topic, by group or by broker. Rows come together by one of these, in order of
+  time. There the rules of ``kwire.report.findings`` go through them.
+- Lineage is sums alone.
+
+Nothing is collected on the driver.
 """
 
 from __future__ import annotations
@@ -32,14 +36,14 @@ _CLIENT = ("client_host", "client_ids", "software_name", "software_version")
 def audit(tables: Mapping[str, DataFrame], target: str = "4.0") -> DataFrame:
     """Which clients would break if the brokers were upgraded to ``target``: a row for each client.
 
-    ``tables``: ``connections`` and, where record formats are to be judged as well, ``records``, as the data source
+    ``tables``: ``connections``, and ``records`` if record formats are to be judged as well, as the data source
     ``kwire`` gives them::
 
         read = spark.read.format("kwire").option("table", ...).load
         kwire.spark.audit({"connections": connections, "records": records}, "4.3").where("verdict = 'breaks'")
 
-    The columns are those of ``kwire.report.audit.SCHEMA`` (docs/answers.md). What old clients can do besides is told
-    more exactly where ``connections`` has the column ``broker_apis``, which is there only by name.
+    The columns are those of ``kwire.report.audit.SCHEMA`` (docs/answers.md). What else old clients can do is known more
+    exactly if ``connections`` has the column ``broker_apis``, which is there only by name.
 
     Raises ``UnsupportedVersionError`` for an unknown release, ``KwireError`` without ``connections``.
     """
@@ -118,12 +122,12 @@ def findings(
 ) -> DataFrame:
     """What goes wrong, with evidence: a row for each finding.
 
-    ``tables``: of ``frames``, ``partitions``, ``calls``, ``connections`` and ``records`` those that there are, as the
-    data source ``kwire`` gives them; rules that need another one are left out, unless ``rules`` names them. The columns
-    are those of ``kwire.report.findings.SCHEMA`` (docs/answers.md). Rows of all captures are looked at in order of
-    time, as if they were one.
+    ``tables``: any of ``frames``, ``partitions``, ``calls``, ``connections`` and ``records``, as the data source
+    ``kwire`` gives them. Rules that need another one are left out, unless ``rules`` names them. The columns are those
+    of ``kwire.report.findings.SCHEMA`` (docs/answers.md). Rows of all captures are looked at in order of time, as if
+    they were one.
 
-    Raises ``KwireError`` for a rule that there is not, for one whose tables are missing, and where no rule is left.
+    Raises ``KwireError`` for an unknown rule, for one whose tables are missing, and if no rule is left.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -176,8 +180,8 @@ def findings(
 
 
 def _with_all(tables: Mapping[str, DataFrame], name: str) -> DataFrame:
-    """A table with the columns that are there only where they are asked for by name: brokers as other tables say them,
-    and no clusters."""
+    """A table with the columns that exist only if they are asked for by name. They are brokers as other tables say
+    them, and no clusters."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = tables[name]
@@ -211,7 +215,7 @@ def _by_topic(rows: DataFrame) -> DataFrame:
 
 
 def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
-    """What says how transactions end, for each topic of which they commit offsets."""
+    """The rows that say how transactions end, for each topic whose offsets they commit."""
     calls = calls.where(
         "direction = 'request' AND transactional_id IS NOT NULL "
         "AND api_name IN ('TxnOffsetCommit', 'EndTxn', 'InitProducerId')"
@@ -223,7 +227,7 @@ def _of_transactions(calls: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def _of_clusters(calls: DataFrame, commits: DataFrame) -> DataFrame:
-    """What says to which cluster a broker belongs, for each topic of which offsets are committed."""
+    """The rows that say to which cluster a broker belongs, for each topic whose offsets are committed."""
     told = calls.where("direction = 'response' AND cluster_id IS NOT NULL")
     told = told.dropDuplicates(["cluster_id", "broker_host", "broker_port"])
     return told.crossJoin(commits.select("key").distinct())
@@ -282,9 +286,9 @@ def _finding(
 def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
     """Who writes and who reads each topic: a row for each topic, role and client.
 
-    ``tables``: ``partitions`` and, where the groups of readers are to be known as well as may be, ``calls``, as the
-    data source ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/answers.md).
-    Raises ``KwireError`` without ``partitions``.
+    ``tables``: ``partitions``, and ``calls`` for the best knowledge of the readers' groups, as the data source
+    ``kwire`` gives them. The columns are those of ``kwire.report.lineage.SCHEMA`` (docs/answers.md). Raises
+    ``KwireError`` without ``partitions``.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -330,8 +334,8 @@ def lineage(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _accepted(parts: DataFrame) -> DataFrame:
-    """Rows without what a response refuses. Ids repeat on long connections: of several requests the last before it, by
-    numbers of frames, since a time may be null."""
+    """Rows without those that a response refuses. Ids repeat on long connections. Of several requests the last before
+    the response counts, by numbers of frames, since a time may be null."""
     from pyspark.sql import functions as F  # noqa: N812
 
     of = ["capture", "connection", "correlation_id", "of_topic", "partition"]

@@ -1,19 +1,20 @@
 """What a stream carries from batch to batch with ``option("across", "true")``: the connections that are still open.
 
 A Python data source has no state store, and an offset is no place for megabytes of unfinished frames. So the state of
-each sensor stands in a folder of the user's, ``stateLocation``, a file for each batch that the sensor had captures in.
-The task that reads a sensor's captures of a batch begins with the newest file of an earlier batch, and writes one.
+each sensor stands in a folder of the user, ``stateLocation``. It has a file for each batch in which the sensor had
+captures. The task that reads a sensor's captures of a batch begins with the newest file of an earlier batch, and writes
+one.
 
 Rules kept here:
 
-- What a batch gives and the state behind it depend on the state before it and its captures alone. A batch that is read
-  again begins with the same file, and writes the same again in one step: rows are there once.
-- A connection without a packet for ``stateTimeout``, by the clock of the captures, is given up at the end of a batch:
-  what is unfinished of it becomes rows, as at the end of a capture.
+- The rows of a batch and the state after it depend only on the state before it and its captures. A batch that is read
+  again begins with the same file, and writes the same again in one step. So rows are there once.
+- A connection without a packet for ``stateTimeout``, by the clock of the captures, is given up at the end of a batch.
+  Its unfinished bytes become rows, as at the end of a capture.
 - A capture that begins before one that was read in an earlier batch came too late to be joined. It is decoded alone.
 - Of committed batches the last ``KEPT`` files of a sensor stay.
-- A file is looked at as a whole before anything of it is used. What is no state is a ``KwireError`` that names the
-  file, and never a row of a capture that goes on from it.
+- A file is checked as a whole before anything of it is used. A file that is no state is a ``KwireError`` that names it.
+  It never becomes a row of a capture that continues from it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ __all__ = ["Carried", "batch_of"]
 KEPT: Final = 10
 """States of a sensor that are kept: as many batches can be read again."""
 REMEMBERED: Final = {"client_metrics": Judge}
-"""What has the memory of a table, by its name: has ``save`` and ``restore``."""
+"""The class of the memory of a table, by its name. It has ``save`` and ``restore``."""
 MOST_STATE: Final = 1 << 30
 """Bytes of a state, as it is stored and as it is in memory."""
 MOST_HEAD: Final = 128 << 20
@@ -74,7 +75,7 @@ Decode = Callable[["File", Part | None, Callable[["Tracker"], None] | None], Ite
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a sensor behind a batch."""
+    """What is known of a sensor after a batch."""
 
     connections: pa.Table | None = None
     common: Mapping[str, Any] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class Carried:
         return filesystem, f"{root.rstrip('/')}/sensor={quote(sensor, safe='')}"
 
     def check(self) -> None:
-        """Raises ``KwireError`` where there is no state at all, although batches have written some."""
+        """Raises ``KwireError`` if there is no state at all, although batches have written some."""
         filesystem, root, _ = filesystem_of(self.location, self.stores)
         for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             if info.type == fs.FileType.Directory and _batches(filesystem, info.path):
@@ -130,7 +131,7 @@ class Carried:
             raise _no_state(path, "" if not isinstance(error, CaptureError) else str(error)) from None
 
     def save(self, sensor: str, batch: int, state: _State) -> None:
-        """Writes the state behind a batch, in one step."""
+        """Writes the state after a batch, in one step."""
         filesystem, folder = self.folder(sensor)
         root, _, name = folder.rpartition("/")
         filesystem.create_dir(root, recursive=True)
@@ -156,7 +157,7 @@ class Carried:
         put(filesystem, half, root, _path(name, batch), set())
 
     def forget(self, batch: int) -> None:
-        """Removes states that no batch begins with any more; ``batch`` and those before it are committed."""
+        """Removes states that no batch begins with any more. ``batch`` and those before it are committed."""
         filesystem, root, _ = filesystem_of(self.location, self.stores)
         for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
             if info.type == fs.FileType.Directory and info.base_name.startswith("sensor="):
@@ -181,7 +182,7 @@ def _read(data: bytes) -> _State:
         memory[name].restore(one)
     connections = _connections(memoryview(data)[end + 1 :]) if len(data) > end + 1 else None
     place, begun = stored.number(said["place"], 0, _LAST_PLACE), stored.number(said["begun"], _NONE, (1 << 63) - 1)
-    # What cannot be restored must not be found out by the capture that goes on from it: that would be a bad file.
+    # Find here what cannot be restored. If the next capture found it, it would be reported as a bad file.
     Part(place=place, state=connections, common=common).tracker()
     return _State(connections, common, topics, memory, place, begun)
 
@@ -257,11 +258,11 @@ def _batches(filesystem: Any, folder: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last(Part):
-    """The last capture of a batch: connections that were idle for too long do not go on."""
+    """The last capture of a batch: connections that were idle for too long end."""
 
     idle: int
     kept: list[tuple[pa.Table, dict[str, Any]]]
-    """Becomes what is known behind it."""
+    """Becomes what is known after it."""
 
     def going_on(self, tracker: Tracker) -> Iterator[int]:
         common = tracker.common()
@@ -272,13 +273,14 @@ class _Last(Part):
 
 
 def batch_of(whole: Whole, sensor: str, batch: int, carried: Carried, decode: Decode) -> Iterator[pa.RecordBatch]:
-    """The rows of the captures of a sensor in a batch, from where the batch before it was. Writes the state behind it.
+    """The rows of the captures of a sensor in a batch. They continue the batch before it. Writes the state after it.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
     state = carried.load(sensor, batch)
     began = state.begun
     begins = [begin_of(file)[0] for file in whole.files]
-    # What is no capture, or cannot be read, begins at no time; it says what is wrong, and nothing goes on in it.
+    # A file that is no capture, or cannot be read, has no first time. It says what is wrong. No capture continues in
+    # it.
     alone = [begin < began for begin in begins]
     last = max((k for k, one in enumerate(alone) if not one), default=-1)
     kept: list[tuple[pa.Table, dict[str, Any]]] = []

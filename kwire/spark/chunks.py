@@ -1,13 +1,11 @@
 """``decode_frames``: chunks of byte streams, as tracers (eBPF) and proxies give them, to the tables of captures.
 
-Chunks are shared out by connection and put in order of time; each task makes a capture of its own and reads it
-(``kwire.capture.chunks``), so rows are what they would be of a capture with these bytes in its segments.
-
+Chunks are grouped by connection and put in order of time. Each task makes a capture of its own and reads it
+(``kwire.capture.chunks``). So rows are the same as of a capture with these bytes in its segments.
 Rules kept here:
 
-- ``connection`` is the user's, of the type that it has. What is made up for the capture is in no row: its name,
-  addresses and ports.
-- ``frame`` is unique in the result: which task has made it stands in its upper 32 bits.
+- ``connection`` is the user's, of the type that it has. Name, addresses and ports of the made capture are in no row.
+- ``frame`` is unique in the result: its upper 32 bits are the task that has made it.
 - A task holds its unfinished frames, and some numbers for each connection.
 """
 
@@ -59,18 +57,24 @@ def decode_frames(
 ) -> DataFrame:
     """The rows of a table (``frames``, ``messages``, ``records``, ``batches`` and so on) of streams in chunks.
 
-    ``df`` has a row for each chunk. ``connection``: what is the same for all chunks of a connection, both directions
-    (process and socket, for instance; several columns become a struct). ``direction``: which end has sent it; the value
-    ``requests`` stands for the client, any other for the broker. With ``requests=None`` the values are any two, and who
-    is the client is found out by what they send. ``time``: a timestamp, or a number since 1970 with its ``time_unit``
-    (``s``, ``ms``, ``us``, ``ns``); null ones come first, and the times of their rows are null. ``payload``: the bytes;
-    null and empty ones are passed over. ``position``: which byte of its direction is the first of the chunk, where the
-    tracer counts them: bytes that it has lost are ``gap`` rows then.
-    ``order``: what puts chunks of the same time in order. ``columns`` chooses columns, ``options`` are those of the
-    data source (``limits``, ``payloads``, ``apis``, ``topics`` ...).
+    ``df`` has a row for each chunk. Its columns:
 
-    A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for a table,
-    column or option that there is not, ``CaptureError`` for a ``keylog`` or ``topic_ids`` that is not there.
+    - ``connection``: a value that all chunks of a connection share, in both directions (process and socket, for
+      instance). Several columns become a struct.
+    - ``direction``: which end has sent it. The value ``requests`` stands for the client, any other for the broker. With
+      ``requests=None`` the values are any two, and the content shows who the client is.
+    - ``time``: a timestamp, or a number since 1970 with its ``time_unit`` (``s``, ``ms``, ``us``, ``ns``). Null ones
+      come first, and the times of their rows are null.
+    - ``payload``: the bytes. Null and empty ones are passed over.
+    - ``position``: which byte of its direction is the first of the chunk, if the tracer counts them. Then bytes that it
+      has lost are ``gap`` rows.
+    - ``order``: what puts chunks of the same time in order.
+
+    ``columns`` chooses columns of the table. ``options`` are those of the data source (``limits``, ``payloads``,
+    ``apis``, ``topics`` ...).
+
+    A row has ``connection`` as it was given, and no ``capture``, hosts and ports. Raises ``KwireError`` for an unknown
+    table, column or option, ``CaptureError`` for a missing ``keylog`` or ``topic_ids``.
     """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StructField, StructType
@@ -179,7 +183,7 @@ class _Work:
 
 
 def _chunks(batches: Iterable[pa.RecordBatch], values: dict[Any, Any]) -> Iterator[Chunk]:
-    """The chunks in some batches; ``values`` becomes the connections as they were given."""
+    """The chunks in some batches. ``values`` becomes the connections as they were given."""
     from kwire.capture.chunks import Chunk
 
     for batch in batches:

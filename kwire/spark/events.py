@@ -4,14 +4,22 @@
     kwire.spark.cloudevents(records).groupBy("type").count()
     kwire.spark.hono_violations(records, frames)
 
-Records are taken apart by Arrow UDFs over ``kwire.events.columns``, column by column; Spark's own expressions leave out
-what is no event before it gets there, and do everything that concerns several records. The same rules as expressions
-(``filter`` and ``transform`` over the headers, ``from_json`` with variants) were written and measured first. Spark
-generates one method for such a tree, too large for the JVM to compile: 102 µs a record of CPU for binary events, 128
-for JSON ones, 96 for Hono messages, and 27 to 64 without code generation, against 1.1, 28 and 0.6 here (Spark 4.3, one
-core, records with six to eight headers).
+Arrow UDFs over ``kwire.events.columns`` take records apart, column by column. Spark's own expressions first leave out
+records that are no event. They also do everything that concerns several records.
 
-Rules kept here: no input fails a job; nothing is collected on the driver.
+The same rules were written and measured as expressions too (``filter`` and ``transform`` over the headers,
+``from_json`` with variants). For such a tree Spark generates one method, too large for the JVM to compile. CPU for a
+record, in µs (Spark 4.3, one core, records with six to eight headers):
+
+- binary events: 102, and 1.1 here
+- JSON events: 128, and 28 here
+- Hono messages: 96, and 0.6 here
+- expressions without code generation: 27 to 64
+
+Rules kept here:
+
+- No input fails a job.
+- Nothing is collected on the driver.
 """
 
 from __future__ import annotations
@@ -81,10 +89,10 @@ def _udf(function: Callable[..., pa.Array], returns: pa.DataType) -> Callable[..
 def cloudevent(
     headers: ColumnOrName = "headers", value: ColumnOrName = "value", magic: ColumnOrName | None = "magic"
 ) -> Column:
-    """The CloudEvent in a record, as a struct; null for what is no CloudEvent.
+    """The CloudEvent in a record, as a struct. Null for a record that is no CloudEvent.
 
-    ``headers`` is ``array<struct<key string, value binary>>``, as Spark's Kafka source has them, ``value`` binary,
-    ``magic`` the message format (None: all records can have headers). Returns ``struct<id string, source string,
+    ``headers`` is ``array<struct<key string, value binary>>``, as Spark's Kafka source has them. ``value`` is binary.
+    ``magic`` is the message format (None: all records can have headers). Returns ``struct<id string, source string,
     type string, specversion string, subject string, time timestamp, datacontenttype string, dataschema string,
     data binary, extensions map<string,string>, mode string, error string>``: ``kwire.events.cloudevents.row`` in
     columns.
@@ -107,9 +115,13 @@ def cloudevents(records: DataFrame) -> DataFrame:
     """The CloudEvents among records: one row for each record that is one, valid or not.
 
     ``records`` has ``headers`` and ``value`` with the types of the table ``records``, and may have its other columns.
-    Those that say which record it is come first (its ``source`` and ``timestamp`` as ``record_source`` and
-    ``record_timestamp``), with ``key``; then those of ``cloudevent``. ``error`` also says what ``status`` and ``error``
-    of the record said.
+    The result has, in this order:
+
+    - those that say which record it is (its ``source`` and ``timestamp`` as ``record_source`` and
+      ``record_timestamp``), with ``key``
+    - those of ``cloudevent``
+
+    ``error`` also says what ``status`` and ``error`` of the record said.
     """
     has = set(records.columns)
     magic = "magic" if "magic" in has else None
@@ -149,14 +161,17 @@ def hono_message(
     value: ColumnOrName = "value",
     now: ColumnOrName | datetime | None = None,
 ) -> Column:
-    """The Hono message in a record, as a struct; null where the topic is none of Hono's.
+    """The Hono message in a record, as a struct. Null if the topic is none of Hono's.
 
     Returns ``struct<kind string, tenant string, device_id string, content_type string, content_encoding string,
     creation_time timestamp, qos int, ttd int, ttl bigint, correlation_id string, response_status int, expired boolean,
-    connected_until timestamp, violations array<struct<rule string, detail string>>>``. ``kind`` is ``telemetry``,
-    ``event`` or ``command_response``. ``ttl`` is in milliseconds, ``ttd`` in seconds. ``expired`` is judged at ``now``
-    (a timestamp column or a time; default the time of the query) and null where the message has no creation time or
-    no time-to-live; ``connected_until`` is creation time plus ``ttd``, null where that is -1 (until further notice).
+    connected_until timestamp, violations array<struct<rule string, detail string>>>``:
+
+    - ``kind`` is ``telemetry``, ``event`` or ``command_response``.
+    - ``ttl`` is in milliseconds, ``ttd`` in seconds.
+    - ``expired`` is judged at ``now`` (a timestamp column or a time; default the time of the query). It is null if the
+      message has no creation time or no time-to-live.
+    - ``connected_until`` is creation time plus ``ttd``. It is null if ``ttd`` is -1 (until further notice).
     """
     at = sql.current_timestamp() if now is None else sql.lit(now) if isinstance(now, datetime) else _column(now)
     function = _udf(_hono_messages, columns.HONO_MESSAGE)
@@ -190,13 +205,17 @@ def _of_hono(*kinds: str) -> Column:
 def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None) -> DataFrame:
     """The Hono messages among records: one row for each record of a topic of telemetry, events or command responses.
 
-    ``records`` is the table ``records``, or has its ``topic``, ``key``, ``headers`` and ``value``. First come its
-    columns that say which record it is (``record_source`` and ``record_timestamp`` as in ``cloudevents``) and
-    ``producer_id``, then those of ``hono_message``, and ``error``: the violations as a sentence, and what the record's
-    own status says.
-    Control records are left out; a record that is not ``ok`` is not judged. ``now`` is when ``expired`` is judged: by
-    default ``frame_timestamp``, when the capture saw the message on its way, or the time of the query where there is no
-    such column.
+    ``records`` is the table ``records``, or has its ``topic``, ``key``, ``headers`` and ``value``. The result has, in
+    this order:
+
+    - the columns of ``records`` that say which record it is (``record_source`` and ``record_timestamp`` as in
+      ``cloudevents``), and ``producer_id``
+    - those of ``hono_message``
+    - ``error``: the violations as a sentence, and what the record's own status says
+
+    Control records are left out. A record that is not ``ok`` is not judged. ``now`` is when ``expired`` is judged. The
+    default is ``frame_timestamp``, when the capture saw the message on its way. Without such a column it is the time of
+    the query.
     """
     has = set(records.columns)
     found = records.where(_of_hono(*hono.KINDS))
@@ -227,20 +246,20 @@ def hono_messages(records: DataFrame, now: ColumnOrName | datetime | None = None
 def hono_violations(
     records: DataFrame, frames: DataFrame | None = None, partitions: DataFrame | None = None
 ) -> DataFrame:
-    """What in the records of Hono's topics goes against their APIs: one row per violation.
+    """What in the records of Hono's topics violates their APIs: one row per violation.
 
-    Columns: ``kind``, ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them), ``detail``, and
-    those columns of ``records`` that say which record it is, null for ``two_partitions`` and ``two_producers``, which
-    are one row per device.
+    Columns: ``kind``, ``tenant``, ``device_id``, ``rule`` (``kwire.events.hono.RULES`` explains them) and ``detail``.
+    Then come those columns of ``records`` that say which record it is. They are null for ``two_partitions`` and
+    ``two_producers``, which are one row per device.
 
-    A producer is known by its producer id where it is idempotent. Others are told apart by client id and host, which
-    the table ``frames`` of the same captures has: without it, only idempotent producers are compared. With it, an
-    idempotent producer that was started again, and so has another id, is told from a second one: it is of the same
-    client, and what had the id before sends no more.
+    An idempotent producer is identified by its producer id. Others are identified by client id and host, which the
+    table ``frames`` of the same captures has. Without it, only idempotent producers are compared. An idempotent
+    producer that was started again has another id. With ``frames``, it is not taken for a second producer: it is of the
+    same client, and the client with the old id sends no more.
 
-    With ``frames`` and ``partitions``, the table of the same captures, a message that a broker rejected for good
-    (``kwire.events.hono.rejects``) and that is sent again is a violation of ``sent_again``: the same topic, key,
-    headers and value, of messages with a creation time. ``records`` then have all their columns.
+    ``partitions`` is the table of the same captures. With it and ``frames``, ``sent_again`` is a violation too: a
+    broker rejected the message for good (``kwire.events.hono.rejects``) and it was sent again. Such messages have the
+    same topic, key, headers and value, and a creation time. ``records`` then have all their columns.
     """
     messages = hono_messages(records)
     place = [RENAMED.get(name, name) for name in PLACE if name in records.columns]
@@ -360,18 +379,24 @@ def _sent_again(records: DataFrame, frames: DataFrame, partitions: DataFrame, pl
 
 
 def hono_producers(messages: DataFrame, records: DataFrame) -> DataFrame:
-    """How each producer of telemetry and events produces, from the wire, and what in that goes against their APIs.
+    """How each producer of telemetry and events produces, from the wire, and what in that violates their APIs.
 
-    ``messages`` and ``records`` are those tables of the same captures. One row per connection that wrote to such a
-    topic, which belongs to one producer: ``capture``, ``connection``, ``client_id``, ``client_host``, ``tenants``,
-    ``producer_ids``, ``requests`` (Produce requests), ``acks`` (those asked for), ``idempotent``, ``max_in_flight``
-    (requests that waited for an answer at the same time), ``qos_1`` (messages with that quality of service),
-    ``events`` (messages that are events), ``semantics`` and ``violations``.
+    ``messages`` and ``records`` are those tables of the same captures. There is one row per connection that wrote to
+    such a topic. The connection belongs to one producer. Columns:
 
-    ``semantics`` is ``at_least_once`` where every request asked for the acknowledgement of all replicas, else
-    ``at_most_once``; null where the requests cannot be read. Whether the producer considers the answers before it
-    acknowledges to a device does not show on the wire, nor does its setting ``retries``: ``order_not_kept`` names
-    producers that keep the order only if that is 0.
+    - ``capture``, ``connection``, ``client_id``, ``client_host``, ``tenants``, ``producer_ids``
+    - ``requests``: Produce requests
+    - ``acks``: those asked for
+    - ``idempotent``
+    - ``max_in_flight``: requests that waited for an answer at the same time
+    - ``qos_1``: messages with that quality of service
+    - ``events``: messages that are events
+    - ``semantics`` and ``violations``
+
+    ``semantics`` is ``at_least_once`` if every request asked for the acknowledgement of all replicas, else
+    ``at_most_once``. It is null if the requests cannot be read. The wire does not show whether the producer considers
+    the answers before it acknowledges to a device. Nor does it show the producer's setting ``retries``:
+    ``order_not_kept`` names producers that keep the order only if that is 0.
     """
     all_ = sql.size("acks") > 0, sql.forall("acks", lambda one: one == -1)
     semantics = sql.when(all_[0], sql.when(all_[1], "at_least_once").otherwise("at_most_once"))
@@ -432,7 +457,7 @@ def _produce_requests(messages: DataFrame) -> DataFrame:
 
 
 def _producer_violations() -> Column:
-    """What goes against the APIs of telemetry and events, by the columns of ``hono_producers``."""
+    """What violates the APIs of telemetry and events, by the columns of ``hono_producers``."""
     waiting = sql.concat(sql.col("max_in_flight").cast("string"), sql.lit(" requests in flight"))
     idempotent, most = sql.col("idempotent"), sql.col("max_in_flight")
     return sql.array_compact(
@@ -475,8 +500,12 @@ def _producer_violations() -> Column:
 def telemetry_violations(metrics: DataFrame) -> DataFrame:
     """What clients did against KIP-714: one row for each violation in ``metrics``, the table ``client_metrics``.
 
-    Columns: those of ``metrics`` that say which request of which client it is, ``metric`` (null where a request as a
-    whole is meant), ``rule`` (``kwire.events.telemetry.RULES`` explains them) and ``detail``.
+    Columns:
+
+    - those of ``metrics`` that say which request of which client it is
+    - ``metric``: null if the violation is one of the whole request
+    - ``rule`` (``kwire.events.telemetry.RULES`` explains them)
+    - ``detail``
     """
     place = [name for name in telemetry.PLACE if name in metrics.columns]
     each = metrics.select(*place, "metric", sql.explode("violations").alias("violation"))

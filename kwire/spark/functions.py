@@ -1,20 +1,20 @@
 """Column functions: parse raw Kafka payloads that are already in a table.
 
-A payload is a frame without its 4-byte size: it begins with the header. Where a table kept the size, ``sized=True``
-says so. It is not guessed, because a response begins with its correlation id, and a small one looks like a size.
+A payload is a frame without its 4-byte size: it begins with the header. If a table kept the size, say ``sized=True``.
+The size is not guessed: a response begins with its correlation id, and a small one looks like a size.
 
-Each function is an Arrow UDF (no pandas) that decodes a column batch by batch with the codec of ``kwire``, and returns
-a struct, or an array of structs for records. Rules kept here:
+Each function is an Arrow UDF (no pandas). It decodes a column batch by batch with the codec of ``kwire``, and returns a
+struct, or an array of structs for records. Rules kept here:
 
 - Secrets (passwords, tokens, keys) are left out unless ``secrets=True``, as in the tables.
-- Null in, null out. Bad input is a struct with ``status`` and ``error`` and whatever could be read before the error,
-  never a failed job.
-- ``status`` has the words of the data source: ``ok``, ``trailing``, ``malformed``, ``unsupported``; for records ``ok``,
-  ``corrupt`` and ``malformed``.
-- ``body`` is JSON text, as in the table ``messages``: bytes are base64, fields in the order of the schema, and only
+- Null in, null out.
+- Bad input never fails a job. It is a struct with ``status``, ``error`` and whatever could be read before the error.
+- ``status`` has the words of the data source: ``ok``, ``trailing``, ``malformed``, ``unsupported``. For records it has
+  ``ok``, ``corrupt`` and ``malformed``.
+- ``body`` is JSON text, as in the table ``messages``. Bytes are base64. Fields are in the order of the schema, and only
   those of the version. ``docs/spark.md`` says why it is not VARIANT; ``parse_json(body)`` makes one of it.
-- The functions that Spark pickles are at the module's top level, so that they travel by name; kwire must be installed
-  where the workers run.
+- The functions that Spark pickles are at the module's top level, so that they travel by name. kwire must be installed
+  on the workers.
 - numba and the kernels are imported by ``decode_records``, not by this module: Spark imports it for every query.
 """
 
@@ -63,7 +63,7 @@ REQUEST: Final = pa.struct(
         pa.field("error", pa.string()),
     ]
 )
-"""What ``decode_request`` returns; ``decode_response`` returns the same without ``client_id``."""
+"""What ``decode_request`` returns. ``decode_response`` returns the same without ``client_id``."""
 
 HEADER: Final = pa.struct([field for field in REQUEST if field.name != "body"])
 """What ``decode_request`` returns with ``body=False``."""
@@ -102,9 +102,10 @@ def decode_request(
 
     Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int, client_id string,
     body string, status string, error string>``. A body that cannot be decoded leaves the header's fields in place.
-    Without ``body`` the struct has none, bodies are not looked at, and ``status`` speaks of the header: many times as
-    fast, for questions that the header answers. With ``api``, such as ``"OffsetCommit"``, ``body`` is the struct
-    ``kwire.spark.schema_of(api, "request", payloads=payloads)``, null in requests of other APIs.
+
+    Without ``body`` the struct has none, and ``status`` speaks of the header. Bodies are not looked at: for questions
+    that the header answers, this is many times as fast. With ``api``, such as ``"OffsetCommit"``, ``body`` is the
+    struct ``kwire.spark.schema_of(api, "request", payloads=payloads)``. It is null in requests of other APIs.
 
     >>> df.select(kwire.spark.decode_request("payload").alias("r")).select("r.api_name", "r.body")  # doctest: +SKIP
     """
@@ -130,11 +131,10 @@ def decode_response(
 ) -> Column:
     """Decodes a binary column of response frames.
 
-    A response does not say what it answers: ``api_key`` and ``api_version`` of its request are columns, or numbers
-    where all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id
-    int, body string, status string, error string>``; ``api_version`` is 0 where a broker answered ApiVersions in v0
-    because it does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of
-    ``decode_request``.
+    A response does not say what it answers. ``api_key`` and ``api_version`` of its request are columns, or numbers if
+    all are the same. Returns ``struct<api_key smallint, api_name string, api_version smallint, correlation_id int,
+    body string, status string, error string>``. ``api_version`` is 0 if a broker answered ApiVersions in v0 because it
+    does not know the version asked for (KIP-511). With ``api``, ``body`` is a struct, as that of ``decode_request``.
     """
     if api is not None:
         given = (_column(payload), _column(api_key).cast("int"), _column(api_version).cast("int"))
@@ -158,13 +158,13 @@ def decode_records(
     Returns ``array<struct<offset bigint, timestamp timestamp, timestamp_type string, key binary, value binary, headers
     array<struct<key string, value binary>>, magic tinyint, compression string, crc_ok boolean, base_offset bigint,
     producer_id bigint, producer_epoch smallint, sequence int, partition_leader_epoch int, is_transactional boolean,
-    is_control boolean, control_type string, status string, error string>>``, to be exploded. What cannot be read is an
-    element at the end with a ``status`` and an ``error`` and nothing else; what can be stays. Bytes that are left over
-    are such an element too: ``cut_off``, since a broker cuts the last entry of a Fetch response where its size ends, or
-    with ``strict``, for what must be whole, ``malformed``.
+    is_control boolean, control_type string, status string, error string>>``, to be exploded. Records before an error
+    stay. The bytes that cannot be read are an element at the end, with only a ``status`` and an ``error``. So are bytes
+    that are left over. Their ``status`` is ``cut_off``: a broker cuts the last entry of a Fetch response at its size.
+    With ``strict``, for record sets that must be whole, it is ``malformed``.
 
-    A record set does not say of which topic it is: where ``topic`` does, secrets are left out of the values of
-    ``__cluster_metadata`` (there stands text such as ``{"redacted": 212}``) unless ``secrets`` are wanted.
+    A record set does not say of which topic it is. If ``topic`` does, secrets are left out of the values of
+    ``__cluster_metadata``, unless ``secrets`` are wanted. Text such as ``{"redacted": 212}`` stands there.
 
     >>> df.select(sql.inline(kwire.spark.decode_records("records")))  # doctest: +SKIP
     """
@@ -261,7 +261,7 @@ def _is_set(flag: pa.Array) -> bool:
 
 
 def _bytes_of(column: pa.Array) -> pa.Array:
-    """A column of payloads; NULL in SQL has no type. Raises ``KwireError`` for one that is not of bytes."""
+    """A column of payloads. NULL in SQL has no type. Raises ``KwireError`` for one that is not of bytes."""
     if pa.types.is_null(column.type):
         return column.cast(pa.binary())
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
@@ -270,7 +270,7 @@ def _bytes_of(column: pa.Array) -> pa.Array:
 
 
 def _payloads(column: pa.Array, sized: pa.Array) -> Iterator[bytes | KwireError | None]:
-    """The frames of a column; for one whose size is not that of what follows, the error.
+    """The frames of a column. A frame whose size does not match the bytes after it is an error.
 
     Raises ``KwireError`` for a column that is not of bytes.
     """
@@ -293,7 +293,7 @@ def _status(error: KwireError) -> Row:
 
 
 def _all_read(left: int) -> Row:
-    """What is said of a body that was read, where ``left`` bytes follow it."""
+    """The status and error of a body that was read, if ``left`` bytes follow it."""
     return {"status": "trailing", "error": f"bytes after the end of the body: {left}"} if left else {"status": "ok"}
 
 
@@ -331,7 +331,7 @@ class _Struct:
 def _of_api(
     type_: pa.StructType, direction: str, secrets: pa.Array, payloads: pa.Array, api: pa.Array
 ) -> tuple[pa.StructType, _Struct]:
-    """The type of the rows, and what makes their bodies, from literals, of which there is one at least."""
+    """The type of the rows, and what makes their bodies, from literals. There is at least one."""
     from kwire.tables.typed import message_of
 
     message = message_of(api[0].as_py(), direction)
@@ -413,7 +413,7 @@ def _names(api_key: pa.Array) -> pa.Array:
 
 @plainly
 def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
-    """Headers by whole columns. What is not usual (null, cut off, not known, tagged, not UTF-8) is read one by one."""
+    """Headers by whole columns. Unusual ones (null, cut off, not known, tagged, not UTF-8) are read one by one."""
     import numpy as np
 
     payload = _bytes_of(payload)
@@ -471,11 +471,11 @@ def _headers(payload: pa.Array, sized: pa.Array) -> pa.Array:
 
 
 _FIXED: Final = 8
-"""Bytes in front of the client id: API key, version, correlation id."""
+"""Bytes before the client id: API key, version, correlation id."""
 
 
 def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -> np.ndarray:
-    """Signed numbers of ``size`` bytes of ``buffer``, and 0 where they are not asked for."""
+    """Signed numbers of ``size`` bytes of ``buffer``, and 0 if they are not asked for."""
     import numpy as np
 
     found = np.zeros(len(at), np.int64)
@@ -488,7 +488,7 @@ def _numbers(buffer: np.ndarray, at: np.ndarray, size: int, where: np.ndarray) -
 
 
 def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Array | None:
-    """Strings out of ``buffer``; None where one is not UTF-8."""
+    """Strings out of ``buffer``. None if one is not UTF-8."""
     import numpy as np
 
     view = memoryview(buffer.data)
@@ -502,7 +502,7 @@ def _texts(buffer: np.ndarray, first: np.ndarray, length: np.ndarray) -> pa.Arra
 
 
 def _form(api_key: int, version: int) -> int:
-    """The version of a request's header; -1 for what is not known."""
+    """The version of a request's header. -1 if it is not known."""
     try:
         registry.request_codec(api_key, version)
         return request_header_version(api_key, version)
@@ -580,7 +580,7 @@ def _windows(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Ar
 
 
 def _decoded(payload: pa.Array, hides: pa.Array, strict: bool) -> Iterator[pa.Array]:
-    """The records of each payload of a window, as one array of lists; several where one cannot hold them.
+    """The records of each payload of a window, as one array of lists. Several if one cannot hold them.
 
     ``strict``: no entry may be cut off."""
     import numpy as np
@@ -616,7 +616,7 @@ def _lists(payload: pa.Array, hides: pa.Array, found: RecordColumns, strict: boo
         for word, (_, offset, said) in zip(words, problems, strict=True)
     ]
     wrong_sets = [index for index, _, _ in problems]
-    # A problem behind which the next entry cannot be found says of the rest that it is there.
+    # If no next entry can be found after a problem, the problem itself says that there is a rest.
     stopped = {index for index, offset, _ in problems if offset >= found.consumed[index]}
     sizes = pa.compute.fill_null(pa.compute.binary_length(payload), 0).to_numpy()
     for index in np.flatnonzero(found.consumed < sizes).tolist():

@@ -1,15 +1,16 @@
 """Files of object stores, fetched ahead of their reader: ``Ahead``.
 
-Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So while one piece
-is worked on, the next ones are being fetched.
+Each read of such a file is a request of its own, and takes some 50 ms before the first byte comes. So the next pieces
+are fetched while one piece is processed.
 
 Rules kept here:
 
 - Memory is bounded: the piece that is read, and ``AT_ONCE`` more.
-- A file of which the beginning alone is read, to see what it is, is asked for ``FIRST`` bytes and no more.
-- What fails, fails in the read that it belongs to, as a ``StoreError``: that of a store says nothing of the bytes that
-  it has. Arrow asks again by itself where a store refuses. It does not where a connection ends within an answer: a
-  piece is asked for ``ATTEMPTS`` times.
+- If only the beginning of a file is read, to see what it is, ``FIRST`` bytes are requested and no more.
+- A failure is raised by the read that it belongs to, as a ``StoreError``. A failure of a store says nothing of the
+  bytes that it has.
+- Arrow asks again by itself if a store refuses. It does not if a connection ends within an answer. So a piece is
+  requested ``ATTEMPTS`` times.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Ahead(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Up to so many bytes; none at the end only. Raises ``OSError``."""
+        """Reads at most as many bytes as ``buffer`` holds. No bytes only at the end. Raises ``OSError``."""
         into = memoryview(buffer).cast("B")
         if not self._here and len(into):
             self._here = memoryview(self._fetched())
@@ -65,12 +66,12 @@ class Ahead(io.RawIOBase):
         return count
 
     def _fetched(self) -> bytes:
-        """The next piece; empty at the end."""
+        """The next piece, empty at the end."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(AT_ONCE)
             begin, self._next = self._next, min(self._next + FIRST, self._size)
             return self._read_at(begin, self._next - begin)
-        # The one that is wanted, and those behind it.
+        # The piece that is wanted, and those after it.
         while len(self._out) <= AT_ONCE and self._next < self._size:
             count = min(PIECE, self._size - self._next)
             self._out.append(self._pool.submit(self._read_at, self._next, count))

@@ -2,10 +2,11 @@
 
 Rules kept here:
 
-- Spark checks every condition itself as well. What is worked out here may leave too many rows, never too few: a
-  condition that does not fit exactly (another column, a value that a table may show of other bytes) is left to Spark.
-- A row that stands for a bad file has none of the columns by which a filter chooses but ``status``, and ``status`` is
-  used for the words of the table alone; so it is there whenever the query wants it.
+- Spark checks every condition itself as well. So a filter may leave too many rows, never too few.
+- Spark alone checks a condition that does not fit exactly: of another column, or of a value that a table may show for
+  other bytes.
+- Filters choose by columns that a row for a bad file does not have, except ``status``. ``status`` is used only for the
+  words of the table. So such a row is there whenever the query wants it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _YEARS: Final = range(1971, 2262)
 
 
 def narrowed(conditions: Iterable[Condition], only: Filter | None, table: Table) -> Filter | None:
-    """``only``, what the options want, with what ``conditions``, all of which have to hold, want besides."""
+    """``only``, the filter of the options, narrowed by ``conditions``. All of them must hold."""
     found = only or Filter()
     if not getattr(table, "filters", False):
         return only
@@ -93,7 +94,7 @@ def _since(found: Filter, one: Any) -> Filter:
     if isinstance(one, GreaterThan | GreaterThanOrEqual):
         return dataclasses.replace(found, start=time if found.start is None else max(found.start, time))
     if isinstance(one, LessThan | LessThanOrEqual):
-        # What stands behind the microsecond is in no column: "<=" means all of it.
+        # Digits after the microsecond are in no column: "<=" means all of them.
         end = time + 1000
         return dataclasses.replace(found, end=end if found.end is None else min(found.end, end))
     return found

@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["Sensor", "Whole", "begin_of", "one_by_one", "parts_of", "sensor_of", "wholes"]
 
 Sensor = int | str | Callable[[str], str] | None
-"""Which sensor a file is of: a level of its folders from the file upwards (1: the folder it is in), a pattern whose
-first group, or all that it finds, is the sensor's name; or a function of the file's name. None: all are of one."""
+"""Which sensor a file is of. One of these:
+
+- a level of its folders from the file upwards (1: the folder it is in)
+- a pattern: its first group, or all that it finds, is the sensor's name
+- a function of the file's name
+- None: all are of one sensor
+"""
 
 HEAD: Final = 64 << 10
 """Bytes of a file that the driver reads to know when it begins."""
@@ -48,7 +53,8 @@ class Whole:
 
 
 def wholes(files: Sequence[File], sensor: Sensor, most: int | None = None) -> list[Whole]:
-    """The captures of each sensor, in order of the time of their first packets; files of none come first.
+    """The captures of each sensor, in order of the time of their first packets. Files without a first packet come
+    first.
 
     ``most``: files of more bytes are given as several splits. Opens the files. Raises ``KwireError`` for a ``sensor``
     that says nothing of a file.
@@ -83,8 +89,8 @@ _CALENDAR: Final = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/(?:0?[1-9]|1[0-2])(?:/\
 
 
 def _warn_of_dates(of: Iterable[str], files: Sequence[File], sensor: Sensor) -> None:
-    """Warns where all sensors that were found are dates: connections end with the folder of a day then, and sensors
-    that share it are taken for one."""
+    """Warns if all sensors that were found are dates. Then connections end with the folder of a day, and sensors that
+    share it are taken for one."""
     if sensor is None or callable(sensor) or not files:
         return
     names = list(of)
@@ -113,16 +119,17 @@ def _such(names: Sequence[str]) -> str:
 
 
 def parts_of(some: Sequence[Whole], most: int) -> list[tuple[tuple[File, ...], int]]:
-    """The files of all sensors in parts of about ``most`` bytes, in order, and the number of the sensor of each."""
+    """The files of all sensors in parts of about ``most`` bytes, in order. Each with the number of its sensor."""
     from kwire.spark.files import in_groups
 
     return [(group, sensor) for sensor, whole in enumerate(some) for group in in_groups(whole.files, most)]
 
 
 def begin_of(file: File) -> tuple[int, Broken | None]:
-    """The time of a capture's first packet, in nanoseconds since 1970, before all times of what is none; and what is
-    wrong with a file that is damaged from its beginning on: where it belongs is not known then. Raises ``KwireError``
-    where it cannot be read for another reason."""
+    """The time of a capture's first packet in nanoseconds since 1970, and what is wrong with a damaged file.
+
+    A file that is no capture comes before all times. If a file is damaged from its beginning on, its place is not
+    known. Raises ``KwireError`` if it cannot be read for another reason."""
     from kwire.capture.compressed import DamagedError
     from kwire.capture.containers import first_time
     from kwire.spark.files import Broken
@@ -165,7 +172,7 @@ Decode = Callable[[Any, Any, Callable[[Any], None]], Iterator[pa.RecordBatch]]
 
 
 def one_by_one(whole: Whole, decode: Decode) -> Iterator[pa.RecordBatch]:
-    """The rows of the captures of one sensor, read in order, each from where the one before it was.
+    """The rows of the captures of one sensor, read in order. Each continues where the one before it ended.
 
     ``decode(file, part, ended)`` gives those of one file and calls ``ended`` with the tracker that has read it."""
     from kwire.capture.across import in_order

@@ -1,19 +1,21 @@
-"""``fetch_sessions``: which partitions each Fetch request asks for, where it says what has changed only (KIP-227);
-``share_sessions``: the same of ShareFetch (KIP-932).
+"""Which partitions each Fetch request asks for, although it says only what has changed.
+
+- ``fetch_sessions``: of Fetch (KIP-227)
+- ``share_sessions``: of ShareFetch (KIP-932)
 
 Strategy: ``calls`` has the session and epoch of each Fetch request, ``partitions`` what it adds, changes and forgets. A
-request with an epoch of 0 begins a session on its connection, one of -1 is whole by itself; the others, in order,
-change what those before them have left. So what a session covers is a row from the request that names it to the one
-that changes it, which windows of SQL find. Nothing is collected on the driver.
+request with an epoch of 0 begins a session on its connection. One of -1 is whole by itself. The others, in order,
+change what those before them have left. So a partition of a session is a row from the request that names it to the one
+that changes it. Windows of SQL find these rows. Nothing is collected on the driver.
 
 Rules kept here:
 
-- A broker takes what a request adds before what it forgets.
+- A broker applies what a request adds before what it forgets.
 - Requests of versions before 7 know no sessions: each is whole.
-- Where the beginning of a session, or a request of it, is not in the capture, ``complete`` says so from there on.
-- A share session is that of a member of a group on its connection. ShareAcknowledge counts among its requests, and
-  changes nothing but to end it, with -1; a ShareFetch with -1 acknowledges, and fetches nothing. A partition that is
-  named again is acknowledged.
+- If the beginning of a session, or a request of it, is not in the capture, ``complete`` says so from there on.
+- A share session is that of a member of a group on its connection. ShareAcknowledge counts among its requests. It only
+  changes a session by ending it, with -1. A ShareFetch with -1 acknowledges, and fetches nothing.
+- A partition that is named again in a share session is acknowledged.
 """
 
 from __future__ import annotations
@@ -107,18 +109,25 @@ FROM spans WHERE NOT forgotten AND (end IS NULL OR end.n > n)
 
 
 def fetch_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> DataFrame:
-    """Which partitions Fetch requests cover, and from which offset on: a row from the request that says so (``frame``)
-    up to the one that says otherwise (``until_frame``, which is not covered any more; null: none is in the capture).
+    """Which partitions Fetch requests cover, and from which offset on.
 
-    ``tables``: ``calls`` and ``partitions``, as the data source ``kwire`` gives them; ``across``: as
-    ``kwire.spark.read`` or the option ``across`` does, where connections go on from file to file. What a request covers
-    in full are the rows of its connection with ``frame`` up to it and ``until_frame`` behind it or null.
+    A row goes from the request that says so (``frame``) up to the one that says otherwise (``until_frame``). The latter
+    does not cover the partition any more. It is null if none is in the capture.
 
-    Columns: ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``; ``session_id`` (int; null
-    where the broker gave none, or no request with it was captured), ``topic``, ``topic_id``, ``partition``, ``offset``
-    (bigint: what is fetched from there on), ``frame``, ``since`` (timestamp), ``until_frame``, ``until``, ``requests``
-    (bigint: how many Fetch requests it is covered by; all but the first inherit it), ``complete`` (boolean: whether
-    all requests of the session up to there are in the capture; else there may be partitions that no row has).
+    ``tables``: ``calls`` and ``partitions``, as the data source ``kwire`` gives them. ``across``: connections go on
+    from file to file, as with ``kwire.spark.read`` or the option ``across``. A request covers the rows of its
+    connection with ``frame`` up to it and ``until_frame`` after it or null.
+
+    Columns:
+
+    - ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``
+    - ``session_id`` (int): null if the broker gave none, or no request with it was captured
+    - ``topic``, ``topic_id``, ``partition``
+    - ``offset`` (bigint): fetched from there on
+    - ``frame``, ``since`` (timestamp), ``until_frame``, ``until``
+    - ``requests`` (bigint): how many Fetch requests cover it. All but the first inherit it.
+    - ``complete`` (boolean): whether all requests of the session up to there are in the capture. If not, there may be
+      partitions that no row has.
 
     Raises ``KwireError`` without one of the tables.
     """
@@ -126,14 +135,21 @@ def fetch_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> 
 
 
 def share_sessions(tables: Mapping[str, DataFrame], *, across: bool = False) -> DataFrame:
-    """Which partitions ShareFetch requests of members of share groups cover: a row from the request that adds one
-    (``frame``) up to the request that forgets it or ends the session (``until_frame``, which does not cover it any
-    more; null: none is in the capture). ``tables`` and ``across`` are those of ``fetch_sessions``.
+    """Which partitions ShareFetch requests of members of share groups cover.
 
-    Columns: ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``, ``group_id``, ``member_id``,
-    ``topic``, ``topic_id``, ``partition``, ``frame``, ``since`` (timestamp), ``until_frame``, ``until``, ``requests``
-    (bigint: how many ShareFetch requests it is covered by; all but the first inherit it), ``complete`` (boolean).
-    In version 0, of Kafka 4.0, a partition that is only acknowledged is named as those are that are fetched.
+    A row goes from the request that adds a partition (``frame``) up to the request that forgets it or ends the session
+    (``until_frame``). The latter does not cover it any more. It is null if none is in the capture. ``tables`` and
+    ``across`` are those of ``fetch_sessions``.
+
+    Columns:
+
+    - ``capture``, ``connection``, ``client_host``, ``client_port``, ``client_id``
+    - ``group_id``, ``member_id``, ``topic``, ``topic_id``, ``partition``
+    - ``frame``, ``since`` (timestamp), ``until_frame``, ``until``
+    - ``requests`` (bigint): how many ShareFetch requests cover it. All but the first inherit it.
+    - ``complete`` (boolean)
+
+    In version 0, of Kafka 4.0, a request names a partition that is only acknowledged like one that is fetched.
 
     Raises ``KwireError`` without one of the tables.
     """

@@ -1,15 +1,22 @@
 """Options of object stores: credentials, regions and endpoints, as options of a read instead of in its URIs.
 
-An option is the name of a store and, behind a dot, an argument of Arrow's file system for it, under Arrow's name:
+An option is the name of a store, a dot, and an argument of Arrow's file system for it, under Arrow's name:
 ``s3.access_key``, ``gcs.access_token``, ``azure.account_key``. Those of Hadoop's ``s3a`` that say the same are known
-too (``HADOOP``). They hold for all paths of that store: captures, key logs, names of topics, the folder of a stream's
-state, what is exported. What a URI says for itself goes before them.
+too (``HADOOP``). They hold for all paths of that store:
+
+- captures
+- key logs
+- names of topics
+- the folder of a stream's state
+- exports
+
+Settings in a URI override these options.
 
 Rules kept here:
 
-- Values are in no ``repr``, and ``hidden`` leaves those that are secret out of a text. Workers get them pickled, with
-  what else they are to do.
-- A value that cannot be is an error that does not quote it.
+- Values are in no ``repr``, and ``hidden`` leaves secret values out of a text. Workers get them pickled, with the rest
+  of their task.
+- An error for an impossible value does not quote it.
 """
 
 from __future__ import annotations
@@ -104,10 +111,10 @@ class Stores:
         return text
 
     def filesystem(self, scheme: str, authority: str, options: str) -> tuple[Any, str] | None:
-        """The file system of a URI, and its bucket or container; None where nothing was given for it.
+        """The file system of a URI, and its bucket or container. None if nothing was given for it.
 
-        ``authority`` stands in front of its path, with a key and a secret perhaps; ``options`` at its end, with their
-        question mark. Raises ``OSError``, ``ValueError``.
+        ``authority`` stands before the path of the URI, with a key and a secret perhaps. ``options`` stand at its end,
+        with their question mark. Raises ``OSError``, ``ValueError``.
         """
         store = _OF_SCHEME.get(scheme)
         if store is None or store not in self.given:

@@ -1,21 +1,23 @@
 """Which Python Spark's workers run: the driver's, unless the user has decided otherwise.
 
-Left alone, PySpark starts ``python3`` from the PATH for its workers, which in a virtual environment that was not
-activated is another Python, without kwire. PySpark takes the name from ``PYSPARK_PYTHON`` when the context starts, and
-the JVM takes it from its own environment, which it inherits when it is launched; so both are set when ``kwire.spark``
-is imported, and what is set already (by the user, ``spark-submit`` or a platform) is left alone.
+Without this module, PySpark starts ``python3`` from the PATH for its workers. In a virtual environment that was not
+activated that is another Python, without kwire.
 
-The one case in which that is too late, a context that was started before the import, is repaired by
-``use_drivers_python`` for a local master. On a cluster, the executors' Python is the cluster's affair, and with Spark
-Connect the workers' is the server's.
+PySpark takes the name from ``PYSPARK_PYTHON`` when the context starts. The JVM takes it from its own environment, which
+it inherits when it is launched. So both are set when ``kwire.spark`` is imported. A value that is set already (by the
+user, ``spark-submit`` or a platform) is left alone.
+
+That is too late only for a context that was started before the import. ``use_drivers_python`` repairs this for a local
+master. On a cluster, the executors' Python is the cluster's affair. With Spark Connect, the workers' Python is the
+server's.
 
 What a worker has loaded is left out of the collection that PySpark does after each task (``begin_task``).
 
-What fails is told in one line (``plainly``): PySpark puts the stack of a worker in front of an error, and only the last
+A failure is reported in one line (``plainly``): PySpark puts the stack of a worker before an error, and only the last
 of its lines says what to do.
 
-What a worker lacks (memory, a library, room on a disk, a store that answers, permission) is no fault of the files that
-it reads: ``lack`` makes the sentence with which its task fails.
+A worker may lack memory, a library, room on a disk, a store that answers, or permission. That is no fault of the files
+that it reads: ``lack`` makes the sentence with which its task fails.
 """
 
 from __future__ import annotations
@@ -55,12 +57,12 @@ VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 LEAST_MEMORY: Final = 1 << 30
 """Bytes of address space that a worker takes at least: numba and Arrow reserve more than they use."""
 LACKS: Final = (OSError, MemoryError, ImportError)
-"""What is raised where a machine or a store lacks something."""
+"""Raised if a machine or a store lacks something."""
 
 
 def prefer_drivers_python() -> None:
     """Sets the environment variables that are not set."""
-    # PYSPARK_DRIVER_PYTHON alone means that somebody chose; PySpark then falls back from one to the other itself.
+    # PYSPARK_DRIVER_PYTHON alone means that somebody chose. PySpark then falls back from one to the other itself.
     if not any(os.environ.get(name) for name in VARIABLES):
         for name in VARIABLES:
             os.environ[name] = sys.executable
@@ -89,7 +91,7 @@ class LackError(KwireError):
     """A file could not be read, and its bytes are not to blame."""
 
 
-# --- how it is told ---------------------------------------------------------------------------------------------------
+# --- how it is reported -----------------------------------------------------------------------------------------------
 
 _HIDES: Final = "SPARK_HIDE_TRACEBACK"
 """A variable of the environment by which PySpark leaves out the stack: it looks where it writes an error down."""
@@ -99,8 +101,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def plainly(function: _Function) -> _Function:
     """``function``, which Spark calls in one of its Python processes, with errors of kwire that Spark shows as a line.
 
-    The line is the error's own; another one says where it was raised. The process ends with the error, so that nothing
-    else is told without its stack. What is no ``KwireError`` is a bug, and keeps it.
+    The line is the error's own. Another one says where it was raised. The process ends with the error, so that nothing
+    else is reported without its stack. An error that is no ``KwireError`` is a bug, and keeps its stack.
     """
     if inspect.isgeneratorfunction(function):
 
@@ -142,7 +144,7 @@ _ENOUGH: Final = (
 
 
 def lack(error: BaseException, name: str, hidden: Callable[[str], str] = str) -> KwireError:
-    """What the machine, or the store, lacks to read the file ``name``, as a sentence; ``error`` is one of ``LACKS``.
+    """What the machine, or the store, lacks to read the file ``name``: a sentence. ``error`` is one of ``LACKS``.
 
     ``hidden`` leaves out of a text what nobody is to be shown."""
     if isinstance(error, KwireError):
@@ -166,7 +168,7 @@ def lack(error: BaseException, name: str, hidden: Callable[[str], str] = str) ->
 
 @contextmanager
 def of_file(name: str, hidden: Callable[[str], str] = str) -> Iterator[None]:
-    """What is raised within of a lack, as ``lack`` says it. What the bytes are to blame for stays as it is."""
+    """Errors of a lack that are raised within, as ``lack`` says them. Errors of the bytes stay as they are."""
     from kwire.capture.reading import is_damage
 
     try:
@@ -196,13 +198,13 @@ _modules = 0
 
 
 def begin_task() -> None:
-    """To be called where a task of a worker begins; does nothing elsewhere.
+    """To be called where a task of a worker begins. Does nothing elsewhere.
 
-    PySpark collects garbage after each task. What is loaded by then (numba, Arrow, schemas: 150,000 objects, which live
-    as long as the process) takes 70 ms of that each time, more than reading a capture of 50 MB. So it is frozen, as
-    often as more was loaded: at the beginning of a task, when nothing of another one is alive.
+    PySpark collects garbage after each task. The objects that are loaded by then (numba, Arrow, schemas) are 150,000,
+    and live as long as the process. They take 70 ms of each collection, more than reading a capture of 50 MB. So they
+    are frozen, again whenever more was loaded: at the beginning of a task, when nothing of another one is alive.
 
-    Raises ``KwireError`` where the worker may not have enough memory.
+    Raises ``KwireError`` if the worker may not have enough memory.
     """
     global _modules
     from pyspark import TaskContext

@@ -1,22 +1,32 @@
 """The tables that captures and log segments become: one module per table, and the registry of them, which is here.
 
-A module says everything about its table: the Arrow schema, the words that its columns use, how its rows are made and
-what a person is shown of it. The command line, the Spark source, ``kwire.capture.read`` and the test of
-``docs/tables.md`` ask this registry and nothing else, so a new table is a module with a ``TABLE`` and a line here.
+A module says everything about its table:
+
+- the Arrow schema
+- the words that its columns use
+- how its rows are made
+- what a person is shown of it
+
+The command line, the Spark source, ``kwire.capture.read`` and the test of ``docs/tables.md`` ask only this registry. So
+a new table is a module with a ``TABLE`` and a line here.
 
     frames = table("frames")                    # a kwire.tables.definition.CaptureTable
     frames.schema.names, frames.statuses
 
 Rules kept here:
 
-- Importing this package costs nothing: a table's module, and pyarrow with it, is imported when it is asked for.
-- Only Arrow types that Spark's Python data source accepts: no large or view types, no dictionaries (unless
-  ``capture.read`` is asked for them), no unsigned integers, timestamps in microseconds with the time zone ``UTC``. A
-  Kafka timestamp has milliseconds, a capture at most nanoseconds (which are cut to microseconds).
+- Importing this package costs nothing. A table's module, and pyarrow with it, is imported when somebody asks for the
+  table.
+- Only Arrow types that Spark's Python data source accepts are used:
+    - no large or view types
+    - no dictionaries (unless ``capture.read`` is asked for them)
+    - no unsigned integers
+    - timestamps in microseconds with the time zone ``UTC``
+- A Kafka timestamp has milliseconds. A capture has at most nanoseconds, which are cut to microseconds.
 - ``capture``, ``connection`` and ``frame`` together name a frame. They are never null and join the tables of a capture.
-  ``connection`` counts from 0 in the order in which a capture's connections appear; ``frame`` counts from 0 in the
-  order in which frames are settled, over the whole capture. Frames and connections that a table leaves out still
-  count, so that a number means the same thing in each of them.
+- ``connection`` counts from 0 in the order in which a capture's connections appear. ``frame`` counts from 0 in the
+  order in which frames are settled, over the whole capture.
+- Frames and connections that a table leaves out still count. So a number means the same thing in each table.
 - Nullable means "not known": a column is non-nullable only where every row has a value.
 """
 
@@ -59,7 +69,7 @@ _MODULES: Final[dict[Kind, dict[str, str]]] = {
         "batches": "log_batches",
     },
 }
-"""The module of each table, by what it is made from and its name; the default of each kind first."""
+"""The module of each table, by what it is made from and its name. The default of each kind is first."""
 
 
 def names(kind: Kind = CAPTURE) -> tuple[str, ...]:
@@ -85,7 +95,7 @@ def table(name: str, kind: Kind = CAPTURE) -> Table:
 
 
 def every() -> list[Table]:
-    """All tables, with the deep variants of those of log segments behind the plain ones."""
+    """All tables, with the deep variants of those of log segments after the plain ones."""
     found: list[Table] = [table(name, kind) for kind in (CAPTURE, EVENTS) for name in names(kind)]
     for name in names(LOG):
         one = table(name, LOG)

@@ -1,16 +1,19 @@
 """``read_committed`` for captures: the records of Fetch responses without those of aborted transactions.
 
-A Fetch response lists the aborted transactions of each partition, where the client asked for ``read_committed``; the
-list of others is null. ``Isolation`` finds the lists and leaves out what Kafka's consumer leaves out:
-``kwire.records.isolation`` has the rule. Control records are left out with it.
+A Fetch response lists the aborted transactions of each partition if the client asked for ``read_committed``. For other
+clients the list is null. ``Isolation`` finds the lists and leaves out what Kafka's consumer leaves out
+(``kwire.records.isolation`` has the rule). Control records are left out too.
 
 Rules kept here:
 
-- Where there is no list, nothing can be known: all rows stay, and a note counts the transactional ones. That holds for
-  followers, for clients that read uncommitted, for Fetch before version 4, for ShareFetch (the broker has chosen
-  already) and for Produce requests (their transaction is not over).
+- Without a list nothing can be known: all rows stay, and a note counts the transactional ones. This holds for:
+    - followers
+    - clients that read uncommitted
+    - Fetch before version 4
+    - ShareFetch (the broker has chosen already)
+    - Produce requests (their transaction is not over)
 - ``__cluster_metadata`` is replicated, with lists that are empty: all its rows stay.
-- What no list and no marker speak of stays: rows of damaged bytes, records of other producers.
+- Rows that no list and no marker names stay: rows of damaged bytes, records of other producers.
 """
 
 from __future__ import annotations
@@ -55,12 +58,12 @@ class Isolation:
         self._fetched = self._produced = 0
 
     def unknown(self, fetched: int, produced: int) -> None:
-        """So many transactional records have no list."""
+        """Counts transactional records that have no list."""
         self._fetched += fetched
         self._produced += produced
 
     def notes(self) -> list[str]:
-        """Sentences about the records of which nothing could be known."""
+        """Sentences about the records whose fate could not be known."""
         made = []
         if self._fetched:
             made.append(
@@ -91,7 +94,7 @@ class Listed:
         compact = versions >= _COMPACT
         has_list[has_list] = ~_nulls(frames.data, begins[has_list], compact[has_list])
         self.has_list: Array = has_list
-        """Of which record sets the aborted transactions are known."""
+        """For which record sets the aborted transactions are known."""
         counts = np.where(has_list, length_column(sets, at), 0)
         found = [
             np.stack([np.full(count, one), *_entries(frames.data, int(begins[one]), count, compact[one])])
@@ -147,7 +150,7 @@ class Listed:
 
 
 def _nulls(data: Array, at: Array, compact: Array) -> Array:
-    """Which lists are null. ``at``: the byte behind the count of each, which is a varint where it is ``compact``."""
+    """Which lists are null. ``at``: the byte after the count of each. A ``compact`` count is a varint."""
     made: Array = np.where(compact, data[at - 1] == 0, data[at - 4] >= 128)
     return made
 
@@ -166,7 +169,7 @@ def _entries(data: Array, at: int, count: int, compact: bool) -> tuple[Array, Ar
 
 
 def _walked(data: Array, at: int, count: int) -> Iterator[Array]:
-    """Entries with tagged fields behind them."""
+    """Entries with tagged fields after them."""
     skip = choose(0)(skip_tags)
     for _ in range(count):
         yield data[at : at + _ENTRY.itemsize]

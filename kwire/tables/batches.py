@@ -1,15 +1,21 @@
 """The table ``batches`` of captures: one row for each batch, or message of magic 0 and 1, that is sent in a record set.
 
-Record sets are found as for the table ``records``. What is said of a batch stands in its header, so no record is read;
-what it holds is decompressed only for ``uncompressed_size`` and for what could not be (``status``, ``error``, ``count``
-of a compressed message). ``batch``, the byte of the frame at which it begins, joins ``records`` to it.
+Record sets are found as for the table ``records``. The columns come from the header of the batch, so no record is read.
+The batch is decompressed only for these columns:
+
+- ``uncompressed_size``
+- ``status`` and ``error``, which say what could not be decompressed
+- ``count`` of a compressed message
+
+``batch`` is the byte of the frame at which the batch begins. It joins ``records`` to the batch.
 
 Rules kept here:
 
-- The rows are those that ``records`` would be made of: what a broker has cut off at the end of a set is no row.
-- What is no batch, and what could not be decompressed, is a row with a sentence, as in ``records``. Rows do not depend
-  on the columns that were chosen.
-- Limits are those of ``records``: what is decompressed counts for the whole capture, names of topics are counted before
+- The rows are those that ``records`` would be made of. A batch that the broker has cut off at the end of a set has no
+  row.
+- Bytes that are no batch, or that could not be decompressed, are a row with a sentence, as in ``records``.
+- Rows do not depend on the columns that were chosen.
+- Limits are those of ``records``. Decompressed bytes count for the whole capture. Names of topics are counted before
   they are written.
 """
 
@@ -82,11 +88,11 @@ STATUSES: Final = {
 """What each ``status`` means. ``error`` says more, in a sentence, unless it is ``ok``."""
 
 _UNPACKED: Final = ("uncompressed_size", "count", "status", "error", COMMITTED.name)
-"""Columns for which what is compressed is decompressed."""
+"""Columns that need decompressed batches."""
 
 
 class Batches(Records):
-    """Makes the rows; what it needs to know of record sets is what ``Records`` needs."""
+    """Makes the rows. It needs to know the same of record sets as ``Records``."""
 
     def _of_sets(self, frames: Frames, sets: Array, of_job: Array, failures: list[Failure]) -> Iterator[pa.RecordBatch]:
         from kwire.records.columnar import decode_batches
@@ -137,19 +143,19 @@ class Batches(Records):
 
 
 class _Rows(NamedTuple):
-    """The rows of a window, in order: batches, what is none, and what is wrong with frames."""
+    """The rows of a window, in order: batches, bytes that are none, and errors of frames."""
 
     number: Array
-    """Which of the batches that were found; -1 for no batch."""
+    """Which of the batches that were found. -1 for no batch."""
     of_set: Array
-    """Which record set; -1 for what is wrong with a frame."""
+    """Which record set. -1 for an error of a frame."""
     frame: Array
     at: Array
     """The byte of the set."""
     crc_ok: Array
-    """1 right, 0 wrong, -1 where there is none."""
+    """1 right, 0 wrong, -1 if there is none."""
     text: Array
-    """Which of ``texts``; -1 for none."""
+    """Which of ``texts``. -1 for none."""
     texts: list[str]
 
 
@@ -195,7 +201,7 @@ def _rows(found: FoundBatches, starts: Array, of_job: Array, failures: list[tupl
     )
     if not len(more):
         return made
-    # What is wrong with a frame stands behind its sets.
+    # Errors of a frame come after its sets.
     order = np.lexsort((made.at, np.where(made.of_set < 0, len(of_job), made.of_set), made.frame))
     return made._replace(**{name: getattr(made, name)[order] for name in _Rows._fields if name != "texts"})
 
@@ -206,7 +212,7 @@ def _own(found: FoundBatches, rows: _Rows, place: Place, wanted: frozenset[str])
 
     headers = found.headers
     made = header_columns(headers)
-    # Of an entry that is not known nothing is said but where it is and how long.
+    # An unknown entry has only its place and its size.
     known = headers["crc_ok"] >= 0
     plain = known & (headers["magic"] < 2) & (headers["attributes"] & CODEC == 0)
     batch = known & (headers["magic"] == 2)

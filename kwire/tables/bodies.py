@@ -58,13 +58,13 @@ class Part:
 
 
 def untouched(frames: Frames, rows: Array) -> Part:
-    """All frames, none of which has a text yet; these ``rows`` are to have one."""
+    """All frames. None has a text yet. These ``rows`` will have one."""
     n = len(frames)
     return Part(0, n, np.zeros(0, np.uint8), np.zeros(n, np.int64), np.zeros(n, bool), rows)
 
 
 class Bodies:
-    """Programs by kind of message, made when one first turns up."""
+    """Programs by kind of message, made when one first appears."""
 
     def __init__(self, shown: Shown, limits: Limits) -> None:
         self._shown = shown
@@ -121,14 +121,14 @@ class Bodies:
         jobs = np.zeros(len(rows), TEXT_JOB)
         jobs["start"] = frames["off"][rows]
         jobs["end"] = jobs["start"] + seen
-        # What is so large that its objects are counted before there is text is left to the objects.
+        # If a body is so large that its objects are counted before there is text, objects write it.
         jobs["program"] = np.where(seen * _LARGEST > self._limits.text, -1, begins[index]) if len(used) else -1
         # ``Limits.for_objects`` of each.
         jobs["objects"] = np.minimum(self._limits.objects, self._limits.for_objects(0) + GROWTH * seen)
         return jobs
 
     def _begin(self, kind: int) -> int:
-        """The first instruction of the program of a kind of frame; -1 for none."""
+        """The first instruction of the program of a kind of frame. -1 for none."""
         found = self._begins.get(kind)
         if found is None:
             made = compile_text(kind >> 17, kind >> 16 & 1, kind & 0xFFFF, self._shown, self._pool)

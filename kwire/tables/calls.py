@@ -1,13 +1,13 @@
 """The table ``calls``: what each message says of itself, beside topics and partitions, one row for each frame.
 
-Strategy: which fields those are is a list of names (``_FIELDS``); a program for each kind of message
-(``kwire.kernels.programs``) finds those that its version has at the top of its body, and stops behind the last of them.
-There are no message objects. What follows is looked at by ``Frames.left_over``, once for all tables.
+Strategy: ``_FIELDS`` lists the names of the fields. Each kind of message has a program (``kwire.kernels.programs``). It
+finds the listed fields that its version has at the top of its body, and stops after the last of them. There are no
+message objects. ``Frames.left_over`` looks at the rest of the body, once for all tables.
 
 Rules kept here:
 
 - A message without any of these fields has no row. A field that a version does not have is null.
-- A body that is not what its version says to its last byte has no fields: in every table it is ``malformed``.
+- A body that does not match its version to the last byte has no fields: in every table it is ``malformed``.
 - Numbers are those of the wire. Tagged fields are not looked for.
 """
 
@@ -69,7 +69,7 @@ _FIELDS: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {
 
 CLUSTER: Final = "cluster_id"
 _ASKED: Final[dict[str, tuple[pa.DataType, tuple[tuple[str, str], ...]]]] = {CLUSTER: (_TEXT, ((CLUSTER, "string"),))}
-"""The same of columns that are there where they are asked for by name; frames that have nothing else are rows then."""
+"""The same, of columns that exist only if they are asked for by name. Frames that have nothing else are rows then."""
 
 _ALL: Final = _FIELDS | _ASKED
 _REGISTERS: Final = {name: number for number, name in enumerate(_ALL)}
@@ -83,7 +83,7 @@ SCHEMA: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row for each request and response that has such a field; null where its version does not have one."""
+"""One row for each request and response that has such a field. Null if its version does not have one."""
 
 
 class CallStatus(IntEnum):
@@ -149,7 +149,7 @@ class _Maker(Maker):
         # Where the rest of a body is not what its version says, these fields may be something else too.
         whole = ~np.isin(frame, frames.odd[frames.left_over[frames.odd] == UNREADABLE])
         bad |= dict(frames.errors(frame[~whole]))
-        # What failed has nothing else: rows come in the order of frames.
+        # A failed frame has no other row: rows come in the order of frames.
         all_rows = np.concatenate([frame[whole], np.array(list(bad), np.int64)])
         which = np.concatenate([np.flatnonzero(whole), np.full(len(bad), -1)])
         order = np.argsort(all_rows, kind="stable")

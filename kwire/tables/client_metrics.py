@@ -1,17 +1,17 @@
 """The table ``client_metrics``: what clients pushed to brokers (KIP-714), one row per data point.
 
-Strategy: only frames of the two APIs are decoded, one by one. What a push holds is read by ``kwire.events.telemetry``.
-Clients may push to any broker, so neither the connection nor the capture says what a push was asked for: who the
-subscription is of, and what goes against the KIP, is filled in by ``kwire.tables.subscribed``, row after row.
+Strategy: only frames of the two APIs are decoded, one by one. ``kwire.events.telemetry`` reads the content of a push.
+Clients may push to any broker. So neither the connection nor the capture says which request a push belongs to.
+``kwire.tables.subscribed`` fills in whose subscription it is and what violates the KIP, row after row.
 
 Rules kept here:
 
 - Bad input is a row with a status, and the rest goes on.
-- Little input cannot ask for much: the data points of a push and the text of its rows are limited (each row repeats the
-  attributes of its resource), and what is remembered of a capture is bounded, the oldest being forgotten.
-- What is asked, told and pushed without metrics is a row too: nobody should have to guess whether a client was silent.
-- With the column ``account`` nothing is filled in: that is for who has several captures (``kwire.spark.read``).
-- A frame that a filter leaves out says what it says to the rules all the same, without its data points.
+- Little input cannot ask for much. The data points of a push and the text of its rows are limited, since each row
+  repeats the attributes of its resource. What is remembered of a capture is bounded: the oldest is forgotten.
+- A request, an answer and a push without metrics are rows too. Nobody should have to guess whether a client was silent.
+- With the column ``account`` nothing is filled in: that is for callers with several captures (``kwire.spark.read``).
+- The rules also see a frame that a filter leaves out, without its data points.
 """
 
 from __future__ import annotations
@@ -119,17 +119,24 @@ SCHEMA: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row per data point of a PushTelemetry request, one for each push that has none to give, and one for each
-GetTelemetrySubscriptions request and its answer.
+"""The rows:
 
-``capture``, ``connection`` and ``frame`` name the frame, and ``timestamp`` is the one of the table ``frames``.
-``push_interval_ms`` to ``delta_temporality`` and ``requested`` (whether the metric is among those) are null where the
-capture does not have the answer that made the subscription. ``metrics_bytes`` are those of the push as it was sent.
-``violations`` are those of a request or an answer in its first row, those of a metric in the first row that it has in
-its push (``kwire.events.telemetry.RULES``). ``value`` is that of a gauge or a sum; ``count`` to
-``buckets`` belong to histograms, ``count``, ``sum`` and ``quantiles`` to summaries. Integers beyond 2**53 are rounded
-in ``value``. A bucket counts the values above ``lower`` up to and including ``upper``; null there is no bound.
-``attributes`` are those of the data point, ``resource_attributes`` those of the client as a whole.
+- one per data point of a PushTelemetry request
+- one for each push that has no data points to give
+- one for each GetTelemetrySubscriptions request and its answer
+
+The columns:
+
+- ``capture``, ``connection`` and ``frame`` name the frame. ``timestamp`` is the one of the table ``frames``.
+- ``push_interval_ms`` to ``delta_temporality`` and ``requested`` (whether the metric is among those) come from the
+  answer that made the subscription. They are null if the capture does not have it.
+- ``metrics_bytes`` are those of the push as it was sent.
+- ``violations`` (``kwire.events.telemetry.RULES``): those of a request or an answer stand in its first row, those of a
+  metric in the metric's first row of the push.
+- ``value`` is that of a gauge or a sum. Integers beyond 2**53 are rounded in it.
+- ``count`` to ``buckets`` belong to histograms, ``count``, ``sum`` and ``quantiles`` to summaries.
+- A bucket counts the values above ``lower`` up to and including ``upper``. Null means that there is no bound.
+- ``attributes`` are those of the data point, ``resource_attributes`` those of the client as a whole.
 """
 
 ACCOUNT: Final = pa.field("account", pa.string())
@@ -170,7 +177,7 @@ class _Maker(Maker):
         self._judge: Judge = run.memory.setdefault("client_metrics", Judge(run.options["limits"]))
         if not run.goes_on:
             self._judge.other_capture()
-        # What comes later judges, of this capture and of others.
+        # A later step judges, for this capture and for others.
         self._later = ACCOUNT.name in schema.names
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
@@ -182,8 +189,8 @@ class _Maker(Maker):
         of_two = (api == ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) | (api == ApiKey.PUSH_TELEMETRY)
         wanted = self._wanted(frames)
         rows = np.flatnonzero(of_two)
-        # In the order in which they were captured, which is not that of time where the clock was set back: what is
-        # said of a client goes by what it did before.
+        # In the order of capture, which is not that of time if the clock was set back. A client is judged by what it
+        # did before.
         for number in rows[np.argsort(frames.numbers[rows])].tolist():
             frame = frames[number]
             row: _Row = {
@@ -299,7 +306,7 @@ def _batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
-    """What ``in_batches`` made a batch of: the rows again, with their account; ``violations`` are left out."""
+    """The rows that ``in_batches`` made a batch of, with their account. ``violations`` are left out."""
     read = {}
     for name in batch.schema.names:
         each = batch.column(name)
@@ -336,7 +343,7 @@ def _told(body: Any) -> _Row:
 
 
 def _points_as_rows(row: _Row, found: Iterable[Point], limits: Limits) -> Iterator[_Row]:
-    """The rows of one push; ``row`` is what they share, ``limits`` bounds how many they may have together."""
+    """The rows of one push. ``row`` is what they share, ``limits`` bounds how many they may have together."""
     most = min(MOST_TEXT, limits.text)
     n = text = 0
     try:
@@ -362,7 +369,7 @@ def _points_as_rows(row: _Row, found: Iterable[Point], limits: Limits) -> Iterat
 
 
 def _by_identity(values: list[list[str] | None], kind: pa.DataType) -> pa.Array:
-    """A column of lists, few of which are not the same object."""
+    """A column of lists. Most of them are the same object."""
     number: dict[int, int] = {}
     each = [None if one is None else number.setdefault(id(one), len(number)) for one in values]
     some = {id(one): one for one in values if one is not None}
@@ -374,7 +381,7 @@ def _kind(row: _Row) -> str:
 
 
 def _measured(row: _Row) -> str:
-    """The value of a gauge or a sum; of a distribution, how many values it has and their sum."""
+    """The value of a gauge or a sum. Of a distribution: how many values it has, and their sum."""
     if row["count"] is not None:
         return str(row["count"]) if row["sum"] is None else f"{row['count']}, sum {_rounded(row['sum'])}"
     return "-" if row["value"] is None else _rounded(row["value"])

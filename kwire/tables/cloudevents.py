@@ -1,8 +1,9 @@
 """The table ``cloudevents``: the records of a capture that are CloudEvents, valid or not, one row per event.
 
-Records are taken apart by the column (``kwire.events.columns``); ``kwire.spark.cloudevents`` has the same columns, for
-captures that are too large for one machine. Records that are no event are left out; of those with the headers of the
-HTTP binding there is a note. A bad event is a row with ``error``; so is one in a record whose ``status`` is not ``ok``.
+Records are taken apart by the column (``kwire.events.columns``). ``kwire.spark.cloudevents`` has the same columns, for
+captures that are too large for one machine. Records that are no event are left out. A note counts those with the
+headers of the HTTP binding. A bad event is a row with ``error``. So is an event in a record whose ``status`` is not
+``ok``.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Rules kept here:
 
-- What is the same for many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how
-  many rows each value is spread; without it each is one row.
-- What is the same for all rows is a part of an array that is there already (``kwire.records.constants``).
-- Text of which there is little is a ``Text``: the few, and the number of each row among them. ``filled`` makes text of
-  it, or a dictionary where the schema has them: whoever counts rows wants numbers, and there is nothing to copy.
-- Spread text is counted before (``Texts.sizes``): the tables make batches of a size that Arrow can hold
+- A value of many rows is made once and spread over them with ``take`` or ``repeat``. ``counts`` says over how many rows
+  each value is spread. Without it each value is one row.
+- A value of all rows is a part of an array that exists already (``kwire.records.constants``).
+- A column with few different texts is a ``Text``: these texts, and the number of each row among them. ``filled`` makes
+  text of it, or a dictionary if the schema has them. Whoever counts rows wants numbers, and nothing has to be copied.
+- Spread text is counted first (``Texts.sizes``). The tables make batches of a size that Arrow can hold
   (``kwire.records.portions``).
 """
 
@@ -54,17 +54,17 @@ Array = Any
 _FEW = 256
 """Texts that are made whether they occur or not."""
 _SMALL_TEXTS: Final = 64 << 10
-"""Bytes of texts that a kernel spreads over rows, which has a copy of them: of a few short ones it takes a third of the
-time of Arrow's ``take``."""
+"""Bytes of texts that a kernel spreads over rows. The kernel has a copy of them. For a few short texts it takes a third
+of the time of Arrow's ``take``."""
 _SMALL_SPREAD: Final = 1 << 20
-"""Bytes of a column for which there may be room that it does not need: then they are not counted before."""
+"""Bytes of a column that may be reserved without need. Up to this size they are not counted first."""
 _MOST_SPREAD: Final = (1 << 31) - 1
 """Bytes of one column."""
 _TEXT: Final = pa.string()
 
 
 class Words:
-    """Texts of which a column has one in each row; what it takes to spread them is found once. They may be null."""
+    """Texts, one in each row of a column. What it takes to spread them is found once. They may be null."""
 
     def __init__(self, texts: pa.Array | Sequence[str | None]) -> None:
         texts = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
@@ -83,7 +83,7 @@ class Words:
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, int] | None:
-        """Where they end, their bytes and the size of the longest; None where it is Arrow that should spread them."""
+        """Where they end, their bytes and the size of the longest. None if Arrow should spread them."""
         texts = self.texts
         _, ends, data = texts.buffers()
         size = 0 if data is None else len(data)
@@ -97,7 +97,7 @@ class Words:
         return ends, given, int(np.diff(ends).max(initial=0))
 
     def spread(self, index: Array) -> pa.Array | None:
-        """The text of each row, by an int32; None where it is Arrow that should do it."""
+        """The text of each row, by an int32. None if Arrow should do it."""
         if self._parts is None or choose(0) is not MACHINE:
             return None
         ends, given, longest = self._parts
@@ -113,7 +113,7 @@ class Words:
 
 
 class Text:
-    """A column of text of which there is little, not made yet: ``in_type`` does that, and what takes columns by Arrow's
+    """A column with few different texts, not made yet. ``in_type`` makes it, and so does a reader of columns by Arrow's
     protocol."""
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ Column = Any
 
 
 def filled(schema: pa.Schema, make: Callable[[str], Column]) -> pa.RecordBatch:
-    """A batch of ``make(name)`` for each column of ``schema``; texts may be dictionaries in either of them."""
+    """A batch of ``make(name)`` for each column of ``schema``. Texts may be dictionaries in either of them."""
     made = [in_type(make(name), type_) for name, type_ in zip(schema.names, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(made, schema=schema)
 
@@ -253,7 +253,7 @@ def status_words(statuses: type[IntEnum]) -> tuple[str, ...]:
 
 
 def nullable(values: Array, type_: pa.DataType) -> pa.Array:
-    """A column of integers that are in the range of the type, null where a value is ABSENT."""
+    """A column of integers that are in the range of the type, null if a value is ABSENT."""
     values, kind = np.ascontiguousarray(values), dtype_of(type_)
     absent = values == ABSENT
     if not absent.any():
@@ -272,7 +272,7 @@ def timestamps(nanoseconds: Array, counts: Array | None = None) -> pa.Array:
 
 
 def milliseconds(nanoseconds: Array) -> pa.Array:
-    """A latency in milliseconds, null where ABSENT; not less than 0, whatever the order of capture."""
+    """A latency in milliseconds, null where ABSENT. Not less than 0, whatever the order of capture."""
     nanoseconds = np.ascontiguousarray(nanoseconds)
     there = nanoseconds != ABSENT
     made, nulls = np.maximum(nanoseconds, 0) / 1e6, len(there) - int(np.count_nonzero(there))
@@ -281,7 +281,7 @@ def milliseconds(nanoseconds: Array) -> pa.Array:
 
 
 class Texts:
-    """Texts of which each of many things has one: ``numbers`` says which, -1 for none.
+    """Texts, one for each of many things: ``numbers`` says which, -1 for none.
 
     ``values`` and their ``sizes`` in bytes are by that number. Nothing is copied before ``column`` is called.
     """
@@ -324,8 +324,8 @@ class Texts:
 
 
 def spread(values: Array, type_: pa.DataType, which: Array, counts: Array | None = None) -> pa.Array:
-    """Numbers of a few things as a column of many rows: ``which`` is the thing of each, -1 for none; ABSENT is null.
-    They are in the range of the type."""
+    """Numbers of a few things as a column of many rows. ``which`` is the thing of each row, -1 for none. ABSENT is
+    null. The numbers are in the range of the type."""
     made = np.append(values, ABSENT)[which]
     absent = made == ABSENT
     kind = dtype_of(type_)

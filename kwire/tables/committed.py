@@ -1,22 +1,21 @@
 """Where a broker has put the records of a Produce request: the column ``committed_offset`` of ``records`` and
 ``batches``.
 
-A producer counts from 0, and the response says which offset the first record of each record set got. It comes later
-than the request, so a row that has this column waits for it: rows are made when their request is there, as they always
-are, and held back until its response is, or until it is known that there is none.
+A producer counts from 0. The response says which offset the first record of each record set got. It comes later than
+the request, so a row that has this column waits for it. Rows are made when their request arrives, as always. They are
+held back until its response arrives, or until it is certain that there is none.
 
 Rules kept here:
 
-- A response is that of the request on the same connection with its correlation id and, since ids repeat, its time,
-  which is when the response came less its latency. Where one of them has no time, the response is that of no request:
-  ids alone repeat.
+- A response belongs to the request on the same connection with its correlation id and its time. Ids repeat, so the time
+  is needed: that of the response less its latency. If one of the two has no time, the response belongs to no request.
 - A broker answers the requests of a connection in order: rows of a request before one that was answered wait no longer.
-  Requests with acks=0 are not waited for.
-- Rows that wait have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half
-  of the record sets is given up.
+  Rows of requests with acks=0 do not wait.
+- Waiting rows have ``MOST_HELD`` bytes at most, with what is known of their record sets. Beyond that the older half of
+  the record sets is given up.
 - What is not known is null: no response, an error, an offset of -1.
-- Where a capture is a part of a whole, rows wait for the next part that is read behind it; or what later parts answer
-  is known before (``Answered`` finds it out, ``Run.answers`` has it).
+- If a capture is a part of a whole, rows wait for the next part that is read after it. Or the answers in later parts
+  are known before: ``Answered`` finds them, ``Run.answers`` has them.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _KEY: Final = ("connection", "id", "asked", "topic", "partition")
 """What a record set and what a response says of it have in common. ``asked``: the time of the request; ``topic``: a
 number of its name or id."""
 _OF_REQUEST: Final = 3
-"""So many of these are the request."""
+"""How many of these, from the first on, are of the request."""
 _SET: Final = np.dtype([(one, np.int64) for one in (*_KEY, "frame", "number", "base")])
 """A record set that is waited for. ``base``: the offset that its first record got; ``_WAITS``, ``_NONE``."""
 _ANSWER: Final = np.dtype([(one, np.int64) for one in (*_KEY, "base")])
@@ -84,7 +83,7 @@ ANSWERS: Final = pa.schema(
         pa.field("base", pa.int64(), nullable=False),
     ]
 )
-"""What Produce responses say of record sets whose requests stand elsewhere; ``base`` is -1 where there is no offset."""
+"""What Produce responses say of record sets whose requests stand elsewhere; ``base`` is -1 if there is no offset."""
 
 _KINDS: Final = np.zeros(2, np.uint8)
 _KINDS[2 * ApiKey.PRODUCE + 1] = 1
@@ -97,7 +96,7 @@ _RESPONSE: Final = (
 )
 R_PARTITION, R_ERROR, R_BASE = range(2, 5)
 R_ACKS: Final = 4
-"""Behind the registers of record sets: ``acks`` of the request."""
+"""After the registers of record sets: ``acks`` of the request."""
 
 
 class _Responses:
@@ -109,7 +108,7 @@ class _Responses:
         self._ids = NameTable()
 
     def topics(self, data: Array, rows: Array) -> Array:
-        """A number for the topic of each row, by its name or by its id; -1 for none."""
+        """A number for the topic of each row, by its name or by its id. -1 for none."""
         names = numbers_of(self._names, data, rows, R_TOPIC)
         ids = numbers_of(self._ids, data, rows, R_TOPIC_ID)
         return np.where(names >= 0, 2 * names, np.where(ids >= 0, 2 * ids + 1, -1))
@@ -130,7 +129,7 @@ class _Responses:
         """What the responses among some frames say, as far as the capture has them."""
         there = np.empty(len(frames), np.uint8)
         choose(0)(with_body_of)(frames.table, _KINDS, there)
-        # What is known to be one of Produce has its request.
+        # A response that is known to be of Produce has its request.
         there &= frames["latency"] != ABSENT
         rows, said, _ = self._programs.run(frames, np.flatnonzero(there))
         of_frame = rows[job_column(said)]
@@ -158,7 +157,7 @@ def _response_program(api: int, response: int, version: int) -> Program | None:
 
 
 def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
-    """For each row of ``wanted`` the first of ``known`` that has the same in the fields ``names``; -1 for none."""
+    """For each row of ``wanted`` the first of ``known`` that has the same in the fields ``names``. -1 for none."""
     if not len(known) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
     both = [np.concatenate([known[one], wanted[one]]) for one in names]
@@ -172,7 +171,7 @@ def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
     if (each & ~differs).any():
         order = np.lexsort(both[::-1])
         differs = np.logical_or.reduce([_changes(one[order]) for one in both])
-    # Sorting is stable: what is known stands in front.
+    # Sorting is stable: known rows come first.
     first = order[np.flatnonzero(differs)][np.cumsum(differs) - 1]
     found = np.empty(len(order), np.int64)
     found[order] = np.where(first < len(known), first, -1)
@@ -180,7 +179,7 @@ def _looked_up(wanted: Array, known: Array, names: tuple[str, ...]) -> Array:
 
 
 def _changes(values: Array) -> Array:
-    """Which values are others than those before them; the first is."""
+    """Which values differ from those before them. The first does."""
     made = np.empty(len(values), bool)
     made[:1] = True
     np.not_equal(values[1:], values[:-1], out=made[1:])
@@ -190,7 +189,7 @@ def _changes(values: Array) -> Array:
 class Committed:
     """The rows of a table that wait for responses, from window to window of a capture.
 
-    ``schema_`` has what is given in the end. What is put in has ``COMMITTED`` and, behind all, ``SET_NUMBER``.
+    ``schema_`` is that of the rows given out. Rows put in have ``COMMITTED`` and, after all, ``SET_NUMBER``.
     """
 
     def __init__(self, schema_: pa.Schema) -> None:
@@ -198,7 +197,7 @@ class Committed:
         self._place = schema_.get_field_index(COMMITTED.name)
         self._responses = _Responses()
         self._sets = np.zeros(0, _SET)
-        """Those that wait, and those that the window added; in order of their numbers."""
+        """Those that wait, and those that the window added, in order of their numbers."""
         self._next = 0
         self._held: list[tuple[pa.RecordBatch, Array]] = []
         """Rows that wait, and the number of the record set of each."""
@@ -209,7 +208,7 @@ class Committed:
         """What the responses of this window say, and those of later parts."""
 
     def begin(self, answers: pa.Table | None) -> None:
-        """Begins a capture, or a part of which later ones say this: a table of ``ANSWERS``."""
+        """Begins a capture, or a part. ``answers``: what later parts answer to it, a table of ``ANSWERS``."""
         answers = ANSWERS.empty_table() if answers is None else answers
         self._elsewhere = np.empty(answers.num_rows, _ANSWER)
         for name in ("connection", "id", "asked", "partition", "base"):
@@ -227,7 +226,7 @@ class Committed:
         self._sets = self._sets[self._sets["base"] == _WAITS]
 
     def enter(self, frames: Frames, sets: Array, of_job: Array) -> Array:
-        """Takes record sets, of which ``of_job`` are the frames: their numbers, ``NOTHING`` for those of responses."""
+        """Takes record sets of the frames ``of_job``. Gives their numbers, ``NOTHING`` for those of responses."""
         numbers = np.full(len(sets), NOTHING)
         asks = (frames["response"][of_job] == 0) & (value_column(sets, R_ACKS) != 0)
         asks = np.flatnonzero(asks & (frames["time"][of_job] != NO_TIME))
@@ -260,7 +259,7 @@ class Committed:
         self._sets["base"][rows] = base
 
     def _pass_over(self) -> None:
-        """Nothing is to be expected for requests in front of one that was answered."""
+        """Expects nothing for requests before one that was answered."""
         known = self._sets["base"] != _WAITS
         if known.all() or not known.any():
             return
@@ -321,7 +320,8 @@ def _parted(batch: pa.RecordBatch, waits: Array, counts: Array) -> tuple[pa.Reco
         return batch, batch.slice(0, 0)
     rows = np.repeat(waits, counts)
     first = int(counts[: int(np.argmax(waits))].sum())
-    # Copied, since a part of the batch would keep all of it; what is given is not, as far as it stands in front.
+    # Copied, since a part of the batch would keep all of it. Rows that are given out are not copied, if they come
+    # first.
     held = batch.filter(pa.array(rows))
     return held, batch.slice(0, first) if rows[first:].all() else batch.filter(pa.array(~rows))
 
@@ -340,8 +340,8 @@ def _offsets(within: pa.Array, base: Array, counts: Array) -> pa.Array:
 class Within:
     """Which record of its set each record is, from piece to piece of what is read of some sets.
 
-    A set of batches has one, and its records are numbered. Messages are counted, as the broker does, and not beyond
-    what could not be read: nobody knows how many there were.
+    The records of a batch are numbered. Messages are counted, as the broker does. The count ends at bytes that could
+    not be read: nobody knows how many messages there were.
     """
 
     COLUMNS: Final = ("offset", "base_offset", "magic", "position")
@@ -353,7 +353,7 @@ class Within:
         """The byte from which on something could not be read."""
 
     def column(self, found: RecordColumns) -> pa.Array:
-        """The number of each record of a piece, null where it is not known."""
+        """The number of each record of a piece, null if it is not known."""
         for one, offset, _ in found.problems:
             self._broken[one] = min(self._broken[one], offset)
         offset, base, magic, position = (found.batch.column(name).to_numpy() for name in self.COLUMNS)
@@ -371,7 +371,7 @@ class Within:
 
 
 def first_within(found: Batches) -> pa.Array:
-    """Which record of its set the first of each batch, or message, is; null where it is not known."""
+    """Which record of its set the first of each batch, or message, is. Null if it is not known."""
     count, of_set = found.records, found.set_index
     magic, unknown = found.headers["magic"], count < 0
     begins = np.flatnonzero(_changes(of_set))
@@ -390,7 +390,7 @@ def first_within(found: Batches) -> pa.Array:
 class Answered:
     """What parts answer that earlier parts have asked, while a ``Chain`` goes from part to part.
 
-    The chain gives it the frames that it comes upon (``hear``); ``of`` says then what they answer.
+    The chain gives it the frames that it comes upon (``hear``). Then ``of`` says what they answer.
     """
 
     def __init__(self) -> None:
@@ -406,7 +406,7 @@ class Answered:
             self._heard.append(said)
 
     def of(self, link: Link) -> Mapping[int, pa.Table]:
-        """What was heard of the part of this link, by the place of the part that has asked: tables of ``ANSWERS``."""
+        """What was heard of the part of this link: tables of ``ANSWERS`` by the place of the part that asked."""
         numbers = link.state.column("connection").combine_chunks().field("number").to_pylist()
         waiting = link.state.column("waiting").to_pylist()
         for number, last, requests in zip(numbers, link.gone_on.values(), waiting, strict=True):

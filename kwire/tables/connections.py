@@ -1,15 +1,15 @@
 """The table ``connections``: one row per TCP connection of a capture, whatever it carries.
 
-Strategy: what packets say (bytes, repeats, holes, times) is counted where packets are read (``kernels/tracking.py``),
-for every connection. What frames say is added up here by the column, window by window: a number for each connection, or
-for each pair of a connection and something else (``_Pairs``). Only the few frames that say who a client is (ApiVersions
-and those of SASL) are decoded one by one. The rows come at the end of the capture, in the order of ``connection``.
+Strategy: ``kernels/tracking.py`` reads packets and counts for every connection what they say (bytes, repeats, holes,
+times). Facts of frames are added up here by the column, window by window. There is one number for each connection, or
+for each pair of a connection and something else (``_Pairs``). Only frames that say who a client is (ApiVersions and
+those of SASL) are decoded one by one. The rows come at the end of the capture, in the order of ``connection``.
 
 Rules kept here:
 
-- A connection that is not Kafka is a row too, and ``status`` says so: what was not read is to be seen.
-- Bytes are those of segments, as their headers say, encrypted or not: they do not depend on what could be read.
-- What a client says of itself is its own word. Passwords and tokens are never here, and who authenticated only where
+- A connection that is not Kafka is a row too, and ``status`` says so. Users can see what was not read.
+- Bytes are those of segments, as their headers say, encrypted or not. They do not depend on what could be read.
+- What a client says of itself is its own word. Passwords and tokens are never here. Who authenticated is here only if
   secrets are shown.
 """
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["APIS", "BROKER_APIS", "SCHEMA", "STATUSES", "TABLE"]
 
 MOST_CLIENT_IDS: Final = 1000
-"""How many client_ids of one connection are told. Programs have one; a proxy may have as many as it has clients."""
+"""How many client_ids of one connection are listed. Programs have one. A proxy may have as many as it has clients."""
 _MOST_TEXT: Final = 1 << 10
-"""Characters that are told of what a client or broker says of itself."""
+"""How many characters are kept of what a client or broker says of itself."""
 _AT_ONCE: Final = 1 << 12
 _MOST_ROWS: Final = 1 << 13
 """Rows of a batch: each takes some 2 kB while it is made."""
@@ -84,8 +84,8 @@ BROKER_APIS: Final = pa.field(
         )
     ),
 )
-"""What the broker said that it serves (the latest answer to ApiVersions that lists something), where it is asked for by
-name; null where it said nothing."""
+"""What the broker said that it serves, if the column is asked for by name. The latest answer to ApiVersions that lists
+something counts. Null if the broker said nothing."""
 _TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=True))
 _NUMBER: Final = pa.int64()
 
@@ -138,11 +138,11 @@ SCHEMA: Final = pa.schema(
 )
 """One row per TCP connection.
 
-The client is the end that sends requests; of a connection that is not read as Kafka, the end that opened it, or else
-the one whose packet was captured first. ``client_...`` of packets and bytes is what the client sent. ``wire_bytes``
-counts packets with all their headers, ``bytes`` what segments hold, repeats included; ``repeated_bytes`` were captured
-before, ``missing_bytes`` never. ``most_in_flight`` counts requests that were answered. ``handshake_ms`` is from the SYN
-to the acknowledgement of its answer.
+The client is the end that sends requests. If a connection is not read as Kafka, it is the end that opened the
+connection, or else the end whose packet was captured first. ``client_...`` of packets and bytes is what the client
+sent. ``wire_bytes`` counts packets with all their headers. ``bytes`` counts what segments hold, repeats included.
+``repeated_bytes`` were captured before, ``missing_bytes`` never. ``most_in_flight`` counts requests that were answered.
+``handshake_ms`` is from the SYN to the acknowledgement of its answer.
 """
 
 STATUSES: Final = {
@@ -154,7 +154,7 @@ STATUSES: Final = {
 """What each ``status`` means."""
 
 ENDED: Final = ("open", "fin", "half_closed", "rst", "reused")
-"""Both ends said that they were done, one did, an RST, other packets on the same ports; or none of these was seen."""
+"""Both ends said that they were done, one did, an RST, or other packets on the same ports. Null if none was seen."""
 SIDES: Final = ("client", "broker")
 _ROLES: Final = {
     Role.A_REQUESTS: "ok",
@@ -167,7 +167,7 @@ _ROLES: Final = {
 _SOFTWARE: Final = 3
 """ApiVersions has the name of the client's software from this version on (KIP-511)."""
 _SPEAKS_FIRST: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-"""What is answered before a client is authenticated."""
+"""The APIs that are answered before a client is authenticated."""
 _MOST_APIS: Final = 1 << 16
 
 Array = Any
@@ -216,7 +216,7 @@ class _Pairs:
         """Adds a pair for each row. ``frames``: the numbers of the frames that it is of."""
         if not len(numbers):
             return
-        # Within a window there are few, of which most occur often.
+        # Within a window there are few, and most of them occur often.
         self._parts.append(_joined(numbers, others, np.ones(len(numbers), np.int64), frames))
         self._size += len(self._parts[-1][0])
         if self._size > 2 * self._settled + 4096:
@@ -259,7 +259,7 @@ class _InFlight:
     """How many requests of each connection were in flight at most, of those that were answered.
 
     A broker answers the requests of a connection in order. So the k-th answered request found in flight those of the
-    k - 1 before it whose responses had not come: of these only the latest have to be remembered.
+    k - 1 before it that had no response yet. Only the latest of these have to be remembered.
     """
 
     def __init__(self) -> None:
@@ -280,12 +280,12 @@ class _InFlight:
         at = np.concatenate([begin, end])
         step = np.concatenate([np.ones(len(begin), np.int64), np.full(len(end), -1)])
         both = np.concatenate([number, number])
-        # What comes at the same time as a request has come.
+        # A response at the time of a request counts as arrived.
         order = np.lexsort((step, at, both))
         running = np.cumsum(step[order])
         first = np.flatnonzero(np.diff(both[order], prepend=-1))
         self.most.raise_to(both[order][first], np.maximum.reduceat(running, first))
-        # Which may still be out when a request that comes later is sent: none is sent before the latest so far.
+        # Which may still be in flight when a later request is sent: none is sent before the latest so far.
         used, where = np.unique(number, return_inverse=True)
         latest = np.full(len(used), -(1 << 62))
         np.maximum.at(latest, where, begin)
@@ -310,7 +310,7 @@ class _Sasl:
 
 
 def _pairs(one: Array, other: Array) -> Iterator[tuple[int, int]]:
-    """The numbers of two arrays side by side, as Python has them: of some rows at a time, since each takes 32 bytes."""
+    """The numbers of two arrays side by side, as Python has them. Some rows at a time, since each takes 32 bytes."""
     for begin in range(0, len(one), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
         yield from zip(one[part].tolist(), other[part].tolist(), strict=True)
@@ -355,7 +355,7 @@ class _Maker(Maker):
     # -- who a client is
 
     def _introduce(self, frames: Frames, number: Array) -> None:
-        """Reads the frames in which clients say who they are, and what they are told."""
+        """Reads the frames in which clients say who they are, and the answers."""
         status, api, request = frames["status"], frames["api"], frames["response"] == 0
         good = status == Status.OK
         hello = good & request & (api == ApiKey.API_VERSIONS) & (frames["version"] >= _SOFTWARE)
@@ -395,7 +395,7 @@ class _Maker(Maker):
             self._announced[number] = self._announcements.setdefault(said, said)
 
     def _authenticate(self, number: int, frame: Frame) -> None:
-        """Takes a message of SASL. Raises ``KwireError`` where it cannot be read, and is no refusal."""
+        """Takes a message of SASL. Raises ``KwireError`` if it cannot be read, and is no refusal."""
         one = self._sasl.setdefault(number, _Sasl())
         if frame.is_response:
             assert frame.api_key is not None
@@ -428,7 +428,7 @@ class _Maker(Maker):
 
 
 class _Columns:
-    """The columns of the rows, each made when it is asked for: by a method of the same name, or of its second half."""
+    """The columns of the rows. Each is made on request, by a method of the same name or of its second half."""
 
     def __init__(self, maker: _Maker, known: Connections) -> None:
         self._maker = maker

@@ -54,7 +54,7 @@ class Maker:
     sees_all = False
 
     def batches(self, frames: Frames) -> Iterator[pa.RecordBatch]:
-        """The rows that these frames give, with the schema that was chosen; a batch may be empty."""
+        """The rows that these frames give, with the schema that was chosen. A batch may be empty."""
         raise NotImplementedError
 
     def rest(self, tracker: Tracker) -> Iterator[pa.RecordBatch]:
@@ -71,10 +71,10 @@ class Table:
     """What there is to know about a table.
 
     ``name``: what ``--table``, the Spark option and ``kwire.capture.read`` call it. ``file``: the column with the name
-    of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty where it has
+    of the file that was read. ``statuses``: the words of its column ``status`` and what each means, empty if it has
     no such column. ``shown``: what a person in a terminal is shown of it; the other formats have every column of
     ``schema``. ``asked``: further columns, which are there only where they are asked for by name. ``isolates``: its
-    rows are records, of which ``read_committed`` can leave some out.
+    rows are records, and ``read_committed`` can leave some out.
     """
 
     name: str
@@ -115,8 +115,8 @@ class Table:
 class CaptureTable(Table):
     """A table that is made from the frames of a capture.
 
-    ``maker(schema, run)`` makes a ``Maker`` for one capture: ``schema`` is what ``chosen`` gave; what is not in it is
-    not worked out.
+    ``maker(schema, run)`` makes a ``Maker`` for one capture. ``schema`` is what ``chosen`` gave. Columns that are not
+    in it are not worked out.
     """
 
     maker: Callable[[pa.Schema, Run], Maker]
@@ -132,9 +132,9 @@ class CaptureTable(Table):
 class LogTable(Table):
     """A table that is made from a log segment.
 
-    ``read(source, columns=, limits=, secrets=, name=, metadata=, progress=, on_note=)`` gives its batches, none of them
-    empty; arguments and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's
-    own topics decoded, where there is such a thing.
+    ``read(source, columns=, limits=, secrets=, name=, metadata=, progress=, on_note=)`` gives its batches. None of them
+    is empty. Arguments and errors are those of ``kwire.log.read``. ``deep``: the same table with the records of Kafka's
+    own topics decoded, if there is one.
     """
 
     read: Callable[..., Iterator[pa.RecordBatch]]

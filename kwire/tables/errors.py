@@ -1,10 +1,10 @@
-"""The column ``errors``: which errors the responses tell of, found by programs, without objects.
+"""The column ``errors``: the errors that a response reports, found by programs, without objects.
 
 Rules kept here:
 
-- An error is an ``error_code`` other than 0 (``NONE``), at the top or in whatever the response lists, or a field whose
-  name ends so (``partition_error_code``), but for tagged fields. Each is named once, in the order of the response; one
-  without a name is its number.
+- An error is an ``error_code`` other than 0 (``NONE``), at the top or in an array of the response. A field whose name
+  ends so counts too (``partition_error_code``). Tagged fields do not count.
+- Each error is named once, in the order of the response. An error without a name is its number.
 - Null: a request, and a response that cannot be read to its end. A response without an error has an empty list.
 - An ApiVersions response that fell back to version 0 has the error that says so.
 """
@@ -28,8 +28,8 @@ _NO_NAMES: Final = pa.array([], pa.string())
 
 
 def column(frames: Frames, first: int, readable: Array, newer: Array | None) -> pa.Array:
-    """Of the rows from ``first`` on; ``readable``: which of them are responses that may be read. ``newer``: which are
-    of ApiVersions in a version that there is no layout of, None for none; it is written to."""
+    """Of the rows from ``first`` on. ``readable``: which of them are responses that may be read. ``newer``: which are
+    of ApiVersions in a version without a layout, None for none. It is written to."""
     if not readable.any():
         return pa.nulls(len(readable), TYPE)
     unreadable, row, codes = frames.error_codes

@@ -1,14 +1,17 @@
 """Which rows of a capture are wanted: by API, client, time, topic and status.
 
-``Filter.of`` checks what a user has given, ``kwire.tables.reading`` applies it. API, client and time are of frames, and
-are looked at before anything is made of one; topics are looked at before record sets are decoded, and in tables without
-a topic a frame counts that speaks of one of them. Words of ``status`` are known last: they choose among rows. Tables
-whose rows say what other frames said (``client_metrics``, ``hono``) look at all frames.
+``Filter.of`` checks what a user has given, ``kwire.tables.reading`` applies it:
+
+- API, client and time belong to frames. They are checked before anything is made of a frame.
+- Topics are checked before record sets are decoded. In tables without a topic, a frame counts if it names one of them.
+- Words of ``status`` are known last: they choose among rows.
+
+Tables whose rows say what other frames said (``client_metrics``, ``hono``) look at all frames.
 
 Rules kept here:
 
 - A filter never changes a row: numbers of frames, names of topics by id and latencies are those of the whole capture.
-- Rows that belong to no API, client or topic are not among those of one.
+- Rows that belong to no API, client or topic are left out by a filter for one.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted; None is everything. ``start`` and ``end`` are nanoseconds since 1970, ``end`` not included."""
+    """What is wanted. None is everything. ``start`` and ``end`` are nanoseconds since 1970, ``end`` not included."""
 
     apis: frozenset[int] | None = None
     topics: frozenset[str] | None = None
@@ -80,7 +83,7 @@ class Filter:
         return self != Filter()
 
     def check(self, table: CaptureTable) -> None:
-        """Raises ``ValueError`` where the table cannot be filtered so."""
+        """Raises ``ValueError`` if the table cannot be filtered so."""
         if self and not table.filters:
             raise ValueError(f"the table {table.name} has no filters: a row of it is not of one frame")
         unknown = sorted((self.status or frozenset()) - set(table.statuses))

@@ -2,9 +2,9 @@
 
 ``FrameColumns`` makes its columns, for ``messages`` too: a column is a method of the same name.
 
-Strategy: numbers become columns in one pass (``kwire.kernels.columns``). What is the same for many rows (addresses, API
-names, client ids) is made into text once and spread over the rows, in batches of a size that Arrow can hold: what text
-they will have is counted before. Python looks at single frames only where something is wrong with them.
+Strategy: numbers become columns in one pass (``kwire.kernels.columns``). Values of many rows (addresses, API names,
+client ids) are made into text once and spread over the rows. Their text is counted first, so that batches have a size
+that Arrow can hold. Python looks at single frames only if something is wrong with them.
 """
 
 from __future__ import annotations
@@ -93,13 +93,14 @@ SCHEMA: Final = pa.schema(
 )
 """One row per frame.
 
-``timestamp`` is when the capture had the frame's last byte and all bytes before it, null where the capture does not
-state it (a Simple Packet Block of pcapng). ``size`` counts the bytes after the
-4-byte length, as the length says (what was really seen of a frame that is cut off stands in ``error``); of a
-``gap`` that holds no frame, the bytes skipped. A response has the API, version and client_id of its request;
-``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response, null
-in requests, and where one of them has no time. ``errors``: the names of the errors in a response
-(``kwire.tables.errors``).
+- ``timestamp`` is when the capture had the frame's last byte and all bytes before it. It is null if the capture does
+  not state it (a Simple Packet Block of pcapng).
+- ``size`` counts the bytes after the 4-byte length, as the length says. If a frame is cut off, ``error`` has the bytes
+  that were really seen. For a ``gap`` that holds no frame, ``size`` is the bytes skipped.
+- A response has the API, version and client_id of its request.
+- ``latency_ms`` is the time in milliseconds from the last byte of the request to the last byte of its response. It is
+  null in requests, and if one of the two has no time.
+- ``errors``: the names of the errors in a response (``kwire.tables.errors``).
 """
 
 STATUSES: Final = {
@@ -154,7 +155,7 @@ class Capture:
 
     @cached_property
     def names_or_none(self) -> Words:
-        """The name of each API, by its key; null behind them."""
+        """The name of each API, by its key. Null after the last."""
         keys = schema.api_keys()
         return Words([keys.get(key) for key in range(max(keys) + 2)])
 
@@ -178,8 +179,8 @@ class Capture:
         return made
 
     def addresses(self, frames: Frames, ends: Array) -> tuple[Words, Array]:
-        """The addresses of some ends, twice a slot and one more for its end B: (those that there may be, for each
-        which)."""
+        """The addresses of some ends, as (those that there may be, for each which). An end is twice a slot, and one
+        more for its end B."""
         slots = ends >> 1
         numbers = frames.of_connections("number", slots)
         known = self._hosts
@@ -201,7 +202,7 @@ class Capture:
         return found
 
     def clients(self, frames: Frames, numbers: list[int]) -> Words:
-        """The client_ids with these numbers; null for -1."""
+        """The client_ids with these numbers. Null for -1."""
         if numbers != self._clients[0]:
             self._clients = numbers, Words([frames.client_id(number) for number in numbers])
         return self._clients[1]
@@ -217,11 +218,14 @@ def text_sizes(capture: Capture, frames: Frames) -> Array:
 
 
 class FrameColumns:
-    """The columns of the frames from ``first`` on and before ``last``, each made when it is asked for.
+    """The columns of the frames from ``first`` on and before ``last``, each made on request.
 
-    ``statuses`` and ``errors`` are what somebody found out about the frames beyond what ``frames`` says of them: a
-    column of numbers of ``Status``, and sentences by row. ``judged``: without ``statuses``, bodies are judged too
-    (``Frames.statuses``).
+    ``statuses`` and ``errors`` are what somebody found out about the frames beyond what ``frames`` says of them:
+
+    - ``statuses``: a column of numbers of ``Status``
+    - ``errors``: sentences by row
+
+    ``judged``: without ``statuses``, bodies are judged too (``Frames.statuses``).
     """
 
     def __init__(
@@ -355,7 +359,7 @@ class FrameColumns:
         return self._unless(Told.NO_ID, "id", self._numbers.id)
 
     def _unless(self, which: int, name: str, made: Array) -> pa.Array:
-        """``made`` as a column, null where the frames have no ``name``."""
+        """``made`` as a column, null if the frames have no ``name``."""
         return pa.array(made, mask=self._of(name) == ABSENT if self._told[which] else None)
 
     def client_id(self) -> Text:

@@ -1,15 +1,19 @@
 """The table ``hono``: the records of a capture that are messages of Eclipse Hono, one row per message.
 
-Messages are read by the column (``kwire.events.columns``); where their devices are is looked at once for each that a
-batch shows anew. ``kwire.spark.hono_messages`` has the same columns. Records that are no message are left out. Rules
-kept here:
+Messages are read by the column (``kwire.events.columns``). Where a device is, is checked once for each device that a
+batch shows for the first time. ``kwire.spark.hono_messages`` has the same columns. Records that are no message are left
+out.
 
-- A message that goes against the document is a row with ``violations`` and ``error``; one in a record whose ``status``
-  is not ``ok`` has ``error`` alone.
-- Messages are judged expired at the time at which the capture saw them. A device on a second partition or from a second
-  producer is a violation of the message that shows it first, over all captures of one run; producers are told apart by
-  their producer ids, so that those that are not idempotent are not compared (``kwire.spark.hono_violations`` with the
-  table ``frames`` does that). One that was started again has another id, and is known by its client id and host.
+Rules kept here:
+
+- A message that violates the document is a row with ``violations`` and ``error``. A message in a record whose
+  ``status`` is not ``ok`` has ``error`` alone.
+- Messages are judged expired at the time of capture.
+- A device on a second partition or from a second producer is a violation. The message that shows it first has it, over
+  all captures of one run.
+- Producers are distinguished by their producer ids. So those that are not idempotent are not compared
+  (``kwire.spark.hono_violations`` with the table ``frames`` does that). A restarted producer has another id: its client
+  id and host identify it.
 - A filter chooses among the rows: devices are remembered of all records.
 """
 
@@ -104,7 +108,7 @@ class _Maker(OfRecords):
         sound = pc.equal(records.column("status"), "ok")
         violations = messages["violations"]
         if not pc.all(sound).as_py():
-            # Of what may be damaged, nothing is said.
+            # Records that may be damaged are not judged.
             violations = pc.if_else(sound, violations, pa.scalar([], VIOLATIONS))
         violations = self._with_devices(violations, messages, each, sound)
         error = _sentences(violations)
@@ -141,8 +145,8 @@ class _Maker(OfRecords):
                 pc.fill_null(producer, -1).to_numpy(),
             ]
         )
-        # Each combination where it comes first, and where the producer of a device is another than before; the others
-        # say nothing new.
+        # Each combination at its first message, and each message where the producer of a device changes. The others add
+        # nothing.
         _, first = np.unique(keys, axis=1, return_index=True)
         order = np.lexsort((keys[1], keys[0]))
         ordered = keys[:, order]
@@ -179,7 +183,7 @@ def _joined(violations: pa.Array, more: dict[int, list[hono.Violation]]) -> pa.A
 
 
 def _sentences(violations: pa.Array) -> pa.Array:
-    """What the violations of each row say, separated by semicolons; null where there are none."""
+    """What the violations of each row say, separated by semicolons. Null if there are none."""
     lengths: Any = pc.list_value_length(violations).to_numpy()
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     details = pa.ListArray.from_arrays(pa.array(ends), violations.flatten().field("detail"))

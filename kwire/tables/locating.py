@@ -21,7 +21,7 @@ Array = Any
 
 
 def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
-    """The layouts of header and body of a kind of frame; None where the schemas have none."""
+    """The layouts of header and body of a kind of frame. None if the schemas have none."""
     message = schema.response(api) if response else schema.request(api)
     if message is None or version not in message.versions:
         return None
@@ -33,7 +33,7 @@ def layouts(api: int, response: int, version: int) -> list[StructLayout] | None:
 
 
 _MESSAGES: Final = 1 << 17
-"""API keys and directions, twice as many as there are: of what has no key, it is all the same which it gets."""
+"""API keys and directions, twice as many as there are. What has no key may get any of them."""
 
 
 class Failure:
@@ -60,7 +60,7 @@ class Failure:
 
 
 class Programs:
-    """Programs by kind of message, made by ``make(API key, 1 for a response, version)`` when one first turns up."""
+    """Programs by kind of message. ``make(API key, 1 for a response, version)`` makes one when a kind first appears."""
 
     def __init__(self, make: Callable[[int, int, int], Program | None], registers: int) -> None:
         self._make = make
@@ -72,8 +72,8 @@ class Programs:
     def run(self, frames: Frames, rows: Array) -> tuple[Array, Array, list[Failure]]:
         """Runs them over some rows of ``frames``: (the rows that have a program, what was emitted, failures).
 
-        What was emitted is read with ``job_column`` (which counts in the rows that have a program), ``value_column``
-        and ``length_column`` of ``kwire.kernels.programs``.
+        Read what was emitted with functions of ``kwire.kernels.programs``: ``job_column`` (which counts in the rows
+        that have a program), ``value_column`` and ``length_column``.
         """
         rows, jobs, engine = self._jobs(frames, rows)
         found, failures = locate(frames.data, jobs, self._joined.code, self._registers, engine)

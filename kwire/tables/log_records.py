@@ -1,6 +1,6 @@
-"""The table ``records`` of log segments: one row per record; ``DEEP`` also says what those of Kafka's own topics mean.
+"""The table ``records`` of log segments: one row per record. ``DEEP`` also decodes those of Kafka's own topics.
 
-Rows are made by ``kwire.log``; the decoded columns by ``kwire.log.internal``.
+``kwire.log`` makes the rows, ``kwire.log.internal`` the decoded columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tables of events have in common: they are made from the table ``records``, whose place stands in front."""
+"""What the tables of events have in common: they are made from the table ``records``, whose place comes first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE_FIELDS: Final = tuple(RECORDS.field(name).with_name(RENAMED.get(name, name
 MOST_ROWS: Final = 1 << 13
 """Records that are read at once: those that are not taken apart by the column become Python objects."""
 MOST_BYTES: Final = 8 << 20
-"""Bytes of text in the rows of records that are made at once: what is made of them has the same names again."""
+"""Bytes of text in the rows of records that are made at once. The rows made of them repeat the same names."""
 
 _NAMES: Final = {RENAMED.get(name, name): name for name in PLACE}
 
@@ -33,7 +33,7 @@ def renamed(name: str) -> str:
 
 
 class OfRecords(Maker):
-    """Makes rows out of those of ``records``, of which it asks for ``needed`` and for the place that ``schema`` has."""
+    """Makes rows out of those of ``records``. Asks for the columns ``needed`` and for the place that ``schema`` has."""
 
     sees_all = True
 

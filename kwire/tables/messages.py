@@ -1,12 +1,12 @@
 """The table ``messages``: the frames, with the decoded body as JSON text.
 
-Bodies are read only where a column needs it: ``body``, and ``status`` and ``error``, which say so where a body is not
-what its version says. A kernel writes their text (``kwire.tables.bodies``); those that it declines, and whatever is
-wrong with one, are dealt with one by one, by objects. Secrets are left out of ``body`` unless they are wanted
-(``kwire.protocol.secrets``), and so are record sets; ``sasl_user`` is there where it is asked for.
+Bodies are read only if a column needs them: ``body``, or ``status`` and ``error``, which say that a body does not match
+its version. A kernel writes their text (``kwire.tables.bodies``). Bodies that it declines, or that have something
+wrong, are decoded one by one, as objects. Secrets are left out of ``body`` unless they are wanted
+(``kwire.protocol.secrets``). Record sets are left out likewise. ``sasl_user`` is there if it is asked for.
 
-What a body may become, as objects and as text, is bounded by ``kwire.limits``: beyond that its row is ``too_large``,
-and all others are as ever.
+``kwire.limits`` bounds what a body may become, as objects and as text. Beyond that its row is ``too_large``. All other
+rows stay as they are.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = ["SCHEMA", "TABLE", "typed"]
 Array = Any
 
 SCHEMA: Final = pa.schema([*FRAMES, pa.field("body", pa.string())])
-"""The columns of ``frames``, and ``body``: the decoded body as JSON text (bytes are base64, secrets are left out); null
+"""The columns of ``frames``, and ``body``: the decoded body as JSON text. Bytes are base64, secrets are left out. Null
 unless ``status`` is ok or trailing."""
 
 ASKED: Final = (pa.field("sasl_user", pa.string()),)
-"""The user in a SASL token of a client, where it can be told (``kwire.protocol.secrets.sasl_user``)."""
+"""The user in a SASL token of a client, if it is known (``kwire.protocol.secrets.sasl_user``)."""
 
 _CONTROL: Final = bytes(range(32))
 _ESCAPED: Final = 6
@@ -172,10 +172,9 @@ class _Maker(Maker):
         return texts() if name == "body" else made.column(name)
 
     def _body(self, data: bytes, response: int, api: int, version: int) -> tuple[Any, int]:
-        """The body of a frame as JSON (or as values, where they become columns), where that is wanted, and how many
-        bytes follow it.
+        """The body of a frame as JSON, if that is wanted, and how many bytes follow it.
 
-        Raises ``KwireError`` for one that cannot be decoded.
+        If bodies become columns, the body is values, not JSON. Raises ``KwireError`` for one that cannot be decoded.
         """
         if response:
             answer = decode_response(data, api_key=api, api_version=version, limits=self._limits, trailing=True)

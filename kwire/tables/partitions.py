@@ -1,18 +1,19 @@
 """The table ``partitions``: one row for each topic and partition that a message speaks of.
 
-What a message says of a partition is found by programs (``kwire.kernels.programs``), made from its layout by the names
-of fields, so that every API with such arrays is there, in every version, those of schemas that somebody has loaded too.
-``_found`` says what counts: an array whose elements say a partition, within (or with) a topic's name or id. There are
-no message objects.
+Strategy: programs (``kwire.kernels.programs``) find what a message says of a partition. They are made from its layout
+by the names of fields. So every API with such arrays is there, in every version, also those of schemas that a user has
+loaded. ``_found`` says what counts: an array whose elements say a partition, within (or with) a topic's name or id.
+There are no message objects.
 
 Rules kept here:
 
-- A row has what the message says of this partition. What stands around the array (the group) is in each of its rows.
-- Numbers are those of the wire: an offset or epoch of -1 is -1. Times that are no time (-1: none; ListOffsets asks for
-  the latest offset with -1, which is a word in ``offset_spec``) are null.
+- A row has what the message says of this partition. Fields around the array (the group) are in each of its rows.
+- Numbers are those of the wire: an offset or epoch of -1 is -1.
+- Times that are no time are null: -1 means none. ListOffsets asks for the latest offset with -1, which is a word in
+  ``offset_spec``.
 - Record sets are counted by the headers of their batches: nothing is decompressed, no checksum computed. Of a
-  ShareFetch response ``records`` are those that were acquired; the batches are there whole.
-- A frame that cannot be read to its end has the rows before that, and behind them one that says why.
+  ShareFetch response ``records`` are those that were acquired. The batches are there whole.
+- A frame that cannot be read to its end has the rows before that, and after them a row that says why.
 - Rows are made some 30,000 at a time, within a frame too: four bytes of a frame may be a row.
 """
 
@@ -80,11 +81,11 @@ SCHEMA: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""One row for each topic and partition in a frame; null where the API, or this version of it, does not say it.
+"""One row for each topic and partition in a frame. A column is null if the API, or this version of it, does not say it.
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` what the message says. ``path`` is the
-array of the message that the row stands for. ``error`` is the name of the error code of the partition; a topic that
-lists no partition (Metadata) is a row with its own. Where ``status`` is not ``ok``, ``error`` is a sentence.
+array of the message that the row stands for. ``error`` is the name of the error code of the partition. A topic that
+lists no partition (Metadata) is a row with its own error code. If ``status`` is not ``ok``, ``error`` is a sentence.
 """
 
 
@@ -108,7 +109,7 @@ WORDS: Final = columns.status_words(PartitionStatus)
 MOST_ROWS: Final = 1 << 14
 """Rows that are found at once: each has some 750 bytes while it is looked at."""
 
-# Registers of the programs, behind R_TOPIC and R_TOPIC_ID.
+# Registers of the programs, after R_TOPIC and R_TOPIC_ID.
 (
     R_PARTITION,
     R_RECORDS,
@@ -259,14 +260,14 @@ def _of_name(struct: StructLayout, names: tuple[str, ...], type_: str) -> str | 
 
 
 def _topic(struct: StructLayout, path: str) -> dict[str, int]:
-    """The paths of a topic's name and id, by register; empty where the struct names no topic."""
+    """The paths of a topic's name and id, by register. Empty if the struct names no topic."""
     found = {R_TOPIC: _of_name(struct, _TOPIC_NAMES, "string"), R_TOPIC_ID: _of_name(struct, ("topic_id",), "uuid")}
     return {f"{path}{name}": register for register, name in found.items() if name is not None}
 
 
 def _types(fields: Iterable[FieldLayout], path: str = "") -> dict[str, str]:
-    """The types of the primitive fields, and of those in structs within, by their paths; not in arrays, and not in a
-    struct that may be null."""
+    """The types of the primitive fields by their paths, also of those in structs within. Fields in arrays and in a
+    struct that may be null do not count."""
     found: dict[str, str] = {}
     for one in fields:
         if isinstance(one.type, StructLayout):
@@ -319,7 +320,7 @@ def _lists(struct: StructLayout, path: str) -> tuple[dict[str, int], int]:
 
 
 def _found(struct: StructLayout, path: str = "", group: str | None = None) -> Iterator[_Found]:
-    """The arrays of partitions in a layout. ``path``: of the struct; ``group``: of the group's id around it."""
+    """The arrays of partitions in a layout. ``path``: of the struct. ``group``: of the group's id around it."""
     begin = f"{path}." if path else ""
     if _of_name(struct, ("group_id",), "string"):
         group = f"{begin}group_id"
@@ -410,12 +411,12 @@ class _Maker(Maker):
         if self._only is not None:
             candidates &= self._only.frames(frames)
         for rows, found, failures in self._programs.parts(frames, np.flatnonzero(candidates), MOST_ROWS):
-            # Bytes after the body are told by ``frames``: nothing of the partitions is missing.
+            # ``frames`` reports bytes after the body: nothing of the partitions is missing.
             wrong = [one for one in failures if not one.is_trailing]
             of_frame, rows_found = rows[job_column(found)], found
             if topics is not None:
                 kept = self.topics.names(frames.data, found, frames.numbers[of_frame]).among(topics)
-                # What is wrong with a frame is not of one of its topics.
+                # An error of a frame is not of one of its topics.
                 of_frame, rows_found, wrong = of_frame[kept], found[kept], []
             yield from self._made(frames, _Part(self, frames, of_frame, rows_found), wrong)
 
@@ -568,7 +569,7 @@ def _number(rows: Array, register: int, type_: pa.DataType) -> pa.Array:
 
 
 def _times(values: Array) -> pa.Array:
-    """Milliseconds as times; null where they are none, or beyond what can be shown."""
+    """Milliseconds as times. Null if they are none, or beyond what can be shown."""
     shown = (values >= 0) & (values <= LAST_MS)
     return pa.array(np.where(shown, values, 0) * 1000, mask=~shown).cast(pa.timestamp("us")).cast(TIMESTAMP)
 
@@ -586,7 +587,7 @@ def _codecs(numbers: Array) -> pa.Array:
 
 
 def _error_names(codes: Array) -> pa.Array:
-    """Error codes by name; one that has none is its number."""
+    """Error codes by name. A code without a name is its number."""
     used, index = np.unique(codes, return_inverse=True)
     names = [None if code == ABSENT else error_name(code) or str(code) for code in used.tolist()]
     return columns.pick(names, index)

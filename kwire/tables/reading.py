@@ -38,7 +38,7 @@ def of_capture(name: str) -> CaptureTable:
 
 
 def chosen_table(name: str, api: str | None, direction: str | None, *, payloads: bool = False) -> CaptureTable:
-    """The table ``name``; with ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
+    """The table ``name``. With ``api`` and ``direction``, ``messages`` with typed bodies. Raises ``ValueError``."""
     if api is None and direction is None:
         return of_capture(name)
     if name != "messages":
@@ -73,11 +73,15 @@ def read(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of some tables of one capture: the table's name, and an Arrow batch that is not empty.
 
-    ``tables``: the names, each with the columns that are wanted of it (None: all). ``part``: the capture is that part
-    of a whole. ``memory`` is what tables remember from one capture to the next: a dict that is empty before the first
-    and given again with each. ``learnt``: likewise, names of topics by their ids, to which those that this capture says
-    are added (``part`` has its own). ``on_end`` gets the tracker that has read it, ``on_account`` what became of each
-    byte (``kwire.capture.account``). ``options`` and the errors are those of ``kwire.capture.read``.
+    - ``tables``: the names, each with the columns that are wanted of it (None: all).
+    - ``part``: the capture is that part of a whole.
+    - ``memory``: what tables remember from one capture to the next. Give an empty dict first, and the same dict again
+      with each capture.
+    - ``learnt``: names of topics by their ids. Those that this capture says are added (``part`` has its own).
+    - ``on_end`` gets the tracker that has read the capture.
+    - ``on_account`` gets what became of each byte (``kwire.capture.account``).
+
+    ``options`` and the errors are those of ``kwire.capture.read``.
     """
     from kwire.tables.columns import with_dictionaries
 
@@ -89,7 +93,7 @@ def read(
     if memory is None:
         memory = {} if part is None else part.memory
     run = Run(
-        # The name of a file is any bytes, of which a column has what is UTF-8.
+        # The name of a file is any bytes. A column has those that are UTF-8.
         name=printable(name),
         memory=memory,
         goes_on=part is not None,
@@ -132,9 +136,9 @@ def read_in_order(
     names: Sequence[str],
     **options: Unpack[CaptureOptions],
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of some tables of the captures that one was cut in, which come in order of time: those of the one.
+    """The rows of some tables of one capture that was cut into several, given in order of time.
 
-    ``options`` and the errors are those of ``read``; what is wrong with a capture is raised after the rows of all.
+    ``options`` and the errors are those of ``read``. Errors of a capture are raised after the rows of all.
     """
     how = settled(options)
     how["keylog"] = KeyLog.of(how["keylog"])
@@ -227,7 +231,7 @@ def _batches(
         error.__cause__ = problem.__cause__
     for one, maker in makers.items():
         yield from _filled(one, maker.rest(reading.tracker))
-    # Not where the caller stopped early: what was left out is known at the end only.
+    # Not if the caller stopped early: what was left out is known only at the end.
     if on_note is not None:
         for note in (*reading.notes(), *(note for maker in makers.values() for note in maker.notes())):
             on_note(note)

@@ -1,18 +1,22 @@
 """The table ``records``: one row for each record in a Produce request, or in a Fetch or ShareFetch response.
 
-Record sets are found by programs (one for each API and version that turns up), all of a window in one call, and decoded
-by ``kwire.records`` in one more. Names of topics that a frame knows by id only are learnt from every message that has
-both (Metadata, CreateTopics and so on), by such programs too.
+Programs find record sets (one program for each API and version that appears), all of a window in one call.
+``kwire.records`` decodes them in one more. Some frames know a topic by its id only. Its name is learnt from every
+message that has both (Metadata, CreateTopics and so on), by such programs too.
 
 Rules kept here:
 
-- Names of topics, of up to 32 kB each, stand in every row: their bytes are counted before they are written, and batches
-  are cut by them. Of names that are longer than Kafka's may be, a capture has as much text as ``Limits.text``; rows
-  behind that are without the name, and say so.
-- Rows for what is wrong come behind the records of the same set, those for a whole frame behind all of its sets.
-- Values that hold secrets are replaced where the topic is ``__cluster_metadata``, by its name or its id.
-- What no chosen column needs is not done: keys, values and headers are not copied, checksums not looked at, names of
-  topics not learnt, responses to Produce requests not waited for.
+- Names of topics, of up to 32 kB each, stand in every row. Their bytes are counted before they are written, and batches
+  are cut by them.
+- Of names that are longer than Kafka allows, a capture has as much text as ``Limits.text``. Rows after that have no
+  name, and say so.
+- Rows for errors come after the records of the same set. Those for a whole frame come after all of its sets.
+- Values that hold secrets are replaced if the topic is ``__cluster_metadata``, by its name or its id.
+- Work that no chosen column needs is not done:
+    - keys, values and headers are not copied
+    - checksums are not looked at
+    - names of topics are not learnt
+    - rows do not wait for responses to Produce requests
 """
 
 from __future__ import annotations
@@ -92,10 +96,10 @@ SCHEMA: Final = pa.schema(
 """One row per record of a Produce request (``source`` is ``produce``), a Fetch or ShareFetch response (``fetch``).
 
 ``frame_timestamp`` is the ``timestamp`` of the table ``frames``, ``timestamp`` the record's own. ``topic_id`` is the
-uuid in Kafka's URL-safe base64 form where the frame has one; ``topic`` is then the name that the last message before
-this frame gave to it, or null. ``batch`` is the byte of the frame at which the record's batch begins: with the key of
-the frame it is the key of the table ``batches``. Bytes that are no record become one row with a status other than
-``ok`` and the record columns null.
+uuid in Kafka's URL-safe base64 form if the frame has one. ``topic`` is then the name that the last message before this
+frame gave to it, or null. ``batch`` is the byte of the frame at which the record's batch begins. With the key of the
+frame it is the key of the table ``batches``. Bytes that are no record become one row with a status other than ``ok``.
+Its record columns are null.
 """
 
 
@@ -156,7 +160,7 @@ R_ABORTED: Final = R_ACKS + 1
 SET_REGISTERS: Final = R_ABORTED + 1
 assert R_ACKS == 4
 _LAST: Final = int(np.iinfo(np.int64).max)
-"""Behind all record sets of a frame."""
+"""After all record sets of a frame."""
 
 LONGEST_NAME: Final = 249
 """Bytes of the longest name that a topic can have (``org.apache.kafka.common.internals.Topic``)."""
@@ -176,7 +180,7 @@ DELIVERY: Final = pa.field("delivery_count", pa.int16())
 
 
 class Records(Maker):
-    """Makes the rows; ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
+    """Makes the rows. ``schema_`` has the columns that are wanted, ``most`` is about how many bytes of text a batch
     has. ``names``: all names of topics are wanted, whatever they cost."""
 
     def __init__(self, schema_: pa.Schema, run: Run, most: int = MOST_BYTES, *, names: bool = False) -> None:
@@ -269,9 +273,9 @@ class Records(Maker):
             of_job = rows[job_column(sets)]
             if topics is not None:
                 kept = self._topics.names(frames.data, sets, frames.numbers[of_job]).among(topics)
-                # What is wrong with a frame is not of one of its topics.
+                # An error of a frame is not of one of its topics.
                 sets, of_job, failures = sets[kept], of_job[kept], []
-            # Bytes after the body are told by ``frames``: nothing of the records is missing.
+            # ``frames`` reports bytes after the body: nothing of the records is missing.
             yield sets, of_job, [one for one in failures if not one.is_trailing]
 
     def _made(
@@ -282,7 +286,7 @@ class Records(Maker):
         told: list[tuple[tuple[int, ...], Any]],
         hides: Array,
     ) -> Iterator[pa.RecordBatch]:
-        """The batches of some records and of what is told among them. ``hides``: sets whose records may be hidden."""
+        """The batches of some records and of the problems among them. ``hides``: sets whose records may be hidden."""
         from kwire.records.portions import text_size
         from kwire.records.verdicts import placed, problem_rows, shared_out, verdict
 
@@ -346,7 +350,7 @@ class Records(Maker):
         return f"the name of the topic, {size} bytes: {self._limits.said('text')}"
 
     def _told(self, made: dict[str, pa.Array], unnamed: Array, sizes: Array) -> dict[str, pa.Array]:
-        """The status and error of records of which some are without the name of their topic."""
+        """The status and error of records. Some of them lack the name of their topic."""
         different, which = np.unique(sizes, return_inverse=True)
         of_name = pa.array(list(map(self._nameless, different.tolist())), pa.string()).take(pa.array(which))
         hidden, error = pa.array(unnamed), made["error"]
@@ -357,7 +361,7 @@ class Records(Maker):
         }
 
     def _unnamed(self, place: Place, of_set: Array) -> Array:
-        """Which rows are to be without the name of their topic: those behind what long names may be in all."""
+        """Which rows get no name of their topic: those after the limit of long names in all."""
         if not place.has_long_names:
             return np.zeros(len(of_set), bool)
         sizes = place.long_names[of_set]
@@ -372,7 +376,7 @@ class Records(Maker):
 
 
 def _runs(set_index: Array) -> tuple[Array, Array | None]:
-    """The sets of neighbouring records, and how many records each has; None where each has one."""
+    """The sets of neighbouring records, and how many records each has. None if each has one."""
     ends = np.flatnonzero(np.append(set_index[1:] != set_index[:-1], len(set_index) > 0))
     of_set = set_index[ends].astype(np.int64)
     return of_set, None if len(ends) == len(set_index) else np.diff(ends, prepend=-1)
@@ -445,13 +449,13 @@ class Place:
             self._costs += one.sizes()
         named = self._texts["topic"].sizes() if "topic" in wanted else np.zeros(len(sets) + 1, np.int64)
         self.long_names: Array = np.where(named > LONGEST_NAME, named, 0)
-        """Bytes of the name of each set's topic, where it is too long to be one; 0 at the end, for no set."""
+        """Bytes of the name of each set's topic, if it is too long to be one. 0 at the end, for no set."""
         self.has_long_names: bool = bool(self.long_names.any())
         self.most: int = int(self._costs.max())
         """The most bytes of text that a row has."""
 
     def find_ranges(self) -> bool:
-        """Looks for acquired offsets; whether there are any."""
+        """Looks for acquired offsets. Returns whether there are any."""
         frames, of_job = self._frames, self.of_job
         shared = frames["api"][of_job] == ApiKey.SHARE_FETCH
         if not shared.any():
@@ -478,7 +482,7 @@ class Place:
         made = {DELIVERY.name: columns.nullable(np.where(counts < 0, ABSENT, counts), DELIVERY.type)}
         if "status" in own:
             others = pa.array(counts == NOT_ACQUIRED)
-            # What is said of a checksum is more.
+            # The error of a checksum says more.
             others = pc.and_(others, pc.equal(own["status"], WORDS[RecordStatus.OK]))
             made["status"] = pc.if_else(others, WORDS[RecordStatus.NOT_ACQUIRED], own["status"])
             made["error"] = pc.if_else(others, _NOT_ACQUIRED, own["error"])
@@ -496,7 +500,7 @@ class Place:
     def columns(
         self, of_set: Array, row: Array, unnamed: Array | None = None, counts: Array | None = None
     ) -> dict[str, pa.Array]:
-        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``; ``unnamed`` are
+        """Those that are wanted, of things in the sets ``of_set`` (-1: in none) of the frames ``row``. ``unnamed``:
         those without the name of their topic. ``counts``: how many rows each thing is (None: one)."""
         named = of_set if unnamed is None else np.where(unnamed, -1, of_set)
         frames, texts = self._frames, self._texts
@@ -516,8 +520,8 @@ class Place:
 
 @lru_cache(maxsize=64)
 def _before_ranges(generation: int, version: int) -> int | None:
-    """Bytes between a record set and its ranges of acquired offsets in a ShareFetch response; None where this version
-    has no such array, or another form of it."""
+    """Bytes between a record set and its ranges of acquired offsets in a ShareFetch response. None if this version has
+    no such array, or another form of it."""
     both = layouts(ApiKey.SHARE_FETCH, 1, version)
     found = None if both is None else _struct(both[-1], ("responses", "partitions"))
     if found is None:
@@ -561,7 +565,7 @@ def _program_of(_message: ByIdentity, isolated: bool, api: int, response: int, v
     if found is None:
         return None
     fields = _SET_FIELDS[ApiKey(api)]
-    # A response has no acks. They are found whoever asks: which field a damaged frame ends in must not depend on it.
+    # A response has no acks. They are always found: where a damaged frame ends must not depend on the caller.
     lists = {LISTS: R_ABORTED} if isolated else {}
     return compile_program(found, (*fields, "acks"), lists=lists, emit_after=fields[R_RECORDS])
 

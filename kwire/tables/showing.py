@@ -2,8 +2,10 @@
 
 Rules kept here:
 
-- Nothing from a capture reaches the terminal as it is: control characters, escape sequences and characters that write
-  from right to left are shown as ``\\x1b`` and the like.
+- Nothing from a capture reaches the terminal as it is. These are shown as ``\\x1b`` and the like:
+    - control characters
+    - escape sequences
+    - characters that write from right to left
 - Bytes that are text are shown as text, others in hexadecimal after ``0x``. Null is ``null`` where a null means
   something (keys, values), else ``-``.
 
@@ -54,8 +56,9 @@ SAID: Final = 4_000
 class Column:
     """A column of the table in a terminal: its title, its text for a row, and how it is laid out.
 
-    ``shrink`` is the width down to which it may be cut, or wrapped (``None``: it may not), ``right``: numbers stand
-    right, ``least``: how wide it is even where the first rows need less.
+    - ``shrink``: the width down to which it may be cut, or wrapped (``None``: it may not).
+    - ``right``: numbers are aligned right.
+    - ``least``: how wide it is even if the first rows need less.
     """
 
     title: str
@@ -68,14 +71,14 @@ class Column:
     value: Callable[[Row], float | None] | None = None
     """The number that its text is made of, where it is one: what a page sorts by."""
     wrap: bool = False
-    """Whether its text is what was asked for: it goes on in further lines, and is never cut."""
+    """Whether its text is what was asked for: it continues in further lines, and is never cut."""
 
 
 def readable(value: bytes | str, most: int | None = SHOWN) -> str:
     """``value`` for people: text with what is not printable escaped, or hexadecimal after ``0x``.
 
     All that a terminal is given and kwire did not write goes through here: messages and file names too. ``most``: how
-    many characters of a text are shown (``None``: all); of bytes it is always ``SHOWN``.
+    many characters of a text are shown (``None``: all). Of bytes it is always ``SHOWN``.
     """
     if isinstance(value, bytes):
         head = value[:SHOWN]
@@ -204,7 +207,7 @@ def offset(row: Row) -> str:
 
 
 def outcome(row: Row) -> str:
-    """The error that a message tells, and what is wrong with the message."""
+    """The error that a message reports, and what is wrong with the message."""
     if row["status"] != "ok":
         return status(row)
     return "ok" if row["error"] in (None, "NONE") else readable(row["error"])

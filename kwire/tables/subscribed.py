@@ -1,15 +1,19 @@
 """What the rows of ``client_metrics`` say of subscriptions, and what clients do against KIP-714: row after row.
 
-A row alone does not know which subscription a push was made for, nor what was asked for in an answer's request. Both
-stand in other frames, perhaps in another capture. So the table is made in two steps: ``kwire.tables.client_metrics``
-takes frames apart, each alone, and the first row of each says in its ``account`` what was asked, told or pushed;
-``Judge`` goes over these rows in order of time and fills in ``FILLED``. Captures that are parts of a whole share one
-judge, or give their rows with the account to one that comes later (``kwire.spark.read``).
+A row alone does not know which subscription a push was made for, nor what the request of an answer asked for. Both
+stand in other frames, perhaps in another capture. So the table is made in two steps:
+
+1. ``kwire.tables.client_metrics`` takes frames apart, each alone. The ``account`` of each first row says what was
+   asked, answered or pushed.
+2. ``Judge`` goes over these rows in order of time and fills in ``FILLED``.
+
+Captures that are parts of a whole share one judge. Or they give their rows with the account to a later judge
+(``kwire.spark.read``).
 
 Rules kept here:
 
 - The rows depend on the accounts and their order alone, not on which capture a row is of.
-- What is remembered is bounded (``kwire.events.sessions``); a subscription is repeated in the rows of a push until
+- What is remembered is bounded (``kwire.events.sessions``). A subscription is repeated in the rows of a push until
   these have ``MOST_TEXT`` bytes.
 """
 
@@ -39,7 +43,7 @@ _SUBSCRIPTION: Final = (
     "telemetry_max_bytes",
     "delta_temporality",
 )
-"""The columns of what a client was told to push."""
+"""The columns of what a client was asked to push."""
 
 FILLED: Final = (
     *_SUBSCRIPTION,
@@ -51,20 +55,20 @@ FILLED: Final = (
 """The columns that a judge may write."""
 
 MOST_TEXT: Final = 32 << 20
-"""About how many bytes the rows of one push may have: each repeats the subscription and the attributes of its
+"""About how many bytes the rows of one push may have. Each repeats the subscription and the attributes of its
 resource."""
 MOST_PENDING: Final = 65_536
 
 ANSWERED: Final = "answered"
-"""The status of a row that is there for its account only: of an answer to a push, of a frame that is not wanted."""
+"""The status of a row that exists for its account only: of an answer to a push, or of a frame that is not wanted."""
 
 _Row = dict[str, Any]
 
 
 def account_of(frame: Any) -> list[Any]:
-    """What a frame of the two APIs says to the rules: numbers, texts and lists, so that it can become JSON.
+    """What a frame of the two APIs says to the rules. It is numbers, texts and lists, so that it can become JSON.
 
-    Raises ``DecodeError`` where its body is bad.
+    Raises ``DecodeError`` if its body is bad.
     """
     body = frame.body
     of_push = frame.api_key == ApiKey.PUSH_TELEMETRY
@@ -125,7 +129,7 @@ class Judge:
         self._text = 0
 
     def filled(self, row: _Row, account: Sequence[Any] | None) -> _Row | None:
-        """The row with what is known of its subscription; None for one that is left out.
+        """The row with what is known of its subscription. None for one that is left out.
 
         ``account``: that of the frame whose first row it is, else None. Changes ``row``. Where rows say how large they
         are, under the empty name, this grows with it.
@@ -223,12 +227,12 @@ class Judge:
     # --- from one capture to the next ---------------------------------------------------------------------------------
 
     def other_capture(self) -> None:
-        """What follows has connections of its own: clients may go on in it, and their connections do not."""
+        """The next capture has connections of its own. Clients may continue in it, their connections do not."""
         self._asked = Recent(MOST_PENDING)
         self._sessions.leave_connections()
 
     def save(self) -> dict[str, Any]:
-        """All that is known, as JSON has it, to go on elsewhere."""
+        """All that is known, as JSON has it, to continue elsewhere."""
         asked = [[*key, instance.hex, number] for key, (instance, number) in self._asked.items()]
         return {"asked": asked, **self._sessions.save()}
 

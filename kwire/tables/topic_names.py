@@ -2,12 +2,13 @@
 
 Rules kept here:
 
-- What a file is, is said by its name: ``.csv`` (with a line of names), ``.json`` (objects, in lines or in a list, or
-  one from id to name), ``partition.metadata`` (the topic is that of its folder), and segments and snapshots of
-  ``__cluster_metadata`` (``.log``, ``.checkpoint``).
-- An id is in Kafka's text form, or in that of other uuids. One that is none is an error: names would be missing without
-  a word.
-- Of an id that has several names, the last one counts.
+- The name of a file says what it is:
+    - ``.csv``: with a line of names
+    - ``.json``: objects, in lines or in a list, or one object from id to name
+    - ``partition.metadata``: the topic is that of its folder
+    - ``.log``, ``.checkpoint``: segments and snapshots of ``__cluster_metadata``
+- An id is in Kafka's text form, or in that of other uuids. Any other text is an error: names would be missing silently.
+- If an id has several names, the last one counts.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def has_names(path: str) -> bool:
 def topic_names(paths: Iterable[str | Path]) -> dict[str, str]:
     """Names by id in Kafka's text form, out of files and folders, for ``kwire.capture.read(topic_ids=...)``.
 
-    Of a folder, what brokers leave in it or in its folders: a data folder has the ``partition.metadata`` of all of its
-    topics; tables are to be named. Raises ``OSError``, ``KwireError`` for a file that is none of these.
+    Of a folder, the files that brokers leave in it or in its folders are read. A data folder has the
+    ``partition.metadata`` of all of its topics. Tables must be named. Raises ``OSError``, and ``KwireError`` for a file
+    that is none of these.
     """
     found: dict[bytes, str] = {}
     for path in map(Path, paths):

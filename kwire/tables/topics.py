@@ -1,14 +1,14 @@
 """Topics in the tables of captures: their names, their ids, and which id was seen with which name.
 
-Programs find them (``kwire.tables.locating``): whoever uses ``Topics`` has a topic's name in register ``R_TOPIC`` of
-its rows and its id in ``R_TOPIC_ID``. Names of topics that a frame knows by id only are learnt from every message that
+Programs find them (``kwire.tables.locating``). A user of ``Topics`` has a topic's name in register ``R_TOPIC`` of its
+rows, and its id in ``R_TOPIC_ID``. Some frames know a topic by its id only. Its name is learnt from every message that
 has both (Metadata, CreateTopics and so on).
 
 Rules kept here:
 
 - Names and ids are made into text once, and spread over the rows.
-- The zero id is none, and has no name: brokers send it of a topic that there is not.
-- The name of an id is the one that the last message before the frame gave to it, whatever the windows are.
+- The zero id is none, and has no name: brokers send it for a topic that does not exist.
+- The name of an id is the one that the last message before the frame gave to it. It does not depend on the windows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Names:
         self.sizes: list[int] = []
 
     def numbers(self, data: Array, rows: Array, register: int) -> Array:
-        """The number of the string of each row; -1 for none."""
+        """The number of the string of each row. -1 for none."""
         made = numbers_of(self._table, data, rows, register)
         new = [text_of(one) for one in self._table.values()[len(self.known) :]]
         self.known += new
@@ -69,9 +69,9 @@ class Names:
 
 
 class Topics:
-    """The topics of a capture: names and ids that occur, and which id was seen with which name, from which frame on.
+    """The topics of a capture: names and ids that occur, and from which frame on an id has which name.
 
-    ``known``: names by id, from elsewhere; what is learnt comes to them.
+    ``known``: names by id, from elsewhere. Names that are learnt are added.
     """
 
     def __init__(self, known: dict[bytes, str] | None = None) -> None:
@@ -86,7 +86,7 @@ class Topics:
         self._pairs = Programs(_pair_program, 2)
 
     def names(self, data: Array, sets: Array, frame: Array) -> columns.Texts:
-        """The topic's name of each record set; one that is not in the frame is what frames before it call the id.
+        """The topic's name of each record set. If the frame has only an id, it is the name that earlier frames gave it.
 
         ``frame`` has the numbers of the frames that the sets stand in.
         """
@@ -101,7 +101,7 @@ class Topics:
         of_id = {one: place for place, one in enumerate(self._ids.values())} if self._learnt else {}
         learnt = [(of_id[id_], since, name) for since, id_, name in self._learnt if id_ in of_id]
         if learnt:
-            # By id, and by frame: what stands before the place of a set is the last that was learnt before its frame.
+            # By id, and by frame: the entry before the place of a set is the last one learnt before its frame.
             learnt.sort(key=lambda one: one[:2])
             ids, since = (np.array([one[k] for one in learnt], np.int64) for k in (0, 1))
             first = min(since.min(), frame.min())
@@ -124,7 +124,7 @@ class Topics:
         return numbers_of(self._ids, data, sets, R_TOPIC_ID)
 
     def learn(self, frames: Frames) -> list[tuple[bytes, str]]:
-        """Takes the pairs of names and ids in the messages of a window that have both; those that are new, in order."""
+        """Takes the pairs of names and ids in the messages of a window that have both. New pairs are kept, in order."""
         self._name_of.update((id_, name) for _, id_, name in self._learnt)
         self._learnt = []
         api = frames["api"]
@@ -150,13 +150,13 @@ class Topics:
 
 
 def _names_topics(api: Array, response: Array) -> Array:
-    """Which frames may name topics by name and id; ``_pair_program`` then decides by the layout."""
-    # Not Produce and Fetch, the bulk of the traffic, which never have both; nor what has no layout.
+    """Which frames may name topics by name and id. ``_pair_program`` then decides by the layout."""
+    # Not Produce and Fetch, the bulk of the traffic, which never have both, and not messages without a layout.
     return (api > ApiKey.FETCH) & (api <= max(schema.api_keys())) & (api != ApiKey.API_VERSIONS) & (response >= 0)
 
 
 def numbers_of(names: NameTable, data: Array, sets: Array, register: int) -> Array:
-    """The number of the name that stands in a register, for each record set; -1 for none."""
+    """The number of the name that stands in a register, for each record set. -1 for none."""
     offsets, lengths = value_column(sets, register), length_column(sets, register)
     return names.numbers(data, offsets, lengths, choose(8 * len(sets)))
 
@@ -171,7 +171,7 @@ def _pair_program(api: int, response: int, version: int) -> Program | None:
 
 
 def _topic_pair(struct: StructLayout, path: str) -> tuple[str, str, str] | None:
-    """Paths of a topic's name, its id, and the later one of the two, in the first struct that has both."""
+    """Paths of a topic's name, its id, and the later one of both, in the first struct that has both."""
     names = [one.name for one in struct.fields if isinstance(one.type, PrimitiveLayout)]
     named = next((one for one in ("name", "topic_name", "topic") if one in names), None)
     if named is not None and "topic_id" in names:

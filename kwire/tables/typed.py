@@ -1,15 +1,15 @@
 """Bodies as columns: one struct for all versions of an API, in place of text.
 
-``body_type`` says the type, ``Typed`` makes columns of it: of the text that the kernel writes, which Arrow's own JSON
-reader takes apart, and of objects, where the kernel has declined.
+``body_type`` says the type. ``Typed`` makes columns of the text that the kernel writes: Arrow's own JSON reader takes
+it apart. If the kernel has declined, it makes columns of objects.
 
 Rules kept here:
 
 - A struct has the fields of every version, in the order of the schema. Null: null on the wire, or not in this version.
-- Integers have the type that holds them (Spark has none without a sign: ``uint16`` is an int32). Bytes are binary,
-  uuids Kafka's text form. An ``error_code`` is its name, a code without one its number as text.
-- A record set is ``struct<bytes: bigint>``, its size, and with ``payloads`` binary.
-- In place of a secret stands what is shown of it, as text: ``{"redacted": 26}``; of a record set, its size.
+- Integers have the type that holds them (Spark has none without a sign: ``uint16`` is an int32). Bytes are binary.
+  Uuids are Kafka's text form. An ``error_code`` is its name, a code without one its number as text.
+- A record set is ``struct<bytes: bigint>``, its size. With ``payloads`` it is binary.
+- A secret is replaced by text that says what is shown of it: ``{"redacted": 26}``. For a record set it is its size.
 - Tagged fields that no schema knows have no column.
 """
 
@@ -65,7 +65,7 @@ def api_key(name: str | int) -> int:
 
 
 def message_of(api: str | int, direction: str) -> model.Message:
-    """The request or response of an API. Raises ``ValueError`` where there is none."""
+    """The request or response of an API. Raises ``ValueError`` if there is none."""
     if direction not in DIRECTIONS:
         raise ValueError(f"no direction {direction!r}: there are {' and '.join(DIRECTIONS)}")
     key = api_key(api)
@@ -107,8 +107,8 @@ class Typed:
         self._read: pa.StructType = _readable(type_)
 
     def column(self, texts: pa.StringArray, values: Mapping[int, Any], first: int) -> pa.StructArray:
-        """The bodies of some rows: ``texts``, null where there is none; ``values`` by their number, ``first`` being
-        that of the first row, as ``described`` gives them."""
+        """The bodies of some rows. ``texts`` has null for a row without one. ``values`` has them by their number, as
+        ``described`` gives them. ``first`` is the number of the first row."""
         there = np.asarray(texts.is_valid())
         rows = [row for row in sorted(values) if first <= row < first + len(texts) and values[row] is not None]
         place = np.cumsum(there) - 1
@@ -169,7 +169,7 @@ def _converted(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _bytes(texts: pa.StringArray) -> pa.BinaryArray:
-    """Base64 as bytes; what is not base64 (``{"redacted": 7}``) as it is."""
+    """Base64 as bytes. Other text (``{"redacted": 7}``) stays as it is."""
     _valid, offsets, data = texts.buffers()
     if data is None or not len(texts):
         return texts.cast(pa.binary())
