@@ -71,7 +71,7 @@ def _left_over(data: bytes, response: int, api: int, version: int) -> int:
 
     - ``UNREADABLE``: the body is not what its version says.
     - ``NOT_SUPPORTED``: there is no layout of its version and need not be.
-    - 0: there is none all the same, or the layout has no end.
+    - 0: there is no layout although the version is not too new, or a limit ended the reading.
     """
     try:
         if response:

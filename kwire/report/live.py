@@ -2,7 +2,7 @@
 
 What ``kwire top`` shows.
 
-Strategy: sums are kept by second of the capture's clock. They are forgotten when they are older than the observed time.
+Strategy: sums are kept by second of the capture's clock. They are forgotten when they are older than the shown period.
 Some rules of ``findings`` need neither the end of a connection nor single records. They look at everything, and what
 they find is reported once.
 

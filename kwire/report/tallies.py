@@ -57,7 +57,7 @@ _CLOSE: Final = 1 << 31
 _MOST_NUMBERS: Final = 1 << 62
 """Products of how many values columns have stay below."""
 _MANY: Final = 256
-"""From this many texts on it is worth to ask first whether they are all the same."""
+"""From this many texts on it is worth asking first whether they are all the same."""
 _FEW: Final = 4
 """If fewer than one row in this many is wanted, only these rows are looked at."""
 

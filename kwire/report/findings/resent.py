@@ -58,7 +58,7 @@ class _Told(Generic[_Place]):
 class Retried(Rule[Limits]):
     """A producer sends a batch again, and no response has said that the first was refused.
 
-    After a leader has moved, a batch is usually refused, and sent to the next leader.
+    In normal operation a batch is refused after a leader has moved, and sent to the next leader.
     """
 
     name = "retried-batches"
