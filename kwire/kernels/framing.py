@@ -1,29 +1,29 @@
 """Streams to frames, and responses to their requests, for all connections of a window at once.
 
 Strategy: a stream is walked run by run. A run is bytes without a hole (pieces of ``kwire.kernels.streams``). Where a
-frame is known to begin, its size says where the next one does. Where that is not known, because the capture begins in
-the middle of a connection or bytes are missing, ``kwire.kernels.searching`` looks for it. Both directions of a
-connection are read side by side, packet by packet (``kwire.kernels.directions``). Each request leaves an entry in the
-connection's list (``kwire.kernels.pairing``), and a response takes the first entry with its correlation id. Frames come
-out as rows of numbers. The bytes stay where they are.
+frame is known to begin, its size says where the next one does. The capture may begin in the middle of a connection, or
+bytes may be missing. Then the boundary is not known, and ``kwire.kernels.searching`` looks for it. Both directions of a
+connection are read side by side, packet by packet (``kwire.kernels.directions``). Each request adds an entry to the
+connection's list (``kwire.kernels.pairing``). A response takes the first entry with its correlation id. Frames come out
+as rows of numbers. The bytes stay where they are.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
-- A Produce request with acks=0 has no response and leaves no entry [10]. acks is read by a program of
-  ``kwire.kernels.programs``, not by a parser of its own. Where the fields before it are empty, as nearly always, it
-  stands at a place that is worked out from that program.
-- After a SaslHandshake v0, and in a connection that opens with a GSSAPI token, frames are raw tokens until a request
-  header is seen again. Each leaves an entry, so that the answer is known to be a token too [11].
-- A response whose request may still come waits, and all after it: ``DISORDER`` by the clock, and longer while there is
-  a hole in the requests, until that is filled or given up.
+- A Produce request with acks=0 has no response and adds no entry [10]. acks is read by a program of
+  ``kwire.kernels.programs``. There is no parser of its own for it. The fields before it are nearly always empty. Then
+  it stands at a place that is worked out from that program.
+- After a SaslHandshake v0, frames are raw tokens until a request header is seen again. The same holds in a connection
+  that opens with a GSSAPI token. Each leaves an entry, so that the answer is known to be a token too [11].
+- A response whose request may still come waits, and so do all after it. It waits for ``DISORDER`` by the clock. While
+  the requests have a hole, it waits until that is filled or given up.
 - Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins. Its
   row comes when what is after it does, so that the latest of its bytes that were captured date it.
-- Nothing is allocated: where a table is full the kernel returns, the caller makes it larger and calls again, and the
-  kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
+- Nothing is allocated. Where a table is full, the kernel returns. The caller makes the table larger and calls again.
+  Then the kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
 - A frame is numbered by the packet that settled it (``order``). Rows are in order neither of streams nor of time:
   ``kwire.kernels.ordering`` sorts them.
-- While an unnamed first request waits (``Direction.unsure``), nothing of the other direction is read: responses are
-  searched by the requests that wait, and would be passed over.
+- While an unnamed first request waits (``Direction.unsure``), nothing of the other direction is read. Responses are
+  searched by the requests that wait, and would be skipped.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ _SIGNED: Final = 0x763D
 """``v=``: what a broker's last message of SCRAM begins with, behind which its signature stands (RFC 5802, 7)."""
 
 MOST_TOKENS: Final = 64
-"""Raw tokens of a connection that wait for their answer, at most: a client waits for each before it sends the next
-(RFC 4422)."""
+"""Raw tokens of a connection that wait for their answer, at most. A client waits for each answer before it sends the
+next token (RFC 4422)."""
 
 RESERVED: Final = LARGEST_ID - 7
 """Ids from here on are those that Java sends SASL with, whatever the others are (``SaslClientAuthenticator``)."""
@@ -200,11 +200,11 @@ def _is_known(facts: Facts, api: int, version: int) -> bool:
 
 @kernel
 def _may_be_token(window: Window, row: Any) -> bool:
-    """Whether the bytes of a request of an unknown API or version may be a raw SASL token whose handshake is not in the
-    capture: then nothing of them is shown.
+    """Whether the bytes of a request of an unknown API or version may be a raw SASL token. Its handshake is not in the
+    capture. If so, nothing of them is shown.
 
     The length of a client_id, which every header has, leads out of text, or is that of two characters. Where it is not,
-    the zeros tell: a header has some in its first eight bytes, since APIs, versions and correlation ids are small, and
+    the zeros decide. A header has some in its first eight bytes, since APIs, versions and correlation ids are small.
     PLAIN has two in all. So no token of PLAIN, SCRAM or OAUTHBEARER without control characters is taken for a header,
     however long it is.
     """
@@ -583,8 +583,8 @@ def _read_both(
 
 @kernel
 def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a: int, end: int, now: int) -> None:
-    """The one row of an encrypted connection, whose active streams are rows ``a`` to ``end`` - 1, with packet ``now``:
-    that of the first bytes that there are, but for those that were taken for something else."""
+    """The one row of an encrypted connection, with packet ``now``. Its active streams are rows ``a`` to ``end`` - 1.
+    The row is that of the first bytes that there are, except those that were taken for something else."""
     conn = capture.connections[slot]
     conn.told = 1
     client = conn.opener if conn.opener_order <= now else int64(-1)
@@ -617,8 +617,9 @@ def _tell_encrypted(window: Window, capture: Capture, rows: Array, slot: int, a:
 def _read_connection(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, a: int, end: int
 ) -> bool:
-    """Reads both directions of a connection, whose active streams are rows ``a`` to ``end`` - 1: False where a table is
-    full."""
+    """Reads both directions of a connection: False where a table is full. Its active streams are rows ``a`` to ``end``
+    - 1.
+    """
     room = capture.room[0]
     slot = window.active[a].stream >> 1
     conn = capture.connections[slot]
@@ -651,8 +652,8 @@ def _read_connection(
 
 @kernel
 def is_settled(active: Array, connections: Array, noted: Array) -> bool:
-    """Whether the role of all connections of a window is known, and the broker of those that told it themselves: of
-    these ``noted`` is 1, by their slots."""
+    """Whether the role of all connections of a window is known. So is the broker of those that set it by themselves:
+    ``noted`` is 1 for these, by their slots."""
     for a in range(active.shape[0]):
         slot = active[a].stream >> 1
         conn = connections[slot]

@@ -1,23 +1,24 @@
 """TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
 
-Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``), looks its connection up in an
-open-addressing table that lives as long as the capture (addresses and ports are what others chose: they are hashed with
-a key, ``kwire.kernels.hashing``), and writes a row for each segment that matters. Nothing is
-copied: a row says where the bytes stand in the window.
+Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``). It looks up the connection in an
+open-addressing table that lives as long as the capture. It writes a row for each segment that matters. Others choose
+the addresses and ports, so they are hashed with a key (``kwire.kernels.hashing``). Nothing is copied: a row says where
+the bytes stand in the window.
 
 Rules kept here:
 
-- What the capture cut off of a segment (snaplen) becomes a second row without bytes: a hole that nothing but a
-  retransmission will fill, so that later stages need not wait for it.
-- Sequence numbers become 64-bit positions as soon as they are read, each relative to the last one of its stream, so
-  that wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room
-  for segments that arrive before the one that was seen first.
+- What the capture cut off of a segment (snaplen) becomes a second row without bytes. This row is a hole that only a
+  retransmission can fill, so later stages need not wait for it.
+- Sequence numbers become 64-bit positions as soon as they are read. Each is relative to the last one of its stream. So
+  wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room for
+  segments that arrive before the one that was seen first.
 - A segment whose checksum is wrong is a hint that there will be another copy: ``streams`` waits for that. So its row
-  says it, where checksums mean something. They do not where network cards compute them (then they are 0, or those of
-  the addresses alone, as far as was captured), nor where none of a connection, or few of a direction, are right.
-- While a stream has a hole, its acknowledgements are rows of the table of segments: when a hole is given up depends on
-  which packet said what, not on what had been said at the end of a window.
-- Connections are found and numbered alike whatever a later stage decides about them, and when: so their numbers do not
+  says it, where checksums mean something. They do not count where network cards compute them: then they are 0, or those
+  of the addresses alone, as far as was captured. They do not count either where none of a connection, or few of a
+  direction, are right.
+- While a stream has a hole, its acknowledgements are rows of the table of segments. When a hole is given up depends on
+  which packet said what. It does not depend on what had been said at the end of a window.
+- Connections are found and numbered alike, whatever a later stage decides about them, and when. So their numbers do not
   depend on where a window ends. Streams of connections that are not Kafka are followed, only their segments are
   dropped.
 """
@@ -44,19 +45,21 @@ Array = Any
 FIRST_POSITION: Final = 1 << 33
 
 FARTHEST_AHEAD: Final = 1 << 30
-"""Bytes of one stream that a capture may miss in one go; behind more, it is another connection on the same ports."""
+"""Bytes of one stream that a capture may miss in one go. After a larger jump, it is another connection on the same
+ports."""
 FARTHEST_BEHIND: Final = 1 << 26
 """Bytes that a retransmission may be behind: no receive window is larger than some tens of megabytes."""
 WINDOW_BEHIND: Final = 1 << 16
 """Bytes that an RST may be behind its stream."""
 MOST_WINDOW: Final = 1 << 24
-"""Bytes that an RST may be ahead of it, and that both directions may jump: behind more in both, it is another one."""
+"""Bytes that an RST may be ahead of its stream, and that both directions may jump. If both jump further, it is another
+connection."""
 LATE: Final = 10_000_000_000
 """Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
 retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
 LATEST_COPY: Final = 120_000_000_000
-"""Nanoseconds of capture time by which a copy of a packet may be captured behind the latest one of its direction: the
-longest life of a segment (RFC 9293, section 3.4.2)."""
+"""Nanoseconds of capture time by which a copy of a packet may be captured after the latest one of its direction. This
+is the longest life of a segment (RFC 9293, section 3.4.2)."""
 MOST_EARLIER: Final = 4
 """Connections on the same ports, one before the other, that a late copy may belong to."""
 LATEST_SYN: Final = 1 << 24
@@ -67,7 +70,7 @@ ENOUGH_SUMS: Final = 2
 Of those that mean nothing one in 65,536 is right by chance, so one would not do."""
 MOST_SUMS: Final = 16
 WRONG_SUM: Final = 2
-"""What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1: where more than a third are wrong,
+"""What a wrong checksum takes from ``Stream.sums``, to which a right one adds 1. Where more than a third are wrong,
 that says nothing about the bytes."""
 
 BEGINS: Final = int64(2)
@@ -109,8 +112,8 @@ class Known(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A fragment of an IP packet: where its header begins in the window, how many bytes the capture has from there, and
-    the tunnel that it is in (``layers.Header``)."""
+    """A fragment of an IP packet. It says where the header begins in the window, how many bytes the capture has from
+    there, and its tunnel (``layers.Header``)."""
 
     off: int
     captured: int
@@ -257,8 +260,8 @@ def _is_over(conn: Any, stream: Any, other: Any) -> bool:
 def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet stands where none of its connection does, by its sequence number and what it acknowledges.
 
-    A stream has nothing behind its FIN. Of one without a FIN the capture may lack much, but then the other direction
-    hardly went on: a connection that jumps in both is another one, whose SYN was not captured.
+    A stream has nothing behind its FIN. A connection without a FIN may lack much in the capture, but then its other
+    direction hardly went on. A connection that jumps in both directions is another one, whose SYN was not captured.
     """
     away = int64(0)
     acked = int64(0)
@@ -329,7 +332,7 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     if reference >= 0:
         # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
         return ahead <= _SEQUENCES - LATEST_SYN
-    # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order; if it
+    # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order. If it
     # was data, a new connection begins.
     return not control & Flag.ACK and bool(other.start < 0) and bool(other.reference >= 0)
 
@@ -354,8 +357,8 @@ def _may_follow(header: Any, stream: Any, other: Any) -> bool:
 
 @kernel
 def _earlier_one(header: Any, slot: int, now: int, connections: Array, streams: Array) -> tuple[int, int]:
-    """The connection, of those before one on the same ports, that a packet is a late copy from, and which of its ends
-    sent it: (slot, side); the slot is -1 if there is none."""
+    """The earlier connection on the same ports that a packet is a late copy from, and which of its ends sent it.
+    Returns (slot, side); the slot is -1 if there is none."""
     earlier = connections[slot].before
     for _ in range(MOST_EARLIER):
         if earlier < 0:
@@ -693,8 +696,8 @@ def _checksum(buf: Array, limit: int, header: Any) -> int:
     """What is to be said of the checksum of a packet (RFC 9293, section 3.1): right, bad, or nothing.
 
     What the network card is to compute stands there as 0, or as the sum of addresses, protocol and length alone (of
-    Windows without the length); so Linux writes it as well where it joined segments that were right. ``limit`` is where
-    the packet ends.
+    Windows without the length). Linux writes this value as well where it joined segments that were right. ``limit`` is
+    where the packet ends.
     """
     stated = u16(buf, header.begin + 16)
     end = header.off + header.length
@@ -859,8 +862,8 @@ def _on_path(
 
 @kernel
 def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any, other: Any) -> bool:
-    """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``, of
-    which other paths have some bytes. Returns whether they have some in front of it that they had not before."""
+    """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``. Other
+    paths have some bytes of this stream. Returns whether they have some in front of it that they had not before."""
     more = False
     if base >= 0 and stream.mapped < 0:
         stream.mapped = base
@@ -1053,12 +1056,12 @@ def tcp_segments(
 ) -> tuple[Array, Known, int, Fragment | None]:
     """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
 
-    ``clock`` is, for each packet, the latest time that was seen up to it.
-    ``ports`` are the broker ports asked for (empty: all connections are of interest), ``vxlan`` the ports of tunnels
-    (``layers.innermost``), ``first_order`` is the number of the first packet, counted over the whole capture. ``slots``
-    has a place for each packet and gets the slot of its connection, -1 for none. Returns
-    (segments, known, how many packets were read, a fragment), the tables as they are after growing. It stops in front
-    of a packet that is a fragment, and says where that is: it has to be joined with others first.
+    ``clock`` is, for each packet, the latest time that was seen up to it. ``ports`` are the broker ports asked for
+    (empty: all connections are of interest). ``vxlan`` are the ports of tunnels (``layers.innermost``). ``first_order``
+    is the number of the first packet, counted over the whole capture. ``slots`` has a place for each packet and gets
+    the slot of its connection, -1 for none. Returns (segments, known, how many packets were read, a fragment), the
+    tables as they are after growing. It stops before a packet that is a fragment, and returns where that is. The
+    fragment has to be joined with others first.
     """
     headers = np.empty(1, HEADER)
     k = 0
