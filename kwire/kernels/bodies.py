@@ -1,21 +1,21 @@
 """Writes bodies as JSON text without building objects: layouts compiled to a program that one kernel runs.
 
 Strategy: as for ``kwire.kernels.programs``, but here an instruction reads a value and writes it. Each has text that
-comes first (``,"partitions":``), so that a program of a message is about as long as it has fields. The text of many
-frames stands in one buffer, one behind the other, as Arrow's string columns have it. Which text belongs to which layout
-is said by ``kwire.protocol.bodies``.
+comes first (``,"partitions":``). So a program of a message is about as long as it has fields. The text of many frames
+stands in one buffer, one behind the other, as Arrow's string columns have it. Which text belongs to which layout is
+said by ``kwire.protocol.bodies``.
 
 Rules kept here:
 
-- A frame is written whole or not at all. What is not as it should be, and what is seldom, is *declined*: a length that
-  does not fit, bytes left over, a tagged field that is not known, a configuration value that may be a secret, text
-  beyond the limit. Objects (``kwire.protocol.describe``) deal with it, and word the error. So nothing here can be wrong
-  about why something is wrong.
-- Every length is checked against the end around it (of the frame, tagged field or embedded message) where it is read,
-  an array's count against the least size of its elements, and what its elements would take as objects is counted as the
-  codecs count it (``kwire.codec.costs``): the same bodies are refused.
+- A frame is written whole or not at all. What is not as it should be, and what is seldom, is *declined*. That is a
+  length that does not fit, bytes left over or a tagged field that is not known. It is also a configuration value that
+  may be a secret, or text beyond the limit. Objects (``kwire.protocol.describe``) deal with it, and word the error. So
+  nothing here can be wrong about why something is wrong.
+- Every length is checked, where it is read, against the end around it (of the frame, tagged field or embedded message).
+  An array's count is checked against the least size of its elements. What its elements would take as objects is counted
+  as the codecs count it (``kwire.codec.costs``). So the same bodies are refused.
 - A tagged field stands last on the wire and anywhere in the text. Its default is written first, where it belongs
-  (``MARK``); if the field turns up, its text takes that place (``_splice``), once for each field.
+  (``MARK``). If the field turns up, its text takes that place (``_splice``), once for each field.
 - Room is asked for before anything is written: at least ``ROOM`` bytes behind what an instruction needs, since copies
   overrun.
 """
@@ -103,7 +103,7 @@ class Write(IntEnum):
     TAGS = 19
     """The count of tagged fields; if there are none the program goes on at ``target``, else with ``NEXT_TAG``."""
     NEXT_TAG = 20
-    """The number and size of a tagged field, which one of the next ``width`` instructions has; behind the last one the
+    """The number and size of a tagged field, which one of the next ``width`` instructions has. After the last one the
     program goes on at ``target``."""
     TAG = 21
     """The tagged field ``of`` is written by the program at ``target``, and belongs into ``slot``."""
@@ -361,8 +361,8 @@ _LEFT: Final = 2
 _LAST: Final = 3
 _START: Final = 4
 CALL_FIELDS: Final = 5
-"""What is remembered of a tagged section or an embedded message: instruction, end of what is around it; tags left, the
-last tag, or whether it must end exactly; where the text of the tagged field begins."""
+"""What is remembered of a tagged section or an embedded message. Its instruction, the end of what is around it. Tags
+left, the last tag, or whether it must end exactly. Where the text of the tagged field begins."""
 
 _NO_PROTOCOL: Final = int64(0)
 _IS_CONSUMER: Final = int64(1)

@@ -2,16 +2,16 @@
 
 A size and a plausible header are found by chance, in record values, in other protocols, behind holes. That a whole body
 decodes by its program to exactly its size is not. So where it is not certain that a frame begins at some place, its
-body is run through the program of its API and version (``Facts.layouts``).
+body is checked. It is run through the program of its API and version (``Facts.layouts``).
 
 Rules kept here:
 
-- What the capture has only in part is judged as far as it goes: lengths and counts that are there must be possible.
-- A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``): a Produce
-  request without a topic, or with acks that there are not.
-- At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed: so a verdict is the
-  same however much is read at once, and large frames are not waited for. Only where a size is in doubt that a frame
-  has all of it is looked at (``fits_all``).
+- What the capture has only in part is judged as far as it goes. Lengths and counts that are there must be possible.
+- A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``). An example is a
+  Produce request without a topic, or with acks that do not exist.
+- At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed. So a verdict is the
+  same however much is read at once. Large frames are not waited for. Only where a size is in doubt that a frame has all
+  of it is looked at (``fits_all``).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _EMPTY_ARRAY: Final = 4
 """Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
 LEAST_PRODUCED: Final = 14
-"""Bytes behind acks of a Produce request that has a topic, in the least case: a timeout of 4, how many topics there
-are, a topic's name or id and how many partitions it has."""
+"""Bytes after acks of a Produce request that has a topic, in the least case. They are a timeout of 4, how many topics
+there are, a topic's name or id and how many partitions it has."""
 
 Array = Any
 
@@ -135,8 +135,8 @@ def _fits(
 def fits(
     buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any
 ) -> tuple[int, int]:
-    """Whether a frame of this API and version stands at ``at``, size first: (UNFIT, FITS, SO_FAR, TRAILS or NOT_KNOWN;
-    how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
+    """Whether a frame of this API and version stands at ``at``, size first. Returns (UNFIT, FITS, SO_FAR, TRAILS or
+    NOT_KNOWN; how many bytes were looked at). ``buf[at:stop]`` is what is there, at least the size."""
     return _fits_either(buf, at, stop, int64(MOST_JUDGED), response, api, version, facts, scratch)
 
 
@@ -180,8 +180,8 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
 
 @inlined
 def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch: Any) -> tuple[int, int]:
-    """acks of a Produce request, of which ``buf[begin:end]`` is there, and where what follows them begins; (0, -1)
-    where that cannot be told."""
+    """acks of a Produce request, of which ``buf[begin:end]`` is there, and where what follows them begins. (0, -1)
+    where that cannot be known."""
     if (
         version < 0
         or version >= facts.acks_starts.shape[0]
@@ -209,10 +209,10 @@ def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch:
 
 @kernel
 def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
-    """Whether the request at ``at``, whose first ``fitting`` bytes behind its size are what its layout says, can tell
-    that a connection is Kafka, or that a frame begins there.
+    """Whether the request at ``at`` can show that a connection is Kafka, or that a frame begins there. Its first
+    ``fitting`` bytes after its size are what its layout says.
 
-    Of Produce, 8 bytes of an id and a few zeros are one: so acks must be -1, 0 or 1, and a topic must be there, if the
+    Of Produce, 8 bytes of an id and a few zeros are one. So acks must be -1, 0 or 1. A topic must be there too, if the
     frame is there to its end.
     """
     if api != ApiKey.PRODUCE:
@@ -248,8 +248,8 @@ def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> in
 UNREADABLE: Final = -1
 """In place of how many bytes follow a body: it is not what its layout says."""
 NOT_SUPPORTED: Final = -2
-"""There is no layout of its version: of a frame that is ``OK``, an answer to ApiVersions in a version of the time to
-come that is not one in version 0."""
+"""There is no layout of its version. Of a frame that is ``OK``: an answer to ApiVersions in a future version that is
+not one in version 0."""
 
 _UNSUPPORTED_VERSION: Final = 35
 """The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
@@ -305,14 +305,15 @@ def left_over(
     found: Array,
     memory: Any,
 ) -> tuple[int, int, int]:
-    """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise:
-    0 where it ends with the frame, as it should, and where its version has no layout, though it should; UNREADABLE;
-    NOT_SUPPORTED.
+    """Writes into ``found``, from ``first`` on, how many bytes follow the body of each frame that is ``OK`` otherwise.
+    That is 0 where it ends with the frame, as it should. It is 0 too where its version has no layout, though it should.
+    Other values are UNREADABLE and NOT_SUPPORTED.
 
-    Into ``errors`` come the error codes of responses, as ``programs.interpret`` writes rows, behind the ``n_errors``
-    that are there; a table without a row stays so. Returns (how many frames are done, how many errors there are, of how
-    many of these frames ``found`` is not 0): where not all are done, the table must grow. The whole body is run through
-    its program, not its beginning only, unless it is like one that was (``memory``, see ``kwire.kernels.shapes``).
+    ``errors`` gets the error codes of responses, as ``programs.interpret`` writes rows, after the ``n_errors`` that are
+    there. A table without a row stays so. Returns (how many frames are done, how many errors there are, of how many of
+    these frames ``found`` is not 0). Where not all are done, the table must grow. The whole body is run through its
+    program, not its beginning only. The exception is a body like one that was (``memory``, see
+    ``kwire.kernels.shapes``).
     """
     starts = facts.layout_starts
     n_odd = int64(0)

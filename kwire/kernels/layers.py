@@ -8,8 +8,8 @@ a kernel that looks at one header and says which layer comes next and where it b
          |            |                     |               |          v
          +------------+-- MPLS, PPPoE ------+---------------+--- GRE, ERSPAN | UDP -> VXLAN, Geneve, GTP-U ...
 
-A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``; a tunnel is the same,
-reached from the layer that it is carried by (``_transport``, ``_ether_type``, ``_udp``), and leads back to a layer of
+A link type is a kernel, a member of ``Layer``, a branch of ``innermost`` and a line of ``LINKS``. A tunnel is the same.
+It is reached from the layer that carries it (``_transport``, ``_ether_type``, ``_udp``), and leads back to a layer of
 the packet inside. What is seldom met stands in ``_seldom``, so that ``innermost`` stays short.
 
 Rules kept here:
@@ -19,14 +19,14 @@ Rules kept here:
 - A segment's length is what the innermost IP header says, whatever the capture has of it (snaplen). What stands behind
   the end of an outer IP packet is padding, and nothing of the packet inside.
 - At most ``MOST_LAYERS`` are followed: eight tunnels of the longest kind.
-- Addresses are those of the innermost IP packet. The number of a tunnel or VLAN is no part of a connection's key: both
+- Addresses are those of the innermost IP packet. The number of a tunnel or VLAN is no part of a connection's key. Both
   directions of a connection, and the copies of it that a mirror sends, may travel under different ones.
 
-Formats: link types as in the registry of tcpdump.org; IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293; VLAN tags IEEE
-802.1Q, 802.1ad, 802.1ah, 802.1BR and VN-tag; PPP RFC 1661 and 1662, PPPoE RFC 2516; MPLS RFC 3032, 4023 and 7510,
-pseudowires RFC 4385 and 4448; GRE RFC 2784, 2890, 1701 and 2637; ERSPAN draft-foschiano-erspan; VXLAN RFC 7348,
-VXLAN-GPE draft-ietf-nvo3-vxlan-gpe, Geneve RFC 8926; EtherIP RFC 3378; GTP-U 3GPP TS 29.281; IEEE 802.11, radiotap.org,
-PPI as CACE specified it; NFLOG as in Linux's ``nfnetlink_log.h``.
+Formats: link types as in the registry of tcpdump.org. IPv4 RFC 791, IPv6 RFC 8200, TCP RFC 9293. VLAN tags IEEE 802.1Q,
+802.1ad, 802.1ah, 802.1BR and VN-tag. PPP RFC 1661 and 1662, PPPoE RFC 2516. MPLS RFC 3032, 4023 and 7510, pseudowires
+RFC 4385 and 4448. GRE RFC 2784, 2890, 1701 and 2637, ERSPAN draft-foschiano-erspan. VXLAN RFC 7348, VXLAN-GPE
+draft-ietf-nvo3-vxlan-gpe, Geneve RFC 8926. EtherIP RFC 3378. GTP-U 3GPP TS 29.281. IEEE 802.11, radiotap.org, PPI as
+CACE specified it. NFLOG as in Linux's ``nfnetlink_log.h``.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ HEADER: Final = table_type(Header)
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
-# Each of these kernels reads the header at ``at`` of a packet of which the capture has the bytes before ``end``, and
+# Each of these kernels reads the header at ``at`` of a packet of which the capture has the bytes before ``end``. It
 # returns (next layer, where it begins), or a ``Count`` in place of the layer.
 
 _ETHER_IPV4: Final = 0x0800
@@ -230,7 +230,7 @@ _BRIDGE_SNAP: Final = 0xF8
 def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[int, int]:
     """What an EtherType stands for, behind tags if there are any.
 
-    The IP version is taken from the IP header itself; what the link layer says only has to be one of IPv4 and IPv6.
+    The IP version is taken from the IP header itself. What the link layer says only has to be one of IPv4 and IPv6.
     """
     layer = int64(Count.NOT_IP)
     while kind != _ETHER_IPV4 and kind != _ETHER_IPV6:
@@ -662,8 +662,8 @@ def _frame_here(buf: Array, at: int, end: int) -> bool:
 
 @kernel
 def _mpls(buf: Array, at: int, end: int) -> tuple[int, int]:
-    """Labels, up to the last one. What is behind it no label says: an IP packet begins with its version, a pseudowire
-    may have a control word, which begins with 0, in front of its Ethernet frame (RFC 4928, RFC 4448)."""
+    """Labels, up to the last one. No label says what comes after it. An IP packet begins with its version. A pseudowire
+    may have a control word, which begins with 0, before its Ethernet frame (RFC 4928, RFC 4448)."""
     label = int64(0)
     while not label & _BOTTOM:
         if at + 4 > end:
@@ -961,8 +961,8 @@ def innermost(buf: Array, packet: Any, vxlan: Array, header: Any) -> int:
     """Reads the headers of a packet, from the outermost to that of TCP, into ``header``, a row of ``HEADER``.
 
     ``vxlan``: ports of UDP that are VXLAN's, besides its own. Returns ``Count.PACKETS``, or as what else the packet is
-    to be counted: then ``header`` means nothing, except that ``off``, ``captured`` and ``tunnel`` are those of a
-    ``Count.FRAGMENT``.
+    to be counted. In that case ``header`` means nothing, except that ``off``, ``captured`` and ``tunnel`` are those of
+    a ``Count.FRAGMENT``.
     """
     at = packet.off
     end = at + packet.captured

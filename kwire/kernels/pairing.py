@@ -1,10 +1,10 @@
 """Responses to their requests: the requests of a connection that wait, as a list, and all of a capture by their ids.
 
 Strategy: a request that waits is a row. The rows of a connection are a linked list in the order in which they were
-sent, and mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
-hash table (``kwire.kernels.hashing``), which finds the first one of a connection with some correlation id, and those
-with the same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids.
-Requests that were overtaken by the response to a later one stay at the front of the list.
+sent. Mostly the first is the one that is answered. Where it is not, those that are not there yet are entered into a
+hash table (``kwire.kernels.hashing``). It finds the first one of a connection with some correlation id. Those with the
+same id follow it. So a response finds its request at once, whatever waits, and whoever chose the ids. Requests that
+were overtaken by the response to a later one stay at the front of the list.
 
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
@@ -18,8 +18,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
   and stands in the list only.
 - Nothing here grows a table: its caller has looked whether there is a row left. All that wait may have
-  ``MOST_UNANSWERED`` bytes; then those of the older half are given up (``give_up``), and a response to one of them
-  says so.
+  ``MOST_UNANSWERED`` bytes. Beyond that, those of the older half are given up (``give_up``), and a response to one of
+  them says so.
 """
 
 from __future__ import annotations
@@ -346,11 +346,11 @@ def plausible_response(
 ) -> int:
     """Whether a response (size first) can begin at ``at``, where the boundary is not known.
 
-    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as well
-    (values of records may be frames themselves). At the beginning of a segment (``touching``) so is a whole response to
-    one shortly before the first request that was seen, or any if no request was seen at all: nothing is known of its
-    body, so that of the next one, or the end of what there is, has to stand where its size says. ``ends_here``: nothing
-    will follow without a gap.
+    An id that is waited for is believed if the body is what the request's layout says, and if what follows fits as
+    well. Values of records may be frames themselves. At the beginning of a segment (``touching``), a whole response is
+    also believed if it answers a request shortly before the first that was seen. If no request was seen at all, any
+    whole response is. Nothing is known of its body. So the body of the next one, or the end of what there is, has to
+    stand where its size says. ``ends_here``: nothing will follow without a gap.
     """
     buf = window.data
     if end - at < 4:

@@ -2,10 +2,11 @@
 
 Both work on whole windows: a call costs some 20 microseconds whatever it does, so none is made per batch.
 
-``scan`` walks record sets entry by entry and writes one row of the batch table for each record batch (magic 2), each
-wrapper message (a compressed message of magic 0 or 1) and each run of neighbouring plain messages that share magic
-and timestamp type. ``read_records`` walks the table and writes the columns that differ from record to record, keys,
-values and headers included, in one go: a byte is copied while it is still in the cache from having been parsed.
+``scan`` walks record sets entry by entry and writes the rows of the batch table. There is one for each record batch
+(magic 2), and one for each wrapper message (a compressed message of magic 0 or 1). There is also one for each run of
+neighbouring plain messages that share magic and timestamp type. ``read_records`` walks the table and writes the columns
+that differ from record to record, in one go. Keys, values and headers are included. A byte is copied while it is still
+in the cache from having been parsed.
 
 Rules kept here:
 
@@ -14,10 +15,10 @@ Rules kept here:
 - ``load64`` and the copies go around the bounds check. They are only used where the bytes that they touch are inside
   of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies are
   made in steps of 32 and 64.
-- What is wrong with the input is a row of the problem table, the first one only for each batch or message: hostile
+- What is wrong with the input is a row of the problem table, the first one only for each batch or message. Hostile
   input must not be able to make more problems than it has entries.
-- Kernels do not allocate. Where an output is full they return; the caller makes it larger and calls again, and
-  they go on at the entry that did not fit (its half-written rows are forgotten).
+- Kernels do not allocate. Where an output is full they return. The caller makes it larger and calls again. They go on
+  at the entry that did not fit (its half-written rows are forgotten).
 - The steps of the loop over records are ``inlined`` kernels: what they return stays in registers.
 
 Source: Kafka protocol guide, "Record Batch", "Record", "Old Message Format"; KIP-31, KIP-32 (magic 1), KIP-98, KIP-82
@@ -266,9 +267,10 @@ def scan(
 ) -> int:
     """Writes the batch table of the record sets ``data[starts[i] : starts[i] + lengths[i]]``.
 
-    ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level
-    above, whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to
-    the entry that is cut off (or behind which the framing is lost). ``check``: whether checksums are of interest.
+    ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level above,
+    whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to the entry
+    that is cut off. It may also be the entry after which the framing is lost. ``check``: whether checksums are of
+    interest.
 
     Returns ``FULL`` when ``table`` or ``problems`` is full.
     """
@@ -410,8 +412,8 @@ def _put_value(source: Array, at: int, target: Array, to: int, size: int) -> Non
 
 @inlined
 def _record(source: Array, pos: int, after: int) -> tuple[int, int, int, int, int, int, int]:
-    """The fields of the record ``source[pos:after]``: (position of its headers or -1, timestamp delta, offset delta,
-    position and size of the key, position and size of the value); a size of -1 is null."""
+    """The fields of the record ``source[pos:after]``. (Position of its headers or -1, timestamp delta, offset delta,
+    position and size of the key, position and size of the value.) A size of -1 is null."""
     none = int64(-1)
     delta, at = _varint(source, pos + 1, after, _LONG)
     if at < 0:
@@ -524,10 +526,10 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
 def _learn(words: Array, places: Array, source: Array, section: int, size: int, count: int) -> None:
     """Makes a form of the headers in ``source[section : section + size]``, which were read already.
 
-    The records of a producer tend to have the same headers with values of the same length: a trace id, a content type.
-    The form is what such a section has in common with the next: all bytes but those of the values. A section that
-    agrees with it needs no parsing, so the processor does not wait from length to length. ``places`` gets where each
-    value is in the section and how long it is.
+    The records of a producer tend to have the same headers with values of the same length. Examples are a trace id and
+    a content type. The form is what such a section has in common with the next: all bytes but those of the values. A
+    section that agrees with it needs no parsing, so the processor does not wait from length to length. ``places`` gets
+    where each value is in the section and how long it is.
     """
     words[:] = np.uint64(0)
     for byte in range(size):

@@ -4,7 +4,7 @@ Rules kept here:
 
 - A request is taken where what follows goes on with it: ids and client ids of later requests (``_others_follow``).
 - Responses are looked for by the requests that wait for one.
-- Where responses are searched after a hole, they wait until the requests have no hole: what they may answer is not
+- Where responses are searched after a hole, they wait until the requests have no hole. What they may answer is not
   known before.
 - Each decision is made with the bytes that were seen so far (``Direction.seen``).
 """
@@ -71,8 +71,8 @@ def _is_unnamed(data: Array, at: int) -> bool:
 
 @kernel
 def _goes_on(data: Array, at: int, following: int) -> bool:
-    """Whether the request at ``following`` is of the client that sent the one at ``at``, and later: frames that are the
-    values of records may stand side by side too, but are those of many. Both are there up to the end of that."""
+    """Whether the request at ``following`` is of the client that sent the one at ``at``, and later. Frames that are the
+    values of records may stand side by side too, but come from many clients. Both are there up to the end of that."""
     if _is_unnamed(data, at) or _is_unnamed(data, following):
         return False
     length = i16(data, at + 12)
@@ -85,7 +85,7 @@ def _goes_on(data: Array, at: int, following: int) -> bool:
 
 @kernel
 def _is_later(window: Window, capture: Capture, reader: Any, at: int) -> bool:
-    """Whether the request at ``at`` has an id that may come behind the latest: clients count, and what is skipped holds
+    """Whether the request at ``at`` has an id that may come after the latest. Clients count, and what is skipped holds
     so many requests at most. Values of records may be frames of the same client, but have ids of any time."""
     latest = capture.connections[reader.slot].latest_id
     skipped = max(int64(0), capture.streams[reader.stream].skipped) + at - reader.shift - reader.pos
@@ -106,10 +106,10 @@ def _others_follow(
     touching: bool,
     later: bool,
 ) -> int:
-    """Whether the request at ``at``, in ``piece``, is followed by others of its client, one behind the other, up to
-    where a segment begins with one: YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the beginning of a
-    segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids without a gap
-    will do. What is far away is not waited for: only what holds records is as large as that.
+    """Whether the request at ``at``, in ``piece``, is followed by others of its client, one after the other. They go on
+    to where a segment begins with one. Returns YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the
+    beginning of a segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids
+    without a gap will do. What is far away is not waited for: only what holds records is as large as that.
 
     A value of a record may be several requests. Mostly the rest of the record follows, but a message set ends with a
     value, and so may a segment.
@@ -156,9 +156,9 @@ def _request_here(
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
-    Its body has to fit, its client_id is that of the connection where one is known, and its id comes behind the latest:
-    values of records may be frames themselves. What follows has to be a request too. In the middle of a segment others
-    have to follow up to the beginning of another; at the beginning of a segment the id may be any if they do.
+    Its body has to fit. Its client_id is that of the connection where one is known, and its id comes after the latest.
+    Values of records may be frames themselves. What follows has to be a request too. In the middle of a segment, others
+    have to follow up to the beginning of another segment. At the beginning of a segment, the id may be any if they do.
     ``piece`` has its first byte.
     """
     data = window.data
@@ -195,9 +195,9 @@ def _request_here(
 
 @kernel
 def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
-    """Where the chain ends that begins with the request at ``at`` (side by side with it stand ``MOST_FOLLOWED`` others
-    or more, of the same client, with ids that go on) if what follows says that it is none: no request, or one of this
-    client with an id that does not go on. Else -1.
+    """Where the chain ends that begins with the request at ``at``, if what follows says that it is none. A chain is
+    ``MOST_FOLLOWED`` others or more, side by side with it, of the same client, with ids that go on. It is none if no
+    request follows, or one of this client with an id that does not go on. Else -1.
 
     A value of a record may be such a chain, and a border of a segment one of its borders. But the rest of the frame
     follows, or what the client does send. Of fewer it costs less to believe them than not to, if bytes are damaged.
@@ -335,8 +335,8 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
 def resynchronise(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
-    """Looks for the next frame where it is not known where one begins: READ if there is one, WAITS, or BLOCKED as long
-    as requests may still come that tell responses."""
+    """Looks for the next frame where it is not known where one begins. Returns READ if there is one, WAITS, or BLOCKED
+    as long as requests may still come that identify responses."""
     stream = capture.streams[reader.stream]
     if reader.response == 1 and reader.over == 0 and has_hole(window, asked):
         reader.wake = NEVER

@@ -57,12 +57,12 @@ def _right(data: Array, pos: int, end: int, magic: int) -> Any:
 def resync(data: Array, start: int, effort: int) -> tuple[int, int, int]:
     """The first position from ``start`` at which a whole entry stands whose checksum is right; -1 if there is none.
 
-    The second number is where a search in this data with more behind it should begin: everything before it is no
+    The second number is where a search in this data, with more after it, should begin. Everything before it is no
     entry, or one that would be longer than half of what is here.
 
-    ``effort`` is how many bytes may be checksummed in vain (of a file: ``EFFORT`` at first), the third number what the
-    next search may. What looks like an entry and is more than that is passed over, and the search goes on behind it: a
-    batch that was passed over so is lost, those after it are not.
+    ``effort`` is how many bytes may be checksummed in vain (of a file: ``EFFORT`` at first). The third number is what
+    the next search may. What looks like an entry and is more than that is skipped, and the search goes on after it. A
+    batch that was skipped so is lost; those after it are not.
     """
     length = int64(data.shape[0])
     effort = int64(effort)

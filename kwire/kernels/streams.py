@@ -21,7 +21,7 @@ The first packets of a stream whose SYN was not captured may be in the wrong ord
 before which nothing can be missing, since that is acknowledged. Otherwise it begins with what there is: after
 ``ACKED_WAIT`` from the first packet where nothing says what is acknowledged. Where less is acknowledged, it waits
 ``LONGEST_WAIT``. In any case it begins when ``MOST_BEFORE`` bytes are there. What stands before its beginning and comes
-later is not put in order, but told (``Stream.earlier``).
+later is not put in order, but reported (``Stream.earlier``).
 
 What the snapshot length cut off is not waited for: it is a piece without bytes.
 
@@ -773,9 +773,9 @@ def keep(
     into them).
 
     Pieces are given back whole, from their first byte on: framing may believe a frame because a segment begins with it.
-    Nothing is kept of connections that are of no interest or over. The exception are those of unknown kind that ended
-    up to ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before, which
-    nobody needs any more.
+    Nothing is kept of connections that are of no interest or over. Those of unknown kind are an exception, if they
+    ended up to ``LINGERS`` packets before number ``behind``, the next one. ``spare`` are bytes that this gave before,
+    which nobody needs any more.
     """
     room = len(order) + len(pieces)
     kept = np.empty(room, SEGMENT)

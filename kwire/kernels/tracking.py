@@ -13,8 +13,8 @@ Rules kept here:
   wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room for
   segments that arrive before the one that was seen first.
 - A segment whose checksum is wrong is a hint that there will be another copy: ``streams`` waits for that. So its row
-  says it, where checksums mean something. They do not count where network cards compute them: then they are 0, or those
-  of the addresses alone, as far as was captured. They do not count either where none of a connection, or few of a
+  says it, where checksums mean something. Checksums do not count where network cards compute them: then they are 0, or
+  those of the addresses alone, as far as was captured. They do not count either where none of a connection, or few of a
   direction, are right.
 - While a stream has a hole, its acknowledgements are rows of the table of segments. When a hole is given up depends on
   which packet said what. It does not depend on what had been said at the end of a window.
