@@ -258,7 +258,8 @@ def _fin_repeated(work: Work) -> None:
 
 
 def _early(work: Work, flag: int) -> None:
-    """Moves packets with this flag and no data in front of the last data of their side, up to four segments of it."""
+    """Moves packets with this flag and no data before the last data of their side. They move at most four segments
+    ahead."""
     before: dict[int, int] = {}
     last: dict[Side, list[int]] = {}
     for index, part, _, side in work.found():
