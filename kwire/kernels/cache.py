@@ -2,7 +2,7 @@
 
 Machine code stands in a folder that is named by a digest of everything it was made of. That is the text of all modules
 of ``kwire.kernels`` and of what they import from elsewhere. It is also the versions of numba, llvmlite and numpy, and
-the processor. What changes, in whichever file, leads to another folder: code that is out of date cannot be found.
+the processor. What changes, in whichever file, leads to another folder. Code that is out of date cannot be found.
 (numba adds the version of Python and the types of the arguments to the names in it.)
 
 Rules kept here:
@@ -41,7 +41,7 @@ __all__ = ["announce", "digest", "filled", "folder", "kernels", "read", "write"]
 
 HERE: Final = Path(__file__).parent
 ELSEWHERE: Final = ("schema/keys.py", "wire.py")
-"""What kernels import of kwire from outside of this package: a change of it is a change of theirs."""
+"""What kernels import of kwire from outside of this package. A change of it is a change of theirs."""
 
 OLD: Final = 30 * 24 * 3600
 """Seconds after which the machine code of sources that are not these is given up."""
@@ -209,7 +209,8 @@ def _of_others(found: os.stat_result, kernels: os.stat_result | None = None, mod
 
 
 def private_folder() -> Path:
-    """A folder in the temporary directory that only this user can write to, the same for all processes if possible."""
+    """A folder in the temporary directory that only this user can write to. It is the same for all processes if
+    possible."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     path = Path(tempfile.gettempdir()) / f"kwire-kernels-{user}-{digest()}"
     try:

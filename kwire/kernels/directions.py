@@ -74,7 +74,7 @@ class Capture(NamedTuple):
     streams: Array
     waiting: Array
     ids: Array
-    """The hash table of ``waiting``: as many places as that has rows or more, a power of 2; -1 for none."""
+    """The hash table of ``waiting``. It has as many places as that has rows or more, a power of 2; -1 for none."""
     names: Array
     pool: Array
     lookup: Array
@@ -118,7 +118,7 @@ class Direction(Row):
     wake: int
     """with which packet it is given up, unless there is a hole."""
     unsure: int
-    """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``: until then
+    """1 while the first request waits for an answer that says that it is one, or up to packet ``wake``. Until then
     nothing of the other direction is read."""
     first: int
     """The piece that the next run begins with."""
@@ -142,8 +142,8 @@ class Direction(Row):
     first_answer: int
     """where the first of them begins."""
     needs: int
-    """Nothing new can be said before there is a byte in front of this position, unless a frame may begin with what
-    comes; -1 where that is not known."""
+    """Do not look again until the stream reaches this position, or until a new frame may begin. -1 where that is not
+    known."""
     shift: int
     """Makes an offset in the data of a position in this run."""
     gap_follows: int
@@ -320,7 +320,7 @@ def end_lost(window: Window, capture: Capture, reader: Any) -> None:
 
 @inlined
 def only_grows(window: Window, reader: Any) -> bool:
-    """Whether what has come adds to the frame that is waited for, and to nothing else; then it is a part of the run."""
+    """Whether what has come adds to the frame that is waited for, and to nothing else. Then it is a part of the run."""
     pieces = window.pieces
     if reader.needs < 0 or reader.reading == 0 or reader.over == 1:
         return False
@@ -341,8 +341,8 @@ def only_grows(window: Window, reader: Any) -> bool:
 
 @inlined
 def _grow(window: Window, capture: Capture, reader: Any, other: Any, until: int) -> None:
-    """Lets be seen what comes before packet ``until`` and the next of the other direction, as long as it does no more
-    than ``only_grows`` finds: packet by packet, as a large frame comes, this is nearly all that happens."""
+    """Shows what comes before packet ``until`` and the next of the other direction, as long as it does no more
+    than ``only_grows`` finds. It goes packet by packet, as a large frame comes. This is nearly all that happens."""
     pieces = window.pieces
     if (
         reader.needs < 0
@@ -400,8 +400,8 @@ def following_packet(window: Window, capture: Capture, asked: Any, answered: Any
 
 @inlined
 def _otherwise(window: Window, capture: Capture, asked: Any, answered: Any) -> int:
-    """The next packet with which something happens to a connection but that it brings bytes; NEVER if there is none in
-    this window."""
+    """The next packet with which something happens to a connection other than that it brings bytes. NEVER if there is
+    none in this window."""
     conn = capture.connections[asked.slot]
     now = asked.now
     following = int64(NEVER)

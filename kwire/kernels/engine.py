@@ -1,7 +1,7 @@
 """Which way a kernel runs: as Python, or as machine code that numba compiles.
 
-A kernel is a plain Python loop over numpy arrays that it is given, marked with ``kernel``. The mark changes nothing:
-the function stays the Python that it is, and calls other kernels as Python. Where a table is full it returns, and
+A kernel is a plain Python loop over numpy arrays that it is given, marked with ``kernel``. The mark changes nothing.
+The function stays the Python that it is, and calls other kernels as Python. Where a table is full it returns, and
 Python makes a larger one and calls it again. An ``Engine`` gives the function that does the same work in its way. For
 ``PYTHON`` that is the kernel itself, for ``MACHINE`` its compiled twin (``kwire.kernels.compiling``). Only that module
 and ``kwire.kernels.intrinsics`` import numba, and not before it is needed.
@@ -49,7 +49,7 @@ SMALL_COLD: Final = 1_000_000
 """Bytes up to which Python is bearable where machine code is not there yet."""
 
 OF_A_PACKET: Final = 300
-"""Bytes that a packet counts for: Python needs 0.3 ms for it, and more for one that begins a connection."""
+"""Bytes that a packet counts for. Python needs 0.3 ms for it, and more for one that begins a connection."""
 OF_A_FRAME: Final = 150
 """And a frame."""
 
@@ -150,9 +150,9 @@ _state: Final = _State()
 
 
 def choose(size: int, *, packets: int = 0, frames: int = 0) -> Engine:
-    """The engine for ``size`` more bytes of input; ``packets`` and ``frames`` in it count besides, once they are known.
+    """The engine for ``size`` more bytes of input. ``packets`` and ``frames`` in it count besides, once they are known.
 
-    Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work: what Python
+    Says on standard error, once, when this is where kernels will be compiled. Ask for each piece of work. What Python
     has read adds up over the process, whoever read it.
     """
     if _state.fixed is not None:

@@ -111,7 +111,7 @@ def put(buf: Array, at: int, out: Array, n: int, size: int) -> int:
 
 @kernel
 def plain(buf: Array, pos: int, end: int) -> int:
-    """The position of the first byte from ``pos`` on that stands otherwise in JSON, or is not printable ASCII; else
+    """The position of the first byte from ``pos`` on that JSON writes otherwise, or that is not printable ASCII. Else
     ``end``."""
     while pos + 8 <= end:
         # Inside of the buffer, since ``end`` is.

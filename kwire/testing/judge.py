@@ -10,16 +10,16 @@ Rules kept here:
 
 - What is right is known without the parser's help. It comes from the original, and from which bytes of it are in the
   impaired capture.
-- A frame is recognised if all of its bytes are given out as one frame, whether or not its request is known.
+- A frame is recognised if all of its bytes are given out as one frame. Its request need not be known.
 - Statuses are those that users see, by whole bodies. What is ``trailing`` is said to have been sent as what is ``ok``.
 - Where bytes are in the capture and no frame is given out, rows that are no frames must stand for at least as many
   bytes. Such rows are gaps and frames that are cut off. They must be between the same two frames.
-- Sometimes it is not known which bytes of a capture are those of a frame: if it was encrypted, or its connection was
-  not captured from its beginning. Where such a frame is gone between two that are given out, a row must stand between
+- Sometimes it is not known which bytes of a capture are those of a frame. It was encrypted, or its connection was not
+  captured from its beginning. Where such a frame is gone between two that are given out, a row must stand between
   these.
-- A connection of which nothing shows that it is Kafka has no frames. 16 bytes may be all that was captured of it. That
-  is said by `connections`, with status ``unknown`` and its bytes, and counts as a row that is no frame. One that is
-  said not to be Kafka (``other``) is gone without a word.
+- A connection of which nothing shows that it is Kafka has no frames. 16 bytes may be all that was captured of it.
+  `connections` says so, with status ``unknown`` and its bytes. This counts as a row that is no frame. One that is said
+  not to be Kafka (``other``) is gone without a word.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Row(NamedTuple):
 def rows(
     capture: bytes, *, window: int | None = None, ports: Iterable[int] | None = None, keys: KeyLog | None = None
 ) -> list[Row]:
-    """What kwire says of a capture, up to its end or to where it is damaged, by number. With ``keys`` also of what is
-    encrypted by them."""
+    """What kwire says of a capture, by number. It goes up to the capture's end, or to where it is damaged. With
+    ``keys`` also of what is encrypted by them."""
     return _rows_and_rest(capture, window=window, ports=ports, keys=keys)[0]
 
 
@@ -310,9 +310,10 @@ class Verdict:
 def judge(
     original: Original, impaired: Impaired, *, window: int | None = None, found: Sequence[Row] | None = None
 ) -> Verdict:
-    """What is to be said of the rows of an impaired capture: ``found``, or what kwire reads with this ``window``.
+    """What is to be said of the rows of an impaired capture. They are ``found``, or what kwire reads with this
+    ``window``.
 
-    Raises ``ValueError`` for an account with a kind of ``Grade.PAYLOAD``: what such a kind makes is an original.
+    Raises ``ValueError`` for an account with a kind of ``Grade.PAYLOAD``. What such a kind makes is an original.
     """
     account = impaired.account
     grades = {kind.grade for kind in account.kinds}
@@ -350,13 +351,14 @@ def _as_before(row: Row, account: Account) -> Row:
 
 
 def _differing(before: Sequence[Row], found: Sequence[Row], account: Account) -> list[tuple[str, Row]]:
-    """Rows that are missing, and those that are there instead, as far as the account says that they are the same."""
+    """Rows that are missing, and those that are there instead. Only as far as the account says that they are the
+    same."""
     wanted = list(before)
     for ends in account.repeated:
         wanted += [row for row in before if row.sender in ends and row.receiver in ends]
     times = account.keeps_times and not account.repeated
     order = account.keeps_order and not account.repeated
-    # A row too many gives all that follow another number: that is said only where nothing else is to be said.
+    # A row too many gives all that follow another number. That is said only where nothing else is to be said.
     for numbered in (False, True)[: 1 + order]:
         said = _difference(
             (_comparable(row, times, numbered) for row in wanted), (_comparable(row, times, numbered) for row in found)
