@@ -5,8 +5,8 @@ columns that need no more than the row and its connection are made then.
 
 Rules kept here:
 
-- Few frames differ in the ends of connections and in client_ids. The column of such a text has numbers: the place of
-  each frame's text in a list of those that occur. The list is in the order in which they are met first. What makes the
+- Ends of connections and client_ids are texts in which few frames differ. Their column has numbers: the place of each
+  frame's text in a list of those that occur. The list is in the order in which they are met first. What makes the
   list is as before when the kernel returns.
 - A value that is ABSENT is 0, and counted: the caller says where it is null.
 """

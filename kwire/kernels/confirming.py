@@ -1,6 +1,6 @@
-"""Whether what stands where a frame should begin is one: what speaks against it, and what confirms it.
+"""Whether a frame begins where one should: what speaks against it, and what confirms it.
 
-``is_no_frame`` asks, in this order: does the body fit, do others follow, is it answered, does it begin tokens of SASL.
+``is_no_frame`` asks, in this order: does the body fit, do others follow, is it answered? Does it begin tokens of SASL?
 
 Rules kept here:
 
@@ -104,7 +104,7 @@ def _body_there(
 
 @kernel
 def asked_before(window: Window, capture: Capture, reader: Any, at: int, now: int) -> int:
-    """The entry of the request, known with packet ``now``, that the response at ``at`` answers; -1 for none."""
+    """The entry of the request, known with packet ``now``, that the response at ``at`` answers. -1 for none."""
     conn = capture.connections[reader.slot]
     wanted = i32(window.data, at + 4)
     row = find_request(conn, capture.waiting, capture.ids, capture.room[0], wanted, int64(NEVER))
@@ -173,8 +173,8 @@ def _has_another(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, end: int
 ) -> bool:
     """Whether the size of the frame at ``at`` is wrong. It says that it ends at position ``end``. It is wrong if a
-    segment inside of it begins with another frame, and either this one is not what its layout says, or ``MOST_ANSWERS``
-    segments do.
+    segment inside of it begins with another frame, and this one is not what its layout says. It is wrong too if
+    ``MOST_ANSWERS`` segments begin with one.
 
     Each segment is looked at once, by what there was when it came, or windows would matter.
     """
@@ -255,9 +255,9 @@ def _tells(window: Window, facts: Facts, scratch: Scratch, reader: Any, at: int,
 def _has_answer(
     window: Window, facts: Facts, scratch: Scratch, first: int, seen: int, at: int, stop: int, late: bool, most: int
 ) -> tuple[bool, int]:
-    """Whether the request at ``at`` is answered, and how many of ``most`` bytes may still be looked at. It is if one of
-    the frames with which pieces of the other direction begin is its answer. The pieces are the rows from
-    ``first`` on and before ``seen``. ``late``: what is there of it has to do."""
+    """Whether the request at ``at`` is answered. Also how many of ``most`` bytes may still be looked at. It is if one
+    of the frames with which pieces of the other direction begin is its answer. The pieces are the rows from ``first``
+    on and before ``seen``. ``late``: what is there of it has to do."""
     data, pieces = window.data, window.pieces
     if stop - at < SHORTEST_REQUEST:
         return False, most
@@ -306,11 +306,12 @@ def _is_no_answer(window: Window, first: int, seen: int, begin: int) -> bool:
 def _is_confirmed(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int
 ) -> int:
-    """Whether the other direction agrees that the request at ``at``, without a client_id, is one: YES, NO or NEED_MORE.
+    """Whether the other direction agrees that the request at ``at``, without a client_id, is one. Returns YES, NO or
+    NEED_MORE.
 
     It does with the answer to this one, or to another one after it. What is left of an answer whose beginning is not in
     the capture says nothing. Where neither has come with ``OFTEN`` packets, or will, it does not, but for holes. Where
-    nothing of it has come for a while it may not have been captured, and says nothing.
+    nothing of it has come for a while, it may not have been captured. Then it says nothing.
     """
     data, pieces = window.data, window.pieces
     other = scratch.readers[1]

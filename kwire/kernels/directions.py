@@ -291,7 +291,7 @@ def begin_direction(window: Window, capture: Capture, reader: Any, slot: int, re
 
 @inlined
 def see(window: Window, capture: Capture, reader: Any, now: int) -> None:
-    """Lets be seen what was in order with packet ``now``."""
+    """Shows what was in order with packet ``now``."""
     pieces = window.pieces
     seen = reader.seen
     while seen < reader.end_piece and pieces[seen].order <= now:

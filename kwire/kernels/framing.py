@@ -16,8 +16,8 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   that opens with a GSSAPI token. Each leaves an entry, so that the answer is known to be a token too [11].
 - A response whose request may still come waits, and so do all after it. It waits for ``DISORDER`` by the clock. While
   the requests have a hole, it waits until that is filled or given up.
-- Gaps: what is missing inside of a frame costs this frame only, because its size says where the next one begins. Its
-  row comes when what is after it does, so that the latest of its bytes that were captured date it.
+- Gaps: what is missing inside of a frame costs this frame only. Its size says where the next one begins. Its row comes
+  when what is after it does. So the latest of its bytes that were captured date it.
 - Nothing is allocated. Where a table is full, the kernel returns. The caller makes the table larger and calls again.
   Then the kernel goes on at the frame that did not fit. What was done is in the streams, so nothing is done twice.
 - A frame is numbered by the packet that settled it (``order``). Rows are in order neither of streams nor of time:
@@ -155,7 +155,7 @@ def _client_of(
 ) -> int:
     """The number of the client_id at ``off``; -1 for what may be none.
 
-    One of which a byte of the length is damaged reaches into the body, which may be a password. Behind its end stand
+    One of which a byte of the length is damaged reaches into the body. The body may be a password. Behind its end stand
     zeros: of the size of what follows, or of tagged fields. So one with control characters counts where the request is
     what its layout says, to the last byte.
     """
@@ -326,7 +326,7 @@ def _latency(row: Any, entry: Any) -> int:
 def _response(
     window: Window, capture: Capture, facts: Facts, row: Any, reader: Any, asked: Any, token: bool, clock: int
 ) -> bool:
-    """Completes the row of a response, at which the clock showed ``clock``: False if its request may still come."""
+    """Completes the row of a response, at which the clock showed ``clock``. False if its request may still come."""
     conn = capture.connections[reader.slot]
     waiting, ids, room = capture.waiting, capture.ids, capture.room[0]
     if token:
@@ -351,7 +351,7 @@ def _response(
             row.id = ABSENT
         row.status = Status.UNPAIRED
         row.reason = Reason.UNPAIRED
-        # Its request may be read later, behind a hole: it must not wait then as one that was overtaken.
+        # Its request may be read later, after a hole. It must not wait then as one that was overtaken.
         conn.missed = 1
         if conn.given_up > 0:
             row.reason = Reason.GIVEN_UP
@@ -369,7 +369,7 @@ def _response(
 
 @kernel
 def _skip_size(window: Window, capture: Capture, rows: Array, reader: Any, size: int, reason: int) -> None:
-    """A row for the size at the current position, which is none; the next frame is looked for behind it."""
+    """A row for the size at the current position, which is none. The next frame is looked for after it."""
     stream = capture.streams[reader.stream]
     mark_here(window, capture, rows, reader, size, Status.MALFORMED, reason)
     stream.synced = 0
@@ -510,7 +510,7 @@ def _read_run(
 def _read_direction(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array, reader: Any, asked: Any
 ) -> int:
-    """Reads what can be seen of one direction: READ where more is needed to go on, FULL, or UNREADABLE."""
+    """Reads what can be seen of one direction. Returns READ where more is needed to go on, FULL, or UNREADABLE."""
     pieces = window.pieces
     stream = capture.streams[reader.stream]
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
@@ -680,7 +680,7 @@ def settle_all(window: Window, capture: Capture, facts: Facts, scratch: Scratch)
 
 @kernel
 def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Scratch, rows: Array) -> bool:
-    """Writes the frames of a window into ``rows``: False where a table is full, and there is more.
+    """Writes the frames of a window into ``rows``. False where a table is full, and there is more.
 
     How many there are is ``frames`` of ``capture.room``; where to go on stands there too. ``next`` of each stream moves
     behind what was consumed.

@@ -9,8 +9,8 @@ Rules kept here:
 - Each table gets a key of its own from ``fresh_key`` when it is made. It hands the key to the kernels as numbers of a
   row. No key is a constant of a module (machine code is kept on disk, and shared). None is saved with the state of a
   capture: whoever restores one hashes anew.
-- Nothing that is found may depend on a key: tables number things in the order in which they appear.
-- The words are int64, as everything is: sums wrap around, and a shift to the right is followed by a mask.
+- Nothing that is found may depend on a key. Tables number things in the order in which they appear.
+- The words are int64, as everything is. Sums wrap around, and a shift to the right is followed by a mask.
 """
 
 from __future__ import annotations

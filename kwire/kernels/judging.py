@@ -10,8 +10,8 @@ Rules kept here:
 - A body that small numbers fit by themselves is no reason to take anything for Kafka (``is_telling``). An example is a
   Produce request without a topic, or with acks that do not exist.
 - At most ``MOST_JUDGED`` bytes of a frame are looked at, and one whose beginning fits is believed. So a verdict is the
-  same however much is read at once. Large frames are not waited for. Only where a size is in doubt that a frame has all
-  of it is looked at (``fits_all``).
+  same however much is read at once. Large frames are not waited for. Only where a size is in doubt, all of a frame that
+  is there is looked at (``fits_all``).
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ Array = Any
 
 @kernel
 def _may_go_on(buf: Array, pos: int, there: int, end: int, instruction: Any, trouble: int) -> bool:
-    """Whether what failed at ``pos``, for want of bytes behind ``there``, may be whole in a frame that goes on to
-    ``end``."""
+    """Whether what failed at ``pos``, for want of bytes after ``there``, may be whole. The frame goes on to ``end``."""
     if trouble == Trouble.SHORT:
         return True
     if instruction.op == Op.TAGS and trouble == Trouble.COUNT:
@@ -142,7 +141,7 @@ def fits(
 
 @kernel
 def fits_all(buf: Array, at: int, stop: int, response: int, api: int, version: int, facts: Any, scratch: Any) -> int:
-    """The same, but all of the frame is looked at, and how many bytes that were is not said."""
+    """The same, but all of the frame is looked at. How many bytes that were is not said."""
     said, _ = _fits_either(buf, at, stop, stop - at, response, api, version, facts, scratch)
     return said
 
@@ -180,8 +179,8 @@ def fits_some_response(buf: Array, at: int, stop: int, facts: Any, scratch: Any)
 
 @inlined
 def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch: Any) -> tuple[int, int]:
-    """acks of a Produce request, of which ``buf[begin:end]`` is there, and where what follows them begins. (0, -1)
-    where that cannot be known."""
+    """acks of a Produce request, and where what follows them begins. ``buf[begin:end]`` of the request is there. (0,
+    -1) where that cannot be known."""
     if (
         version < 0
         or version >= facts.acks_starts.shape[0]
@@ -209,7 +208,7 @@ def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch:
 
 @kernel
 def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
-    """Whether the request at ``at`` can show that a connection is Kafka, or that a frame begins there. Its first
+    """Whether the request at ``at`` can show that a connection is Kafka. Or that a frame begins there. Its first
     ``fitting`` bytes after its size are what its layout says.
 
     Of Produce, 8 bytes of an id and a few zeros are one. So acks must be -1, 0 or 1. A topic must be there too, if the
@@ -229,7 +228,7 @@ NO_API: Final = -1
 
 @kernel
 def answered_api(buf: Array, at: int, stop: int, facts: Any, scratch: Any) -> int:
-    """The one API of which what stands at ``at``, size first, can be a response, in some version; NO_API."""
+    """The one API of which what stands at ``at``, size first, can be a response, in some version. Else NO_API."""
     starts = facts.layout_starts
     found = int64(NO_API)
     for kind in range(1, starts.shape[0], 2):
@@ -288,7 +287,7 @@ def _left(
 
 @kernel
 def is_too_new(facts: Any, api: int, response: int, version: int) -> bool:
-    """Whether this is an answer to ApiVersions in a version that was asked for and that nobody knows here."""
+    """Whether this is an answer to ApiVersions in a version that was asked for. Nobody knows this version here."""
     return response == 1 and api == ApiKey.API_VERSIONS and version > facts.apis[int64(ApiKey.API_VERSIONS)].latest
 
 

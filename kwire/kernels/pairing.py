@@ -9,17 +9,18 @@ were overtaken by the response to a later one stay at the front of the list.
 Rules kept here (numbers in brackets: the protocol notes that they answer):
 
 - A response names neither its API nor its version: both are its request's. A broker of Apache Kafka answers the
-  requests of one connection in order, proxies and other brokers may not. So the entries before the one that matches
-  are overtaken: they go on waiting, at most ``MOST_OVERTAKEN`` of a connection. Where responses may be missing from
-  the capture, theirs is: they are dropped. So is one whose correlation id is used for another request.
+  requests of one connection in order. Proxies and other brokers may not. So the entries before the one that matches are
+  overtaken. They go on waiting, at most ``MOST_OVERTAKEN`` of a connection. Where responses may be missing from the
+  capture, theirs is: they are dropped. So is one whose correlation id is used for another request.
 - Correlation ids repeat [31], so an entry must not be younger than the response.
-- Older and younger is said by ``clock``, which never goes back (``layouts.Segment``): the clock of a host may be set.
+- ``clock`` says what is older and younger. It never goes back (``layouts.Segment``), while the clock of a host may be
+  set.
 - A broker of 0.8.2 may answer FindCoordinator v0 with correlation id 0 [29].
 - Each raw SASL token leaves an entry, so that the answer is known to be a token too [11]. It has no correlation id,
   and stands in the list only.
 - Nothing here grows a table: its caller has looked whether there is a row left. All that wait may have
-  ``MOST_UNANSWERED`` bytes. Beyond that, those of the older half are given up (``give_up``), and a response to one of
-  them says so.
+  ``MOST_UNANSWERED`` bytes. Beyond that, those of the older half are given up (``give_up``). A response to one of them
+  says so.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _place(lookup: Array, room: Any, connection: int, wanted: int) -> int:
 
 @kernel
 def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
-    """The first entry with this correlation id, in a list of the hash table that begins with ``row``; -1 for none."""
+    """The first entry with this correlation id, in a list of the hash table that begins with ``row``. -1 for none."""
     while row >= 0 and not (waiting[row].id == wanted and waiting[row].connection == connection):
         row = int64(waiting[row].chain)
     return row
@@ -168,7 +169,7 @@ def find(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until
 
 @kernel
 def find_request(conn: Any, waiting: Array, lookup: Array, room: Any, wanted: int, until: int) -> int:
-    """``find``, and for the answer of an old broker with correlation id 0 the FindCoordinator request that is first."""
+    """``find``. For the answer of an old broker with correlation id 0, the FindCoordinator request that is first."""
     row = find(conn, waiting, lookup, room, wanted, until)
     front: int = conn.waiting_front
     if row < 0 and wanted == 0 and front >= 0:
@@ -316,7 +317,7 @@ def append_all(connections: Array, slots: Array, waiting: Array) -> None:
 
 @kernel
 def list_all(connections: Array, slots: Array, waiting: Array, rows: Array) -> None:
-    """Writes the rows of what waits in the connections ``slots``, one list behind the other; there is room for all."""
+    """Writes the rows of what waits in the connections ``slots``, one list after the other. There is room for all."""
     n = int64(0)
     for k in range(slots.shape[0]):
         row = connections[slots[k]].waiting_head

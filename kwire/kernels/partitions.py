@@ -1,11 +1,12 @@
-"""What stands within a row of the table ``partitions``: record sets counted by their headers, and lists of integers.
-Which records of a set a ShareFetch response gives to its client, and how often they were delivered.
+"""Record sets counted by their headers, and lists of integers, of a row of the table ``partitions``.
+
+Also: which records of a set a ShareFetch response gives to its client, and how often they were delivered.
 
 Rules kept here:
 
 - Nothing is decompressed and no record is looked at. What is counted is what headers of batches say. Brokers may cut
   off a batch at the end of its set. Such a batch is not counted, nor what follows bytes that are no batch.
-- Work is linear in the bytes of the sets and lists, which their callers have checked to be there.
+- Work is linear in the bytes of the sets and lists. Their callers have checked that these are there.
 
     byte   0        8     12      16     17                21          23          57
            offset   size  leader  magic  crc               attributes  last delta  count      magic 2
@@ -39,7 +40,7 @@ _SIZED: Final = 12
 """Bytes of an entry that its size does not count."""
 _MAGIC_AT: Final = 16
 _LEAST_MESSAGE: Final = 14
-"""The least size of a message of magic 0 and 1: its checksum, magic, attributes and two lengths."""
+"""The least size of a message of magic 0 and 1. It has checksum, magic, attributes and two lengths."""
 _LEAST_BATCH: Final = 49
 """The least size of a batch of magic 2: its header."""
 

@@ -1,6 +1,6 @@
 """Record sets to columns: ``scan`` finds the batches, ``read_records`` reads what is in them.
 
-Both work on whole windows: a call costs some 20 microseconds whatever it does, so none is made per batch.
+Both work on whole windows. A call costs some 20 microseconds whatever it does, so none is made per batch.
 
 ``scan`` walks record sets entry by entry and writes the rows of the batch table. There is one for each record batch
 (magic 2), and one for each wrapper message (a compressed message of magic 0 or 1). There is also one for each run of
@@ -10,10 +10,10 @@ in the cache from having been parsed.
 
 Rules kept here:
 
-- Input is a ``uint8`` array; positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
+- Input is a ``uint8`` array. Positions are ``int64`` everywhere, so that no sum of a position and a 32-bit length can
   overflow. Every length is compared with the bytes that are left before it is added to a position.
-- ``load64`` and the copies go around the bounds check. They are only used where the bytes that they touch are inside
-  of the array: the condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies are
+- ``load64`` and the copies go around the bounds check. They are only used where the bytes that they touch are inside of
+  the array. The condition stands beside each use. Output buffers end with ``SLACK`` spare bytes, because copies are
   made in steps of 32 and 64.
 - What is wrong with the input is a row of the problem table, the first one only for each batch or message. Hostile
   input must not be able to make more problems than it has entries.
@@ -91,7 +91,7 @@ FORM_HEADERS: Final = 16
 """Headers that a form can have."""
 
 FORM_WORDS: Final = 8 * FORM_STEPS
-"""Size of the array that holds a form: for each step four words, and the masks that select what must agree."""
+"""Size of the array that holds a form. It has four words for each step, and the masks that select what must agree."""
 
 LOG_OVERHEAD: Final = 12
 """Offset (or base offset) and size, in front of every entry."""
@@ -267,9 +267,9 @@ def scan(
 ) -> int:
     """Writes the batch table of the record sets ``data[starts[i] : starts[i] + lengths[i]]``.
 
-    ``parents`` is empty for record sets of a log or a frame. For what wrappers held it is the table of the level above,
-    whose rows the sets belong to one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to the entry
-    that is cut off. It may also be the entry after which the framing is lost. ``check``: whether checksums are of
+    ``parents`` is empty for record sets of a log or a frame. For what wrappers held, it is the table of the level
+    above. The sets belong to its rows one by one. ``consumed[i]`` becomes the number of bytes of set ``i`` up to the
+    entry that is cut off. It may also be the entry after which the framing is lost. ``check``: whether checksums are of
     interest.
 
     Returns ``FULL`` when ``table`` or ``problems`` is full.
@@ -282,7 +282,7 @@ def scan(
         if begin < 0 or lengths[one] < 0 or end > data.shape[0]:
             raise ValueError("a record set lies outside of the buffer")
         pos = begin if state.pos < 0 else state.pos
-        # Row of the run that the last entry belongs to: a run does not go on behind anything else.
+        # Row of the run that the last entry belongs to. A run does not go on after anything else.
         run = int64(-1)
         while True:
             # An entry writes at most one row and one problem.
@@ -374,7 +374,7 @@ def scan(
 def _varint(source: Array, at: int, end: int, most: int) -> tuple[int, int]:
     """A zigzag varint: (value, position after it), -1 if there is none. ``at`` is inside of the array or its end.
 
-    The two usual sizes are branches: the processor guesses which, while it would have to wait for a computed size.
+    The two usual sizes are branches. The processor guesses which, while it would have to wait for a computed size.
     """
     word = load64(source, at) if at <= source.shape[0] - 8 else _NO_VARINT
     if word & np.uint64(0x80) == np.uint64(0):
@@ -527,9 +527,9 @@ def _learn(words: Array, places: Array, source: Array, section: int, size: int, 
     """Makes a form of the headers in ``source[section : section + size]``, which were read already.
 
     The records of a producer tend to have the same headers with values of the same length. Examples are a trace id and
-    a content type. The form is what such a section has in common with the next: all bytes but those of the values. A
-    section that agrees with it needs no parsing, so the processor does not wait from length to length. ``places`` gets
-    where each value is in the section and how long it is.
+    a content type. The form is what such a section has in common with the next. That is all bytes but those of the
+    values. A section that agrees with it needs no parsing, so the processor does not wait from length to length.
+    ``places`` gets where each value is in the section and how long it is.
     """
     words[:] = np.uint64(0)
     for byte in range(size):
@@ -573,7 +573,8 @@ def _repeat_form(
     value_pos: int,
     nulls: int,
 ) -> tuple[int, int, int, int]:
-    """Writes headers that have the form: what is in use of the four outputs after that; -1 where one is full."""
+    """Writes headers that have the form. Returns what is in use of the four outputs after that; -1 where one is
+    full."""
     if (
         header > form.header_room
         or key_pos > form.key_room
@@ -581,7 +582,7 @@ def _repeat_form(
         or nulls + form.nulls > headers.null.shape[0]
     ):
         return int64(-1), key_pos, value_pos, nulls
-    # What is written below could be the form, for all that LLVM knows: its fields would be loaded again and again.
+    # What is written below could be the form, for all that LLVM knows. Its fields would be loaded again and again.
     first = form.header
     count = form.count
     key = form.key
@@ -698,7 +699,7 @@ def _read_entry(
     problems: Array,
     state: Row,
 ) -> int:
-    """Reads the records of one row of the batch table; ``state`` says what is in use of each output."""
+    """Reads the records of one row of the batch table. ``state`` says what is in use of each output."""
     pos = batch.body
     end = batch.end
     count = batch.count
@@ -790,7 +791,7 @@ def _read_entry(
                     order -= _INT32
                 order = int64(np.int32(order))
         else:
-            # Framing was checked by scan: the message is whole and at least as long as its fixed fields.
+            # Framing was checked by scan. The message is whole and at least as long as its fixed fields.
             after = pos + LOG_OVERHEAD + i32(source, pos + 8)
             where = base + i64(source, pos)
             if own_time:
@@ -905,7 +906,7 @@ def read_records(
 ) -> int:
     """Reads the records of the batch table into columns.
 
-    ``columns`` must have as many rows as the counts of the table together; ``values.data`` must hold all bodies (and
+    ``columns`` must have as many rows as the counts of the table together. ``values.data`` must hold all bodies (and
     slack). ``keys.data``, ``headers`` and ``problems`` may turn out too small: ``FULL`` or ``FULL_OF_PROBLEMS``, and
     again.
     """

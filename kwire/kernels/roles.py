@@ -11,14 +11,14 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
 - A connection that opens with a GSSAPI token sends raw tokens until a request header is seen [11]. ``framing`` finds
   the token again, since something else may set the role. TLS is recognised by its record header; nothing can be read
   after it.
-- A short frame of another protocol, or a response, can be a request without a client_id to the last byte. It counts
+- A short frame of another protocol can be a request without a client_id to the last byte. So can a response. It counts
   when the other direction has its answer. If nothing of that direction was captured, it counts when another one follows
   it. One that small numbers fit by themselves (``is_telling``) does not. The same holds for a response whose id makes
   it a Produce request, client_id and all, where the beginning was not captured.
 - A client whose first bytes are no request may have sent a damaged one. It did where the first answer can be that of
-  one API only, or where a request with a client_id comes later. It is not a client of Kafka where it begins with text
-  or where the answer begins with no size. Nor is it one where its first ``MOST_JUDGED`` bytes have no request; less of
-  it decides nothing.
+  one API only. It did too where a request with a client_id comes later. It is not a client of Kafka where it begins
+  with text. The same holds where the answer begins with no size. Nor is it one where its first ``MOST_JUDGED`` bytes
+  have no request; less of it decides nothing.
 - Responses alone count where ids go on. At the end of the connection, they also count where one can be that of one API
   only.
 - A connection of unknown kind is judged packet by packet, by what had come up to each. So the verdict, and when it was
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 LARGEST_FRAME: Final = 128 << 20
-"""Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB), a client asks for 50 MiB at once."""
+"""Bytes. A broker refuses requests above socket.request.max.bytes (100 MiB). A client asks for 50 MiB at once."""
 LARGEST_TOKEN: Final = 1 << 20
 """Bytes of a raw SASL token; a broker's limit is sasl.server.max.receive.size, 512 KiB."""
 HELLO: Final = 6
@@ -89,7 +89,7 @@ UNDECIDED: Final = 64 << 10
 LEFT: Final = 16 << 10
 """Bytes of it that are left when these are too many."""
 OFTEN: Final = 16
-"""Packets with bytes of a connection with each of which it is judged, while it is not known what it is."""
+"""How many packets with bytes of a connection judge it one by one. What it is is not known then."""
 FIRST_FRAMES: Final = 4
 """Frames of a direction with each of which its connection is judged, however many packets they are."""
 
@@ -110,7 +110,7 @@ NEAR: Final = 1000
 """How far a correlation id may be from a known one to be believed where a frame boundary is searched."""
 ENOUGH_ANSWERS: Final = 3
 LEAST_TELLING: Final = 32
-"""Bytes of a response that tells by itself that it is one: shorter ones look like many things."""
+"""Bytes of a response that shows by itself that it is one. Shorter ones look like many things."""
 LEAST_NAME: Final = 5
 """Letters that it has side by side then, unless it is one of ApiVersions."""
 MOST_BEGINNINGS: Final = 8
@@ -226,7 +226,7 @@ def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array
         segment = segments[k]
         at = segment.off
         begins[k] = False
-        # The bytes last: nobody has looked at them yet, and it takes a while until they are there.
+        # The bytes come last. Nobody has looked at them yet, and it takes a while until they are there.
         stream = streams[segment.stream]
         first = segment.pos == stream.start if stream.start >= 0 else stream.next < 0
         if not first or segment.len < HELLO or at < 0 or buf[at] != 22:
@@ -241,7 +241,7 @@ def begin_hellos(buf: Array, segments: Array, connections: Array, streams: Array
 
 @kernel
 def is_gssapi(buf: Array, at: int, end: int) -> bool:
-    """Whether a raw GSSAPI token with its size begins here (RFC 2743, 3.1: tag 0x60, then an OID, tag 6)."""
+    """Whether a raw GSSAPI token with its size begins here. It has tag 0x60, then an OID, tag 6 (RFC 2743, 3.1)."""
     if end - at < SHORTEST_TOKEN:
         return False
     size = i32(buf, at)
@@ -325,7 +325,8 @@ def _judged(
     unanswered: bool,
     doubted: bool,
 ) -> tuple[int, int]:
-    """How much what stands at ``at``, a plausible header, looks like a request: (NO, MAYBE or STRONG; bytes looked at).
+    """How much what stands at ``at``, a plausible header, looks like a request. Returns (NO, MAYBE or STRONG; bytes
+    looked at).
 
     ``ends_here``: nothing will follow ``stop`` without a gap. ``first``: a stream begins at ``at``. ``unanswered``:
     nothing of the other direction was captured, and is not waited for any longer. ``doubted``: what stands before it
@@ -360,7 +361,7 @@ def _judged(
     fitting = said not in (UNFIT, TRAILS) or (said == TRAILS and ends_here and following > stop)
     if fitting and named and telling and not two_ways:
         return int64(STRONG), looked
-    # A client's mistake, or a form of its own; or without a client_id, as short frames of other protocols may look.
+    # A client's mistake, or a form of its own. Or it has no client_id, as short frames of other protocols may look.
     # Another one behind it, or its answer, tells.
     if said != UNFIT and telling and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
         return int64(STRONG), looked
@@ -389,8 +390,8 @@ def _looks_like_requests(
     over: bool,
     late: bool,
 ) -> int:
-    """How much one direction of a connection of unknown kind looks like requests with packet ``now``: NO, MAYBE, STRONG
-    or TOKEN. ``over``: nothing more will come. ``late``: answers are not waited for any longer.
+    """How much one direction of a connection of unknown kind looks like requests with packet ``now``. Returns NO,
+    MAYBE, STRONG or TOKEN. ``over``: nothing more will come. ``late``: answers are not waited for any longer.
 
     Sets the role where the bytes say that nothing of the connection can be read. That is TLS, or a client that does not
     begin with a request.
@@ -409,7 +410,7 @@ def _looks_like_requests(
         stop = at + pieces[p].len
         answer = plausible_request(data, at, stop, facts.apis)
         q = p + 1
-        # A frame may be cut by a segment's end: the pieces that touch this one count as well.
+        # A frame may be cut by a segment's end. The pieces that touch this one count as well.
         while (
             (answer != NO or stop - at < SHORTEST_TOKEN)
             and stop - at < 2 * (MOST_JUDGED + 4)
@@ -483,7 +484,7 @@ def _is_telling(window: Window, facts: Facts, scratch: Any, active: Any, p: int)
     api = answered_api(data, at, stop, facts, scratch)
     if api == NO_API or api == ApiKey.API_VERSIONS:
         return bool(api == ApiKey.API_VERSIONS)
-    # Small numbers of another protocol fit much: a name has to be there, of a host, a topic or a group.
+    # Small numbers of another protocol fit much. A name has to be there, of a host, a topic or a group.
     letters = 0
     for k in range(at + 8, min(stop, at + 4 + size, at + 4 + MOST_JUDGED)):
         letters = letters + 1 if 32 < data[k] < 127 else 0
@@ -609,7 +610,7 @@ def _requesting_side(
 
 @kernel
 def is_not_readable(window: Window, conn: Any, stream: Any, side: int, piece: int, stop: int, now: int) -> bool:
-    """Whether TLS begins with this piece of a connection whose role is known; notes it where a GSSAPI token does.
+    """Whether TLS begins with this piece of a connection whose role is known. Notes it where a GSSAPI token does.
 
     What is there of it ends at ``stop`` in the data.
     """
@@ -720,8 +721,8 @@ def settle(window: Window, facts: Facts, scratch: Any, streams: Array, conn: Any
     """Sets the role of a connection if what is there decides it, and the packet that did. Its active streams are rows
     ``a`` to ``end`` - 1.
 
-    Set nothing but the role. In a later window a known broker may give the role instead, and both ways must leave the
-    same state. A first token of Kerberos is therefore found again when it is read (``is_kerberos``).
+    Set nothing but the role. In a later window a known broker may give the role instead. Both ways must leave the same
+    state. A first token of Kerberos is therefore found again when it is read (``is_kerberos``).
     """
     if conn.role != Role.UNKNOWN:
         return

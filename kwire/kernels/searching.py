@@ -2,7 +2,8 @@
 
 Rules kept here:
 
-- A request is taken where what follows goes on with it: ids and client ids of later requests (``_others_follow``).
+- A request is taken where what follows goes on with it. That is ids and client ids of later requests
+  (``_others_follow``).
 - Responses are looked for by the requests that wait for one.
 - Where responses are searched after a hole, they wait until the requests have no hole. What they may answer is not
   known before.
@@ -72,7 +73,7 @@ def _is_unnamed(data: Array, at: int) -> bool:
 @kernel
 def _goes_on(data: Array, at: int, following: int) -> bool:
     """Whether the request at ``following`` is of the client that sent the one at ``at``, and later. Frames that are the
-    values of records may stand side by side too, but come from many clients. Both are there up to the end of that."""
+    values of records may stand side by side too. They come from many clients. Both are there up to the end of that."""
     if _is_unnamed(data, at) or _is_unnamed(data, following):
         return False
     length = i16(data, at + 12)
@@ -111,7 +112,7 @@ def _others_follow(
     beginning of a segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids
     without a gap will do. What is far away is not waited for: only what holds records is as large as that.
 
-    A value of a record may be several requests. Mostly the rest of the record follows, but a message set ends with a
+    A value of a record may be several requests. Mostly the rest of the record follows. But a message set ends with a
     value, and so may a segment.
     """
     data, pieces = window.data, window.pieces
@@ -156,7 +157,7 @@ def _request_here(
 ) -> int:
     """Whether what stands at ``at``, a plausible header where the boundary is not known, is a request.
 
-    Its body has to fit. Its client_id is that of the connection where one is known, and its id comes after the latest.
+    Its body has to fit. Its client_id is that of the connection where one is known. Its id comes after the latest.
     Values of records may be frames themselves. What follows has to be a request too. In the middle of a segment, others
     have to follow up to the beginning of another segment. At the beginning of a segment, the id may be any if they do.
     ``piece`` has its first byte.
@@ -199,7 +200,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
     ``MOST_FOLLOWED`` others or more, side by side with it, of the same client, with ids that go on. It is none if no
     request follows, or one of this client with an id that does not go on. Else -1.
 
-    A value of a record may be such a chain, and a border of a segment one of its borders. But the rest of the frame
+    A value of a record may be such a chain. A border of a segment may be one of its borders. But the rest of the frame
     follows, or what the client does send. Of fewer it costs less to believe them than not to, if bytes are damaged.
     """
     data = window.data
@@ -234,7 +235,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
 def _answers_follow(
     window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any, at: int, stop: int, piece: int
 ) -> int:
-    """``_others_follow`` for the response at ``at``, in the middle of a segment: those that follow answer requests
+    """``_others_follow`` for the response at ``at``, in the middle of a segment. Those that follow answer requests
     too."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[reader.slot]
@@ -273,7 +274,7 @@ def _answers_follow(
 
 @kernel
 def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, reader: Any) -> int:
-    """Moves on to the next position at which a frame can begin: YES, NEED_MORE, or NO at the end of the run."""
+    """Moves on to the next position at which a frame can begin. Returns YES, NEED_MORE, or NO at the end of the run."""
     data, pieces = window.data, window.pieces
     conn = capture.connections[reader.slot]
     room = capture.room[0]
@@ -283,7 +284,7 @@ def _search(window: Window, capture: Capture, facts: Facts, scratch: Scratch, re
     answer = NO
     while pos < reader.run_end:
         at = pos + reader.shift
-        # The first byte of a size of at most LARGEST_FRAME: text, and most other data, is passed over here.
+        # The first byte of a size of at most LARGEST_FRAME. Text, and most other data, is skipped here.
         if data[at] <= LARGEST_FRAME >> 24:
             while pieces[piece].pos + pieces[piece].len <= pos:
                 piece += 1

@@ -1,4 +1,4 @@
-"""TCP segments out of packets: which connection each belongs to, and at which position of its stream it stands.
+"""TCP segments out of packets: the connection of each, and its position in the stream.
 
 Strategy: ``tcp_segments`` reads the headers of each packet (``layers.innermost``). It looks up the connection in an
 open-addressing table that lives as long as the capture. It writes a row for each segment that matters. Others choose
@@ -12,8 +12,8 @@ Rules kept here:
 - Sequence numbers become 64-bit positions as soon as they are read. Each is relative to the last one of its stream. So
   wrap-around (RFC 9293, section 3.4) exists in this file only. Positions start above 2**33, which leaves room for
   segments that arrive before the one that was seen first.
-- A segment whose checksum is wrong is a hint that there will be another copy: ``streams`` waits for that. So its row
-  says it, where checksums mean something. Checksums do not count where network cards compute them: then they are 0, or
+- A segment whose checksum is wrong is a hint that there will be another copy. ``streams`` waits for that. So its row
+  says it, where checksums mean something. Checksums do not count where network cards compute them. Then they are 0, or
   those of the addresses alone, as far as was captured. They do not count either where none of a connection, or few of a
   direction, are right.
 - While a stream has a hole, its acknowledgements are rows of the table of segments. When a hole is given up depends on
@@ -55,7 +55,7 @@ MOST_WINDOW: Final = 1 << 24
 """Bytes that an RST may be ahead of its stream, and that both directions may jump. If both jump further, it is another
 connection."""
 LATE: Final = 10_000_000_000
-"""Nanoseconds of capture time by which bytes may be captured behind an RST that was sent after them: several
+"""Nanoseconds of capture time by which bytes may be captured after an RST that was sent after them. This is several
 retransmission timeouts. Another connection on the same ports that begins in that time has a SYN, or other positions."""
 LATEST_COPY: Final = 120_000_000_000
 """Nanoseconds of capture time by which a copy of a packet may be captured after the latest one of its direction. This
@@ -74,7 +74,7 @@ WRONG_SUM: Final = 2
 that says nothing about the bytes."""
 
 BEGINS: Final = int64(2)
-"""In ``Stream.holed``: what is acknowledged counts until all is that there is, since nobody knows where it begins."""
+"""In ``Stream.holed``: what is acknowledged counts until all of it is there. Nobody knows where it begins."""
 
 MOST_ROWS: Final = 4
 """Rows of the table of segments that a packet may need."""
@@ -105,7 +105,7 @@ class Known(NamedTuple):
     streams: Array
     """Table of STREAM, two rows for each."""
     lookup: Array
-    """Slots of connections by the hash of their addresses and ports, -1 for none; its size is a power of 2."""
+    """Slots of connections by the hash of their addresses and ports, -1 for none. Its size is a power of 2."""
     finder: Array
     """One row of FINDER."""
     n_connections: int
@@ -306,10 +306,10 @@ def _may_be_copied(stream: Any, now: int, wait: int) -> bool:
 
 @inlined
 def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, now: int) -> bool:
-    """Whether a packet on the ports of a known connection belongs to a new one: the same ports again.
+    """Whether a packet on the ports of a known connection belongs to a new one. The ports are the same again.
 
-    ``stream`` is the direction of the packet, ``other`` the opposite one, ``time`` that of the packet, ``now`` what the
-    clock shows.
+    ``stream`` is the direction of the packet, ``other`` the opposite one. ``time`` is that of the packet, ``now`` what
+    the clock shows.
     """
     control = header.control
     if conn.closed == 1 and now > conn.closed_clock and header.length > 0 and not control & Flag.RST:
@@ -330,7 +330,7 @@ def _begins_another(header: Any, conn: Any, stream: Any, other: Any, time: int, 
     if start >= 0:
         return ((start - 1) & _SEQUENCE) != sequence
     if reference >= 0:
-        # The SYN of this stream was not seen, but data was: a SYN that arrived late stands just before it.
+        # The SYN of this stream was not seen, but data was. A SYN that arrived late stands just before it.
         return ahead <= _SEQUENCES - LATEST_SYN
     # Only the other direction was seen so far. If that was its SYN, this is the answer of an old capture order. If it
     # was data, a new connection begins.
@@ -357,7 +357,7 @@ def _may_follow(header: Any, stream: Any, other: Any) -> bool:
 
 @kernel
 def _earlier_one(header: Any, slot: int, now: int, connections: Array, streams: Array) -> tuple[int, int]:
-    """The earlier connection on the same ports that a packet is a late copy from, and which of its ends sent it.
+    """The earlier connection on the same ports that a packet is a late copy from. Also which of its ends sent it.
     Returns (slot, side); the slot is -1 if there is none."""
     earlier = connections[slot].before
     for _ in range(MOST_EARLIER):
@@ -496,7 +496,7 @@ def _reset(conn: Any, now: int) -> None:
 
 @kernel
 def _take_over(conn: Any, order: int) -> None:
-    """Notes that another connection is on the same ports from this packet on: nothing of this one will follow."""
+    """Notes that another connection is on the same ports from this packet on. Nothing of this one will follow."""
     conn.closed = 1
     conn.closed_order = min(conn.closed_order, order)
 
@@ -542,7 +542,7 @@ def _count_packet(header: Any, packet: Any, order: int, conn: Any, stream: Any, 
         and other.syn_time != ABSENT
         and other.syn_time >= stream.syn_time
     ):
-        # The third packet of a handshake: the end that opened the connection sends it (RFC 9293, section 3.5).
+        # The third packet of a handshake. The end that opened the connection sends it (RFC 9293, section 3.5).
         if stream.syn_time != NO_TIME and time != NO_TIME:
             conn.handshake = time - stream.syn_time
         else:
@@ -569,7 +569,7 @@ def _fill_holes(stream: Any, begin: int, end: int) -> int:
     """How many bytes from position ``begin`` on and before ``end`` were missing; they are not any more."""
     filled = int64(0)
     for _ in range(_HOLES):
-        # Each in turn is taken out of the front, and what is left of it put back behind the others.
+        # Each in turn is taken from the front. What is left of it is put back after the others.
         first = stream.hole_1
         last = stream.hole_1_end
         low = max(first, begin)
@@ -590,7 +590,7 @@ def _fill_holes(stream: Any, begin: int, end: int) -> int:
 
 @inlined
 def _count_bytes(header: Any, pos: int, stream: Any) -> None:
-    """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing in front of it."""
+    """Counts the bytes of a segment at position ``pos``: new and repeated ones, and what is missing before it."""
     reference = stream.reference
     length = header.length
     end = pos + length
@@ -652,7 +652,7 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
             stream.start = pos
             stream.start_order = order
             if reference < 0:
-                # Else there was data before it: what was made of that then does not depend on what came later.
+                # Else there was data before it. What was made of that then does not depend on what came later.
                 stream.next = pos
                 stream.reached = pos
                 stream.lowest = 0
@@ -668,7 +668,7 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
         stream.end = end
     far = other.reference
     if control & Flag.ACK:
-        # What this packet acknowledges of the other direction: the capture cannot fill a hole before it any more.
+        # What this packet acknowledges of the other direction. The capture cannot fill a hole before it any more.
         if far >= 0:
             other.acked = max(other.acked, _nearest(far, header.ack))
         elif not control & Flag.RST:
@@ -963,7 +963,7 @@ def _take(
             counts[int64(Count.PATH)] += 1
         _count_packet(header, packet, order, conn, streams[stream], streams[2 * slot + 1 - side])
         if base == JOINS:
-            # The path begins in the middle of a connection: what is read of it begins behind this packet.
+            # The path begins in the middle of a connection. What is read of it begins after this packet.
             header.control &= ~int64(Flag.SYN)
             header.seq = (header.seq + 1) & _SEQUENCE
         if control & Flag.RST and not _ends_here(header, streams[stream]):
@@ -1015,7 +1015,7 @@ def _take(
 
 @kernel
 def clock_of(packets: Array, now: int, clock: Array) -> None:
-    """Fills ``clock`` with the latest time that was seen up to each packet; before them it was ``now``."""
+    """Fills ``clock`` with the latest time that was seen up to each packet. Before them it was ``now``."""
     latest = now
     for k in range(packets.shape[0]):
         latest = max(latest, packets[k].time)
