@@ -1,6 +1,6 @@
 """Whether a frame begins where one should: what speaks against it, and what confirms it.
 
-``is_no_frame`` asks, in this order: does the body fit, do others follow, is it answered? Does it begin tokens of SASL?
+``is_no_frame`` asks, in this order: does the body fit? Do others follow? Is it answered? Does it begin tokens of SASL?
 
 Rules kept here:
 
@@ -73,7 +73,7 @@ PERHAPS: Final = 3
 """Besides YES, NO and NEED_MORE."""
 
 ENOUGH: Final = 16
-"""Bytes of a frame, its size included, behind which nothing tells any more that it is a token, or encrypted."""
+"""Bytes of a frame, its size included, after which nothing shows any more that it is a token, or encrypted."""
 
 MOST_ANSWERS: Final = 3
 """So many segments inside a response, and its size is wrong. Each begins with the whole response to a request that was
@@ -183,7 +183,7 @@ def _has_another(
     p = max(reader.compared, reader.piece + 1)
     found = False
     if reader.around != reader.pos:
-        # What was passed over in another frame may tell of this one.
+        # What was skipped in another frame may tell of this one.
         p = reader.piece + 1
         reader.around = reader.pos
         reader.answers = 0

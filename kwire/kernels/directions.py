@@ -112,7 +112,7 @@ class Direction(Row):
     fresh: int
     """1 when something has come since it was read."""
     holed_since: int
-    """Since which packet segments wait behind a hole, in the end; AT_THE_END if none do."""
+    """Since which packet segments wait after a hole, in the end; AT_THE_END if none do."""
     blocked: int
     """1 while a response waits for its request,"""
     wake: int
@@ -130,17 +130,17 @@ class Direction(Row):
     """The piece that ``pos`` is in."""
     run_end: int
     after: int
-    """The row behind the last piece of this run that can be seen."""
+    """The row after the last piece of this run that can be seen."""
     compared: int
-    """Pieces before this row do not begin with another frame inside of the one that is read,"""
+    """Pieces before this row do not begin with another frame inside of the one that is read."""
     around: int
-    """which begins here,"""
+    """Where the frame that is read begins."""
     answers: int
-    """but for so many that may be responses to requests which were sent behind its beginning,"""
+    """How many segments inside this frame look like responses to requests that were sent after the frame began."""
     answered_order: int
-    """the last of which was known with this packet; and"""
+    """The packet at which the last of them was recognised."""
     first_answer: int
-    """where the first of them begins."""
+    """Where the first of them begins."""
     needs: int
     """Do not look again until the stream reaches this position, or until a new frame may begin. -1 where that is not
     known."""
@@ -202,7 +202,7 @@ def mark_here(window: Window, capture: Capture, rows: Array, reader: Any, size: 
 
 @inlined
 def has_hole(window: Window, reader: Any) -> bool:
-    """Whether segments of a direction wait behind a hole now."""
+    """Whether segments of a direction wait after a hole now."""
     # Whatever filled that hole, or gave it up, brought the next piece.
     since = window.pieces[reader.seen].since if reader.seen < reader.end_piece else reader.holed_since
     holed: bool = since <= reader.now
@@ -217,7 +217,7 @@ def piece_with_end(window: Window, reader: Any, last_pos: int) -> int:
     while last + 1 < reader.seen and pieces[last].pos + pieces[last].len < last_pos:
         last += 1
     if pieces[last].pos >= last_pos and last > reader.piece:
-        last -= 1  # that one is behind the gap that has the frame's last byte
+        last -= 1  # that one is after the gap that has the frame's last byte
     return last
 
 

@@ -99,7 +99,7 @@ _OF_TEXT: Final = 0x2000
 """The least number of 16 bits whose first byte is a character that can be shown."""
 
 _SIGNED: Final = 0x763D
-"""``v=``: what a broker's last message of SCRAM begins with, behind which its signature stands (RFC 5802, 7)."""
+"""``v=``: what a broker's last message of SCRAM begins with, after which its signature stands (RFC 5802, 7)."""
 
 MOST_TOKENS: Final = 64
 """Raw tokens of a connection that wait for their answer, at most. A client waits for each answer before it sends the
@@ -155,7 +155,7 @@ def _client_of(
 ) -> int:
     """The number of the client_id at ``off``; -1 for what may be none.
 
-    One of which a byte of the length is damaged reaches into the body. The body may be a password. Behind its end stand
+    One of which a byte of the length is damaged reaches into the body. The body may be a password. After its end stand
     zeros: of the size of what follows, or of tagged fields. So one with control characters counts where the request is
     what its layout says, to the last byte.
     """
@@ -471,7 +471,7 @@ def _next_frame(
         row.detail = available
     capture.room[0].frames += 1
     if available >= 4:
-        reader.pos += 4 + size  # where it is not whole: in the gap or behind it, where the next frame begins
+        reader.pos += 4 + size  # where it is not whole: in the gap or after it, where the next frame begins
     else:
         reader.pos = reader.run_end
         stream.synced = 0
@@ -514,7 +514,7 @@ def _read_direction(
     pieces = window.pieces
     stream = capture.streams[reader.stream]
     if stream.synced == 0 and stream.start == stream.next and stream.start_order <= reader.now and stream.skipped <= 0:
-        # The SYN was captured behind the first bytes.
+        # The SYN was captured after the first bytes.
         stream.synced = 1
     reader.blocked = 0
     reader.unsure = 0
@@ -683,7 +683,7 @@ def frames_and_pairs(window: Window, capture: Capture, facts: Facts, scratch: Sc
     """Writes the frames of a window into ``rows``. False where a table is full, and there is more.
 
     How many there are is ``frames`` of ``capture.room``; where to go on stands there too. ``next`` of each stream moves
-    behind what was consumed.
+    after what was consumed.
     """
     active = window.active
     room = capture.room[0]

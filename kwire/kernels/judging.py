@@ -1,6 +1,6 @@
 """Whether bytes are a frame: a whole body, judged by its layout.
 
-A size and a plausible header are found by chance, in record values, in other protocols, behind holes. That a whole body
+A size and a plausible header are found by chance, in record values, in other protocols, after holes. That a whole body
 decodes by its program to exactly its size is not. So where it is not certain that a frame begins at some place, its
 body is checked. It is run through the program of its API and version (``Facts.layouts``).
 
@@ -53,14 +53,14 @@ UNFIT: Final = 0
 FITS: Final = 1
 """They are, to the last one, or as far as is looked at."""
 SO_FAR: Final = 2
-"""So far, but the frame goes on behind what is there."""
+"""So far, but the frame goes on after what is there."""
 TRAILS: Final = 3
 """They are, and bytes are left over."""
 NOT_KNOWN: Final = 4
 """There is no layout of this API and version."""
 
 CLIENT_ID: Final = 10
-"""Where the client_id begins, behind its length, in a request."""
+"""Where the client_id begins, after its length, in a request."""
 _EMPTY_ARRAY: Final = 4
 """Bytes of an array without an element."""
 _ACKS_SIZE: Final = 2
@@ -157,7 +157,7 @@ def _fits_either(
         said, more = _fits(buf, at, stop, most, response, api, int64(0), facts, scratch)
         looked += more
     if said == TRAILS and response == 0 and api == ApiKey.API_VERSIONS and version == 0:
-        # librdkafka 0.9 to 1.3 sends an empty array behind it, in its first frame.
+        # librdkafka 0.9 to 1.3 sends an empty array after it, in its first frame.
         end = at + 4 + i32(buf, at)
         if end <= stop and at + 4 + looked + _EMPTY_ARRAY == end and i32(buf, end - _EMPTY_ARRAY) == 0:
             said = int64(FITS)
@@ -253,7 +253,7 @@ not one in version 0."""
 _UNSUPPORTED_VERSION: Final = 35
 """The error of an ApiVersions response that fell back to version 0 (KIP-511)."""
 _ERROR_CODE: Final = 4
-"""Where it stands: behind the correlation id."""
+"""Where it stands: after the correlation id."""
 
 
 @inlined

@@ -16,7 +16,7 @@ Rules kept here:
 
 - Every length comes from the input and is checked against the end of the packet before it is used. A packet that is
   not understood (another protocol, a header that does not fit) is counted, as a ``Count``, and left out.
-- A segment's length is what the innermost IP header says, whatever the capture has of it (snaplen). What stands behind
+- A segment's length is what the innermost IP header says, whatever the capture has of it (snaplen). What stands after
   the end of an outer IP packet is padding, and nothing of the packet inside.
 - At most ``MOST_LAYERS`` are followed: eight tunnels of the longest kind.
 - Addresses are those of the innermost IP packet. The number of a tunnel or VLAN is no part of a connection's key. Both
@@ -92,7 +92,7 @@ class Layer(IntEnum):
     MPLS = 81
     MACSEC = 82
     BACKBONE = 83
-    """802.1ah: an Ethernet frame behind the number of a service."""
+    """802.1ah: an Ethernet frame after the number of a service."""
     UDP = 84
     GRE = 85
     ERSPAN_2 = 86
@@ -154,7 +154,7 @@ class Header(Row):
     dst_low: int
     """Addresses as two halves of 64 bits; of IPv4 the lower half."""
     wire_end: int
-    """Where the packet ends as the IP header says: behind what was captured if the capture cut it off."""
+    """Where the packet ends as the IP header says: after what was captured if the capture cut it off."""
     tunnel: int
     """The innermost tunnel or VLAN: its ``Layer`` in the upper half, its number in the lower; 0 for none."""
     src_port: int
@@ -183,7 +183,7 @@ HEADER: Final = table_type(Header)
 _ETHER_IPV4: Final = 0x0800
 _ETHER_IPV6: Final = 0x86DD
 _ETHER_LEAST: Final = 0x0600
-"""A smaller number is a length, behind which an LLC header stands."""
+"""A smaller number is a length, after which an LLC header stands."""
 _VLAN: Final = 0x8100
 _VLAN_OUTER: Final = 0x88A8
 _VLAN_OLD: Final = 0x9100
@@ -228,7 +228,7 @@ _BRIDGE_SNAP: Final = 0xF8
 
 @inlined
 def _ether_type(buf: Array, at: int, end: int, kind: int, header: Any) -> tuple[int, int]:
-    """What an EtherType stands for, behind tags if there are any.
+    """What an EtherType stands for, after tags if there are any.
 
     The IP version is taken from the IP header itself. What the link layer says only has to be one of IPv4 and IPv6.
     """

@@ -1,4 +1,4 @@
-"""What the kernels remember and hand on: the record types of their tables, and the words that their numbers stand for.
+"""The record types of the kernels' tables, and the words that their numbers stand for.
 
 A table is a one-dimensional numpy array of one of these types. A kernel reads and writes ``conn.role`` or
 ``frames[n].status``. Python that works on whole columns uses ``frames["status"]``. Nobody knows a column by its number.
@@ -96,7 +96,7 @@ NO_TIME: Final = -(1 << 63)
 it, and nothing may be computed with it."""
 
 AT_THE_END: Final = 1 << 62
-"""The order of what is told when the capture has ended."""
+"""The order of what is reported when the capture has ended."""
 
 ACKNOWLEDGED: Final = -2
 """In place of where the bytes of a segment stand: it has none, and says what was acknowledged."""
@@ -282,7 +282,7 @@ class Connection(Row):
     opener: int
     """Which end opened the connection: 0 A, 1 B, -1 unknown."""
     opener_order: int
-    """The packet that told it."""
+    """The packet that showed it."""
     closed: int
     """1 after RST, or when another connection took over the same ports."""
     closed_order: int
@@ -307,13 +307,13 @@ class Connection(Row):
     waiting_front: int
     """The first of them that was not overtaken by the response to a later one; -1 for none."""
     waiting_new: int
-    """The first of them that is not in the hash table, as none behind it is; -1 for none."""
+    """The first of them that is not in the hash table, as none after it is; -1 for none."""
     waiting: int
     """How many there are."""
     overtaken: int
     """How many of them were overtaken: they stand before ``waiting_front``."""
     disordered: int
-    """Responses that came behind that to a later request."""
+    """Responses that came after that to a later request."""
     missed: int
     """1 where, after the latest response that was paired, responses may be missing or one had no request. Then requests
     before the next one that is answered will get no response."""
@@ -330,7 +330,7 @@ class Connection(Row):
     client: int
     """Number of the client_id of its latest request, -1 before that."""
     unanswered: int
-    """Requests that were passed over: a later one was answered."""
+    """Requests that were skipped: a later one was answered."""
     handshake: int
     """Nanoseconds from the SYN to the acknowledgement of the answer to it; ABSENT if they were not captured."""
     summed: int
@@ -354,15 +354,15 @@ class Stream(Row):
     synced: int
     """1 if a frame begins at ``next``, 0 if that is not known, -1 before the first byte."""
     end: int
-    """Position after the last byte if FIN was seen (the first one tells), else -1."""
+    """Position after the last byte if FIN was seen (the first one counts), else -1."""
     end_order: int
     """When the FIN was seen, as the number of a packet."""
     skipped: int
-    """Bytes skipped since the stream lost its frame boundary, until a row tells it."""
+    """Bytes skipped since the stream lost its frame boundary, until a row reports it."""
     acked: int
     """Highest position of this stream that the other end has acknowledged, -1 if unknown."""
     reached: int
-    """Position behind the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
+    """Position after the bytes that were captured or cut off, -1 before the first; what acknowledges has none."""
     holed: int
     """1 while segments may wait after a hole, ``tracking.BEGINS`` while they may wait for the beginning of the stream.
     Acknowledgements are written down then."""
@@ -379,7 +379,7 @@ class Stream(Row):
     heard: int
     """What was acknowledged as far as it was written down; -1 if nothing."""
     since: int
-    """Since which packet segments wait behind a hole; AT_THE_END if none does."""
+    """Since which packet segments wait after a hole; AT_THE_END if none does."""
     sums: int
     """How much a wrong checksum means, up to ``tracking.MOST_SUMS``: less after wrong ones, more after right ones."""
     packets: int
@@ -415,7 +415,7 @@ class Stream(Row):
     hole_3_end: int
     hole_4: int
     hole_4_end: int
-    """positions of their first byte and of the byte behind them, the same for no hole."""
+    """positions of their first byte and of the byte after them, the same for no hole."""
     mapped: int
     """Of a path of Multipath TCP: what ``multipath.said_by`` said first of its bytes, -1 before that."""
     shift: int
@@ -426,7 +426,7 @@ class Stream(Row):
     origin: int
     """Position of the first byte that was put in order, where the SYN was not seen before; else -1."""
     earlier: int
-    """The lowest position of bytes that came when others behind them were in order as the first; -1 if none did."""
+    """The lowest position of bytes that came when others after them were in order as the first; -1 if none did."""
 
 
 class Segment(Row):
@@ -461,11 +461,11 @@ class Piece(Row):
     """When the capture had these bytes and all before them: it never decreases along a stream. NO_TIME where the packet
     has none."""
     order: int
-    """The packet with which they were put in order, or with which a hole in front of them was given up."""
+    """The packet with which they were put in order, or with which a hole before them was given up."""
     clock: int
     """The same as ``time``, as ``Segment.clock``: what may wait for what is decided by it."""
     since: int
-    """Since which packet segments had been waiting behind a hole then; AT_THE_END if none had."""
+    """Since which packet segments had been waiting after a hole then; AT_THE_END if none had."""
     head: int
     """Its first four bytes as a number; 0 where it has fewer. Whoever asks later whether a frame may begin with it need
     not wait for the bytes."""
@@ -487,7 +487,7 @@ class Active(Row):
     frame: int
     """How many frames from its beginning on have been judged, and where the next one begins in what is seen."""
     waiting: int
-    """1 if segments wait behind a hole that may still be filled."""
+    """1 if segments wait after a hole that may still be filled."""
     seg_first: int
     seg_end: int
     """Its segments in the order that ``streams.place`` makes."""
@@ -510,7 +510,7 @@ class Frame(Row):
     begin: int
     """Position in its stream of the first byte that it stands for, its size included; ABSENT of a whole connection."""
     end: int
-    """Position behind the last one. What its size says may be more than the stream has in the end."""
+    """Position after the last one. What its size says may be more than the stream has in the end."""
     time: int
     """Of the packet that has the last byte."""
     order: int

@@ -34,7 +34,7 @@ MAX_DEPTH: Final = 8
 
 
 class Show(IntEnum):
-    """What an instruction writes, behind its own text."""
+    """What an instruction writes, after its own text."""
 
     END = 0
     """Nothing more: the line ends."""
@@ -57,7 +57,7 @@ class Show(IntEnum):
     STRUCT = 9
     """Nothing, unless it is null."""
     LIST = 10
-    """``[``; each element is written by the instructions up to its ``NEXT``. Behind that leads ``target``."""
+    """``[``; each element is written by the instructions up to its ``NEXT``. After that leads ``target``."""
     NEXT = 11
     """If another element follows, a comma, and the program goes on at ``target``; else ``]``."""
 
@@ -279,7 +279,7 @@ def _line(buf: Array, code: Array, pool: Array, stack: Array, row: int, out: Arr
             out[n] = _QUOTE
             n += cell.quoted
         elif op == Show.BOOL:
-            # The words stand behind each other where ``offsets`` says.
+            # The words stand one after the other where ``offsets`` says.
             true = _bit(buf, cell.values + index)
             n = put(pool, cell.offsets if true else cell.offsets + 4, out, n, int64(4) if true else int64(5))
         elif op == Show.LIST:

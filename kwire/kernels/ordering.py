@@ -51,7 +51,7 @@ def by_order(
     n = int64(0)
     for k in range(rows.shape[0] + 1):
         if k == rows.shape[0] or k >= read or rows[k].slot != slot:
-            # Behind the requests, the responses: a row is looked at once.
+            # After the requests, the responses: a row is looked at once.
             for j in range(begin, k):
                 if at[j] < 0:
                     at[j] = -1 - at[j]

@@ -97,7 +97,7 @@ class Count(IntEnum):
     TIME = 8
     """Packets with a time before ``EARLIEST`` or after ``LATEST``, which are taken for those."""
     PART = 9
-    """Fragments of IP packets that wait for the others, or have been joined with them. Not told."""
+    """Fragments of IP packets that wait for the others, or have been joined with them. Not reported."""
     UDP = 10
     """UDP that is no tunnel."""
     TUNNEL = 11
@@ -111,7 +111,7 @@ class Count(IntEnum):
     WRONG = 15
     """TCP segments with a wrong checksum, where those of their connection are right."""
     PATH = 16
-    """TCP segments in front of which bytes of their connection went on another path (Multipath TCP)."""
+    """TCP segments before which bytes of their connection went on another path (Multipath TCP)."""
 
 
 # --- packets of a file ------------------------------------------------------------------------------------------------

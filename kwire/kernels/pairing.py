@@ -87,7 +87,7 @@ def _first(waiting: Array, row: int, connection: int, wanted: int) -> int:
 
 @kernel
 def _enter(waiting: Array, lookup: Array, room: Any, row: int) -> None:
-    """Puts an entry into the hash table, behind those with its correlation id. Tokens have none."""
+    """Puts an entry into the hash table, after those with its correlation id. Tokens have none."""
     entry = waiting[row]
     if entry.api == SASL_TOKEN:
         return

@@ -12,7 +12,7 @@ Rules kept here:
            offset   size  leader  magic  crc               attributes  last delta  count      magic 2
            offset   size  crc     magic  attributes                                           magic 0 and 1
 
-- A ShareFetch response has whole batches, and behind them ranges of offsets: only these were acquired (KIP-932). Where
+- A ShareFetch response has whole batches, and after them ranges of offsets: only these were acquired (KIP-932). Where
   ranges or batches are not in order, nothing is said of them.
 
     byte   0             8            16              18
@@ -54,7 +54,7 @@ UNKNOWN: Final = -2
 
 @kernel
 def _in_order(buf: Array, at: int, count: int) -> bool:
-    """Whether each of some ranges begins behind the one before it."""
+    """Whether each of some ranges begins after the one before it."""
     last = int64(-1)
     for _ in range(count):
         first = i64(buf, at)

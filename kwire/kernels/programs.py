@@ -84,14 +84,14 @@ class Op(IntEnum):
     UUID = 4
     """16 bytes into ``register``."""
     BYTES = 5
-    """A string or bytes behind a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
+    """A string or bytes after a length of ``width`` bytes (or ``COMPACT``) into ``register``; ``nullable``."""
     ARRAY = 6
     """A count of ``width`` bytes (or ``COMPACT``), ``nullable``; its elements have at least ``least`` bytes. If there
     are none the program goes on at ``target``."""
     NEXT = 7
     """The end of an element: if another one follows, the program goes on at ``target``."""
     IF_PRESENT = 8
-    """The byte in front of a nullable struct; if it is null the program goes on at ``target``."""
+    """The byte before a nullable struct; if it is null the program goes on at ``target``."""
     TAGS = 9
     """The tagged fields at the end of a struct."""
     EMIT = 10
@@ -101,7 +101,7 @@ class Op(IntEnum):
     there is one, gets where they begin and how many there are. (``ARRAY`` with a register does the same, and goes
     through the elements.)"""
     TAGGED = 12
-    """An integer of ``width`` bytes, ``least`` bytes behind the beginning of the tagged field ``tag``, into
+    """An integer of ``width`` bytes, ``least`` bytes after the beginning of the tagged field ``tag``, into
     ``register``. The tagged fields begin here, and are not gone over."""
     CLEAR = 13
     """The registers from 0 on and before ``register`` become ``ABSENT``."""
@@ -413,12 +413,12 @@ def compile_program(
     emit_each: Each | None = None,
     errors: bool = False,
 ) -> Program:
-    """The program that reads ``layouts`` one behind the other (a header and a body).
+    """The program that reads ``layouts`` one after the other (a header and a body).
 
     ``captures`` are paths of fields such as ``responses.topic``. The register of a field is its position, or the number
     that it gives itself. A path that the layouts do not have is left ``ABSENT``. ``lists`` are paths of arrays, of
     which the place of the first element and their count are captured. A row is written each time that the field
-    ``emit_after`` has been read, and behind each element of the arrays of ``emit_each``. ``stop_after`` ends the
+    ``emit_after`` has been read, and after each element of the arrays of ``emit_each``. ``stop_after`` ends the
     program early: what follows is not looked at. Without it, bytes after the end are an error. With ``errors`` a row is
     written for each error code that is not 0, wherever it stands. The code is its only captured field.
     """
@@ -559,7 +559,7 @@ def _tags(buf: Array, pos: int, end: int) -> tuple[int, int]:
 
 @kernel
 def _tagged(buf: Array, pos: int, end: int, instruction: Any, registers: Array) -> None:
-    """Captures an integer of a tagged field. What is wrong with the section is said by ``_tags``."""
+    """Captures an integer of a tagged field. ``_tags`` says what is wrong with the section."""
     register = instruction.register
     _set(registers, register, ABSENT, ABSENT)
     count, after, trouble = _varint(buf, pos, end)
@@ -795,7 +795,7 @@ def locate_parts(
 ) -> Iterator[tuple[Array, Array]]:
     """What ``locate`` gives, ``most`` rows at a time: a part may end within a frame.
 
-    A failure comes with the last rows of its frame, or behind them in a part of its own.
+    A failure comes with the last rows of its frame, or after them in a part of its own.
     """
     registers = registers_of(captures)
     left = np.empty(MAX_DEPTH, np.int64)

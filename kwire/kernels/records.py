@@ -78,7 +78,8 @@ Row = Any
 DONE: Final = 0
 FULL: Final = 1
 FULL_OF_PROBLEMS: Final = 2
-"""``read_records`` found the problem table full. It has forgotten the entry's problems by then: nothing else tells."""
+"""``read_records`` found the problem table full. It has forgotten the entry's problems by then. Nothing else
+reports them."""
 
 WIDE: Final = 2048
 """Up to this many bytes are copied in place; beyond, memcpy is called."""
@@ -94,11 +95,11 @@ FORM_WORDS: Final = 8 * FORM_STEPS
 """Size of the array that holds a form. It has four words for each step, and the masks that select what must agree."""
 
 LOG_OVERHEAD: Final = 12
-"""Offset (or base offset) and size, in front of every entry."""
+"""Offset (or base offset) and size, before every entry."""
 LEAST_MESSAGE: Final = 14
-"""Bytes behind the size in the smallest message: crc, magic, attributes, two lengths."""
+"""Bytes after the size in the smallest message: crc, magic, attributes, two lengths."""
 LEAST_BATCH: Final = 49
-"""Bytes behind the size in a batch without records."""
+"""Bytes after the size in a batch without records."""
 _LEAST_RECORD: Final = 7
 """Bytes of the smallest record: five varints, attributes, and the length in front."""
 _BYTE: Final = np.uint64(0xFF)
@@ -393,7 +394,7 @@ def _clear(bitmap: Array, index: int) -> None:
 @inlined
 def _put(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """Copies a key or header that is inside of ``source``; nothing if ``target`` is too small."""
-    # copy_wide: up to 32 bytes behind the last are read and written.
+    # copy_wide: up to 32 bytes after the last are read and written.
     if size <= WIDE and at + size <= source.shape[0] - 32 and to + size + 32 <= target.shape[0]:
         copy_wide(source, at, target, to, size)
     else:
@@ -403,7 +404,7 @@ def _put(source: Array, at: int, target: Array, to: int, size: int) -> None:
 @inlined
 def _put_value(source: Array, at: int, target: Array, to: int, size: int) -> None:
     """The same for what is longer as a rule."""
-    # copy_long: up to 64 bytes behind the last.
+    # copy_long: up to 64 bytes after the last.
     if size <= WIDE and at + size <= source.shape[0] - 64 and to + size + 64 <= target.shape[0]:
         copy_long(source, at, target, to, size)
     else:
@@ -477,7 +478,7 @@ def _read_headers(source: Array, at: int, after: int, wanted: bool, headers: Hea
     used.count = count
     used.detail = count
     if at < 0 or at > after:
-        # No number to be told: its last bytes, if there are any, are those of something else.
+        # No number to report: its last bytes, if there are any, are those of something else.
         used.detail = 0
         return int64(ProblemCode.RECORD_FIELD)
     if count < 0 or count > (after - at) // 2:
@@ -922,7 +923,7 @@ def read_records(
         source = arena if batch.arena != 0 else data
         said = _read_entry(source, batch, wanted, columns, keys, values, headers, scratch, problems, state)
         if said != DONE:
-            # The entry is read again from its beginning: its problems would be told twice.
+            # The entry is read again from its beginning: its problems would be reported twice.
             state.problems = before
             return said
     state.entry = table.shape[0]

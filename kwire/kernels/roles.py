@@ -25,7 +25,7 @@ Rules kept here (numbers in brackets: the protocol notes that they answer):
   found, are the same in any window. It is judged at the first ``OFTEN`` packets that bring bytes, and then more seldom.
   It is judged as soon as one of the ``FIRST_FRAMES`` of a stream that was captured from its beginning can be judged. It
   is also judged whenever more than ``UNDECIDED`` bytes of a direction are held, and at its end. Of what is held then,
-  the latest ``LEFT`` bytes are, and the others are let go.
+  the latest ``LEFT`` bytes are kept, and the others are dropped.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ UNDECIDED: Final = 64 << 10
 LEFT: Final = 16 << 10
 """Bytes of it that are left when these are too many."""
 OFTEN: Final = 16
-"""How many packets with bytes of a connection judge it one by one. What it is is not known then."""
+"""While the role of a connection is unknown, it is judged at each of its first packets with bytes. So many."""
 FIRST_FRAMES: Final = 4
 """Frames of a direction with each of which its connection is judged, however many packets they are."""
 
 NEVER: Final = (1 << 63) - 1
-"""Behind all packets, and all times."""
+"""After all packets, and all times."""
 
 # Answers of the plausibility checks.
 NO: Final = 0
@@ -183,7 +183,7 @@ def plausible_request(buf: Array, at: int, end: int, apis: Array) -> int:
     if api == ApiKey.CONTROLLED_SHUTDOWN and version == 0:
         if size != 12:
             return NO
-        # Whoever is told YES reads the id, which is all that its header has besides.
+        # Whoever gets YES reads the id, which is all that its header has besides.
         return YES if end - at >= 12 else NEED_MORE
     if size < 10:
         return NO
@@ -362,7 +362,7 @@ def _judged(
     if fitting and named and telling and not two_ways:
         return int64(STRONG), looked
     # A client's mistake, or a form of its own. Or it has no client_id, as short frames of other protocols may look.
-    # Another one behind it, or its answer, tells.
+    # Another one after it, or its answer, decides.
     if said != UNFIT and telling and _answers(window, facts, scratch, other, i32(data, at + 8), api, version):
         return int64(STRONG), looked
     # Other protocols repeat themselves as well: where there are answers, these tell.
@@ -562,7 +562,7 @@ def _requesting_side(
     over: bool,
     late: bool,
 ) -> int:
-    """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be told. Both directions are
+    """Which side sends requests, by what is there with packet ``now``; -1 if that cannot be known. Both directions are
     rows ``a`` and ``b``, the same where there is one. ``over``: nothing more will come. ``late``: answers are not
     waited for any longer."""
     looks_a, looks_b = int64(NO), int64(NO)
@@ -629,7 +629,7 @@ def is_not_readable(window: Window, conn: Any, stream: Any, side: int, piece: in
 
 @kernel
 def _show(pieces: Array, active: Any, now: int) -> None:
-    """Lets those pieces of a direction be seen that were in order with packet ``now``."""
+    """Shows those pieces of a direction that were in order with packet ``now``."""
     seen = active.seen
     while seen < active.end and pieces[seen].order <= now:
         seen += 1

@@ -51,16 +51,16 @@ __all__ = ["LARGEST_ID", "MOST_AWAITED", "MOST_FOLLOWED", "SHORTEST_REQUEST", "r
 Array = Any
 
 LARGEST_ID: Final = 0x7FFFFFFF
-"""Behind it, ids begin again."""
+"""After it, ids begin again."""
 
 SHORTEST_REQUEST: Final = 14
 """Bytes of a request, its size included: so many more, and another id may have been there."""
 
 MOST_FOLLOWED: Final = 8
-"""Frames, one behind the other, that tell without a segment that begins with one."""
+"""Frames, one after the other, that tell without a segment that begins with one."""
 
 MOST_AWAITED: Final = 256 << 10
-"""Bytes behind the beginning of a frame up to which another one is waited for that tells it."""
+"""Bytes after the beginning of a frame up to which another one is waited for that shows it."""
 
 
 @kernel
@@ -109,7 +109,7 @@ def _others_follow(
 ) -> int:
     """Whether the request at ``at``, in ``piece``, is followed by others of its client, one after the other. They go on
     to where a segment begins with one. Returns YES, NO or NEED_MORE. ``touching``, ``later``: it stands at the
-    beginning of a segment, its id comes behind the latest. Where both are, nothing need follow. At the end of all, ids
+    beginning of a segment, its id comes after the latest. Where both are, nothing need follow. At the end of all, ids
     without a gap will do. What is far away is not waited for: only what holds records is as large as that.
 
     A value of a record may be several requests. Mostly the rest of the record follows. But a message set ends with a
@@ -224,7 +224,7 @@ def _end_of_chain(window: Window, facts: Facts, at: int, stop: int) -> int:
         length < 0 or same_bytes(data, at + 14, data, following + 14, length)
     )
     if answer == YES:
-        # Behind the largest id they begin again; those of SASL are larger than all others.
+        # After the largest id they begin again; those of SASL are larger than all others.
         further = i32(data, following + 8) - i32(data, at + 8)
         return following if same and further <= 0 and further & LARGEST_ID > NEAR else int64(-1)
     # An API or a version that is not known has a client_id too.

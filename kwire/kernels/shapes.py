@@ -69,7 +69,7 @@ class Stretch(Row):
     blocks: int
     """How many blocks have bytes that decide."""
     width: int
-    """Of the length behind it, as in a program; 0 for the end of the body."""
+    """Of the length after it, as in a program; 0 for the end of the body."""
 
 
 KIND: Final = table_type(Kind)
@@ -158,7 +158,7 @@ def _has_shape(buf: Array, pos: int, end: int, memory: Any, shape: int) -> bool:
         length, pos, trouble = length_there(buf, pos, end, stretch.width)
         if trouble != Trouble.NONE or length < 0:
             return False
-        pos += length  # behind the end, perhaps: then there is no room for the stretch that follows
+        pos += length  # after the end, perhaps: then there is no room for the stretch that follows
     return False
 
 

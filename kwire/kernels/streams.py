@@ -3,7 +3,7 @@
 Strategy: segments of all connections come as one table. A counting sort brings them together by stream and keeps their
 order. Each stream is walked once, packet by packet. What it already has is skipped, and what follows is appended. What
 is further on waits in a heap. The walk puts bytes in order; what of them is consumed is the framing's business.
-Afterwards ``keep`` collects what was not consumed (the beginning of a frame), and what still waits behind a hole. Both
+Afterwards ``keep`` collects what was not consumed (the beginning of a frame), and what still waits after a hole. Both
 come back before the next window's segments. The first come back as the pieces that they are; the others wait on. One
 mechanism serves all that spans windows.
 
@@ -13,7 +13,7 @@ the same in any window. A hole is given up, and becomes a gap, with the first pa
 - the connection is over, or the capture;
 - the receiver had acknowledged what comes after it, and the clock shows ``ACKED_WAIT`` more than at the first segment
   after it. Then the receiver got the bytes and the capture did not;
-- the clock shows ``LONGEST_WAIT`` more than with the first segment behind it;
+- the clock shows ``LONGEST_WAIT`` more than with the first segment after it;
 - more than ``MOST_WAITING`` bytes wait after it, or less where all streams together wait for too much. This bounds
   memory, and how much is looked at again in each window. A segment counts as no less than its row has (``LEAST``).
 
@@ -65,7 +65,7 @@ ACKED_WAIT: Final = 200_000_000
 LONGEST_WAIT: Final = 10_000_000_000
 """Nanoseconds of capture time: several retransmission timeouts."""
 MOST_WAITING: Final = 4 << 20
-"""Bytes behind a hole of one stream: more than a usual receive window."""
+"""Bytes after a hole of one stream: more than a usual receive window."""
 MOST_BEFORE: Final = 64 << 10
 """Bytes that wait for the beginning of a stream that begins in the middle."""
 LINGERS: Final = 4096
@@ -96,9 +96,9 @@ class Joining(Row):
     base: int
     """Where its parts of the heaps begin."""
     n_early: int
-    """Segments that wait behind a hole, on a heap by position."""
+    """Segments that wait after a hole, on a heap by position."""
     n_ready: int
-    """Segments that begin at the cursor or before and go on behind it, on a heap by when they were captured. Between
+    """Segments that begin at the cursor or before and go on after it, on a heap by when they were captured. Between
     packets, those that are in doubt."""
     trusted: int
     """Up to which position the bytes of those are taken."""
@@ -195,7 +195,7 @@ def _weight(segment: Any) -> int:
 def _comes_first(segments: Array, one: int, other: int, by: int) -> bool:
     """Whether segment ``one`` stands above ``other`` on a heap by position, or by when they were captured.
 
-    What is in doubt comes behind what is not, and what the capture does not have behind all that it has.
+    What is in doubt comes after what is not, and what the capture does not have after all that it has.
     """
     a = segments[one]
     b = segments[other]
@@ -279,7 +279,7 @@ def _give(buf: Array, segments: Array, which: int, end: int, order: int, data: A
 
 @kernel
 def _make_ready(segments: Array, early: Array, ready: Array, limit: int, now: Any) -> None:
-    """Takes the first segment off the heap ``early``, onto that of those that are ready if it goes on behind
+    """Takes the first segment off the heap ``early``, onto that of those that are ready if it goes on after
     ``limit``. There one still counts for what waits as long as it is in doubt."""
     which = early[now.base]
     segment = segments[which]
@@ -506,9 +506,9 @@ def _join(
     pieces: Array,
     now: Any,
 ) -> None:
-    """Joins the segments of one stream behind ``data[:now.at]`` and ``pieces[:now.n_pieces]``.
+    """Joins the segments of one stream after ``data[:now.at]`` and ``pieces[:now.n_pieces]``.
 
-    ``most``: bytes that may wait behind a hole. The heaps ``early`` and ``ready`` are as long as ``order``.
+    ``most``: bytes that may wait after a hole. The heaps ``early`` and ``ready`` are as long as ``order``.
     """
     now.cursor = stream.placed if stream.placed >= 0 else stream.next
     now.latest = stream.latest
@@ -769,7 +769,7 @@ def keep(
     spare: Array | None = None,
     behind: int = AT_THE_END,
 ) -> tuple[Array, Array]:
-    """What the streams have not consumed, and what waits behind holes, for the next window: (bytes, segments that point
+    """What the streams have not consumed, and what waits after holes, for the next window: (bytes, segments that point
     into them).
 
     Pieces are given back whole, from their first byte on: framing may believe a frame because a segment begins with it.

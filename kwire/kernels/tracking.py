@@ -260,7 +260,7 @@ def _is_over(conn: Any, stream: Any, other: Any) -> bool:
 def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
     """Whether a packet stands where none of its connection does, by its sequence number and what it acknowledges.
 
-    A stream has nothing behind its FIN. A connection without a FIN may lack much in the capture, but then its other
+    A stream has nothing after its FIN. A connection without a FIN may lack much in the capture, but then its other
     direction hardly went on. A connection that jumps in both directions is another one, whose SYN was not captured.
     """
     away = int64(0)
@@ -283,7 +283,7 @@ def _is_elsewhere(header: Any, stream: Any, other: Any) -> bool:
 
 @inlined
 def _is_in_front(stream: Any, away: int) -> bool:
-    """Whether what is ``away`` from the last position of a stream stands in front of its first byte."""
+    """Whether what is ``away`` from the last position of a stream stands before its first byte."""
     front: bool = stream.start >= 0 and stream.reference + away < stream.start - 1
     return front
 
@@ -488,7 +488,7 @@ def _clear(stream: Any) -> None:
 
 @kernel
 def _reset(conn: Any, now: int) -> None:
-    """Notes that an RST ended a connection. What was sent before it may be captured behind it for a while."""
+    """Notes that an RST ended a connection. What was sent before it may be captured after it for a while."""
     if conn.closed == 0:
         conn.closed = 1
         conn.closed_clock = now + LATE
@@ -661,7 +661,7 @@ def _follow(header: Any, order: int, stream: Any, other: Any) -> int:
         _count_bytes(header, pos, stream)
     end = pos + header.length
     if end > reference and end >= 0 and (header.length > 0 or stream.end < 0):
-        # A FIN takes a number, at which packets without data stand behind it.
+        # A FIN takes a number, at which packets without data stand after it.
         stream.reference = end
     if control & Flag.FIN and not control & Flag.RST and stream.end < 0:
         stream.end_order = order
@@ -863,7 +863,7 @@ def _on_path(
 @kernel
 def _shift(header: Any, base: int, acknowledged: int, sequence: int, stream: Any, other: Any) -> bool:
     """Gives the header of a packet with the sequence number ``sequence`` the numbers that count for ``stream``. Other
-    paths have some bytes of this stream. Returns whether they have some in front of it that they had not before."""
+    paths have some bytes of this stream. Returns whether they have some before it that they had not before."""
     more = False
     if base >= 0 and stream.mapped < 0:
         stream.mapped = base
@@ -997,7 +997,7 @@ def _take(
                 doubt = int64(1)
                 counts[int64(Count.WRONG)] += 1
             if reached < 0:
-                # The stream begins in the middle. Nothing is before what was acknowledged, or stands behind what was
+                # The stream begins in the middle. Nothing is before what was acknowledged, or stands after what was
                 # sent without a byte.
                 known = max(own.acked, pos) if pos == reference else own.acked
                 if doubt == 1 or known < pos:
@@ -1054,7 +1054,7 @@ def tcp_segments(
     slots: Array,
     engine: Engine,
 ) -> tuple[Array, Known, int, Fragment | None]:
-    """The TCP segments of the packets, behind ``segments[:n_segments]``; connections are looked up or added.
+    """The TCP segments of the packets, after ``segments[:n_segments]``; connections are looked up or added.
 
     ``clock`` is, for each packet, the latest time that was seen up to it. ``ports`` are the broker ports asked for
     (empty: all connections are of interest). ``vxlan`` are the ports of tunnels (``layers.innermost``). ``first_order``

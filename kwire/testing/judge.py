@@ -65,7 +65,7 @@ class Row(NamedTuple):
     id: int | None
     client_id: str | None
     size: int
-    """Bytes behind the frame's size, or that were skipped; 0 where the size is none."""
+    """Bytes after the frame's size, or that were skipped; 0 where the size is none."""
     status: str
     """``ok``, ``unpaired`` and so on."""
     error: str | None
@@ -104,7 +104,7 @@ def _rows_and_rest(
 
 
 def _of_unknown_kind(known: Connections) -> list[Row]:
-    """Rows, which are no frames, for what was captured of connections of which nothing tells that they are Kafka."""
+    """Rows, which are no frames, for what was captured of connections of which nothing shows that they are Kafka."""
     made = []
     hosts = known.hosts(0, len(known))
     for slot in (known.rows["role"] == Role.UNKNOWN).nonzero()[0].tolist():
@@ -299,7 +299,7 @@ class Verdict:
     missed: int = 0
     """Of those, frames that are not given out, whether or not a row says so."""
     behind: list[int] = field(default_factory=list)
-    """For each loss that frames follow: how many whole frames were passed over until one was recognised again."""
+    """For each loss that frames follow: how many whole frames were skipped until one was recognised again."""
 
     @property
     def good(self) -> bool:

@@ -171,7 +171,7 @@ def _corrupt_copies(work: Work) -> None:
 def _moved(work: Work, chosen: Iterable[int], distance: int, nearest: int) -> None:
     """Moves packets up to so many places back; times stay.
 
-    Never behind the end of their connection, or one that was captured more than ``nearest`` nanoseconds later.
+    Never after the end of their connection, or one that was captured more than ``nearest`` nanoseconds later.
     """
     places = {float(index): packet for index, packet in enumerate(work.packets)}
     parsed = work.parsed
