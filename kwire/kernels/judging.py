@@ -208,8 +208,9 @@ def acks_of(buf: Array, begin: int, end: int, version: int, facts: Any, scratch:
 
 @kernel
 def is_telling(buf: Array, at: int, stop: int, api: int, version: int, fitting: int, facts: Any, scratch: Any) -> bool:
-    """Whether the request at ``at`` can show that a connection is Kafka. Or that a frame begins there. Its first
-    ``fitting`` bytes after its size are what its layout says.
+    """Whether the request at ``at`` shows that a connection is Kafka, or that a frame begins there.
+
+    The first ``fitting`` bytes of the request after its size are what its layout says.
 
     Of Produce, 8 bytes of an id and a few zeros are one. So acks must be -1, 0 or 1. A topic must be there too, if the
     frame is there to its end.
